@@ -1,0 +1,29 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Errors that every room raises; each edge (module, action plug-in, HTTP) translates them once."""
+
+from __future__ import annotations
+
+
+class NovaliteError(Exception):
+    """One clear line for a person: it names the offending value and says what to do."""
+
+
+class NotFoundError(NovaliteError):
+    """A name or id that the ledger or the host does not know."""
+
+
+class ConflictError(NovaliteError):
+    """Another owner or a concurrent change stands in the way."""
+
+
+class QuotaError(NovaliteError):
+    """A quota would be exceeded."""
+
+
+class NoValidHostError(NovaliteError):
+    """The scheduler found no compute host for a request."""

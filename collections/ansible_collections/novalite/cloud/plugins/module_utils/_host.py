@@ -1,0 +1,81 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""What every room that touches a host needs: locks, atomic files, threads that keep order."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import contextlib
+import fcntl
+import os
+import tempfile
+import time
+import typing as t
+
+from ._errors import ConflictError
+
+LOCK_DIR = "/run/lock/novalite"
+STATE_DIR = "/var/lib/novalite"  # on a compute host: _base/ (image cache) and instances/<uuid>/
+
+T = t.TypeVar("T")
+R = t.TypeVar("R")
+
+
+@contextlib.contextmanager
+def locked(name: str, timeout: float = 60.0, directory: str = LOCK_DIR) -> t.Iterator[None]:
+    """Hold the host-wide lock `name`, shared by every playbook and job that works on this host.
+
+    The kernel drops an flock with its last descriptor, so `kill -9` leaves none behind. The file stays: removing
+    it would let two holders lock two different inodes of one name. Raises ConflictError after `timeout` seconds.
+    """
+    os.makedirs(directory, mode=0o755, exist_ok=True)
+    fd = os.open(os.path.join(directory, name), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        deadline = time.monotonic() + timeout
+        while True:
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() >= deadline:
+                    raise ConflictError(
+                        f"another run has held the lock {os.path.join(directory, name)} for {timeout:g} s; "
+                        "wait for it to finish and run again"
+                    ) from None
+                time.sleep(0.02)
+        yield
+    finally:
+        os.close(fd)
+
+
+def write_atomically(path: str, data: str | bytes, mode: int = 0o644) -> None:
+    """Replace `path` by `data` so that a reader, or a crash, sees the old or the new content, never a part."""
+    directory = os.path.dirname(path)
+    fd, temporary = tempfile.mkstemp(prefix=f".{os.path.basename(path)}.", dir=directory)
+    try:
+        with os.fdopen(fd, "wb") as handle:
+            handle.write(data.encode() if isinstance(data, str) else data)
+            os.fchmod(handle.fileno(), mode)
+            handle.flush()
+            os.fsync(handle.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+
+
+def in_threads(work: t.Callable[[T], R], items: t.Sequence[T], workers: int = 8) -> list[R]:
+    """`[work(item) for item in items]` with up to `workers` threads; the first error is raised after all ended.
+
+    For work that waits on commands and libvirt, not on Python: every item is finished (or failed) on return, so
+    that the caller's undo never races a thread that is still building.
+    """
+    if len(items) <= 1:
+        return [work(item) for item in items]
+    with concurrent.futures.ThreadPoolExecutor(min(workers, len(items))) as pool:
+        return [future.result() for future in [pool.submit(work, item) for item in items]]

@@ -1,0 +1,288 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""The ledger's tables, as SQLAlchemy Core metadata. A change here needs a migration beside it.
+
+Times are UTC seconds since the epoch (BIGINT/float free of time zones); UUIDs are text with dashes; project ids are
+32 hex digits, as clients of the OpenStack API expect them. IPv4 addresses are integers, IPv6 addresses text in
+RFC 5952 form. An owner of "" means: every project sees it.
+"""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+metadata = sa.MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+# SQLite only auto-increments INTEGER keys; PostgreSQL gets the 64 bits.
+BigId = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+
+project = sa.Table(
+    "project",
+    metadata,
+    sa.Column("id", sa.String(32), primary_key=True),
+    sa.Column("name", sa.String(64), nullable=False, unique=True),
+    sa.Column("created_at", sa.BigInteger, nullable=False),
+)
+
+quota = sa.Table(  # only what differs from the defaults; -1 = unlimited
+    "quota",
+    metadata,
+    sa.Column("project_id", sa.ForeignKey("project.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("resource", sa.String(32), primary_key=True),
+    sa.Column("hard_limit", sa.BigInteger, nullable=False),
+    sa.CheckConstraint("hard_limit >= -1", name="hard_limit"),
+)
+
+flavor = sa.Table(
+    "flavor",
+    metadata,
+    sa.Column("id", BigId, primary_key=True, autoincrement=True),
+    sa.Column("name", sa.String(255), nullable=False, unique=True),
+    sa.Column("vcpus", sa.Integer, nullable=False),
+    sa.Column("memory_mb", sa.BigInteger, nullable=False),  # MiB, Nova's name for it
+    sa.Column("root_gb", sa.BigInteger, nullable=False),  # GiB; 0 = the image's own size
+    sa.Column("ephemeral_gb", sa.BigInteger, nullable=False, server_default="0"),
+    sa.Column("swap_mb", sa.BigInteger, nullable=False, server_default="0"),
+    sa.Column("extra_specs", sa.JSON, nullable=False),
+    sa.CheckConstraint("vcpus >= 1 AND memory_mb >= 1 AND root_gb >= 0", name="sizes"),
+    sqlite_autoincrement=True,
+)
+
+image = sa.Table(
+    "image",
+    metadata,
+    sa.Column("id", sa.String(36), primary_key=True),
+    sa.Column("owner", sa.String(32), nullable=False, server_default=""),
+    sa.Column("name", sa.String(255), nullable=False),
+    sa.Column("disk_format", sa.String(16), nullable=False),
+    sa.Column("source", sa.Text, nullable=False),  # absolute path on the controller, or http(s) URL
+    sa.Column("checksum", sa.String(80), nullable=False),  # sha256:<64 hex>
+    sa.Column("size", sa.BigInteger, nullable=False),  # bytes of the file
+    sa.Column("virtual_size", sa.BigInteger, nullable=False),  # bytes of the disk in it
+    # {"source", "checksum", "size"} or null
+    sa.Column("kernel", sa.JSON(none_as_null=True)),
+    sa.Column("ramdisk", sa.JSON(none_as_null=True)),
+    sa.Column("cmdline", sa.Text, nullable=False, server_default=""),
+    sa.Column("min_disk_gb", sa.BigInteger, nullable=False, server_default="0"),
+    sa.Column("min_ram_mb", sa.BigInteger, nullable=False, server_default="0"),
+    sa.Column("properties", sa.JSON, nullable=False),
+    sa.Column("created_at", sa.BigInteger, nullable=False),
+    sa.UniqueConstraint("owner", "name"),
+    sa.CheckConstraint("disk_format IN ('raw', 'qcow2')", name="disk_format"),
+)
+
+keypair = sa.Table(
+    "keypair",
+    metadata,
+    sa.Column("project_id", sa.ForeignKey("project.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("name", sa.String(255), primary_key=True),
+    sa.Column("type", sa.String(8), nullable=False, server_default="ssh"),
+    sa.Column("public_key", sa.Text, nullable=False),
+    sa.Column("fingerprint", sa.String(47), nullable=False),  # MD5 with colons, as Nova's API shows it
+    sa.Column("created_at", sa.BigInteger, nullable=False),
+)
+
+security_group = sa.Table(
+    "security_group",
+    metadata,
+    sa.Column("id", BigId, primary_key=True, autoincrement=True),  # in the chain name nova-sg-<id>
+    sa.Column("uuid", sa.String(36), nullable=False, unique=True),
+    sa.Column("project_id", sa.ForeignKey("project.id", ondelete="CASCADE"), nullable=False),
+    sa.Column("name", sa.String(255), nullable=False),
+    sa.Column("description", sa.String(255), nullable=False, server_default=""),
+    sa.UniqueConstraint("project_id", "name"),
+    sqlite_autoincrement=True,
+)
+
+security_group_rule = sa.Table(
+    "security_group_rule",
+    metadata,
+    sa.Column("id", sa.String(36), primary_key=True),
+    sa.Column("group_id", sa.ForeignKey("security_group.id", ondelete="CASCADE"), nullable=False, index=True),
+    sa.Column("direction", sa.String(8), nullable=False, server_default="ingress"),
+    sa.Column("ethertype", sa.String(4), nullable=False),  # IPv4 | IPv6
+    sa.Column("protocol", sa.String(8), nullable=False),  # any | tcp | udp | icmp | icmpv6 | a number
+    sa.Column("port_min", sa.Integer),  # for ICMP: the type
+    sa.Column("port_max", sa.Integer),  # for ICMP: the code
+    sa.Column("cidr", sa.String(43)),
+    # without a cascade: a group that a rule names as its source cannot be deleted
+    sa.Column("remote_group_id", sa.ForeignKey("security_group.id")),
+    sa.CheckConstraint("ethertype IN ('IPv4', 'IPv6')", name="ethertype"),
+    sa.CheckConstraint("direction IN ('ingress', 'egress')", name="direction"),
+)
+
+network = sa.Table(
+    "network",
+    metadata,
+    sa.Column("id", BigId, primary_key=True, autoincrement=True),
+    sa.Column("uuid", sa.String(36), nullable=False, unique=True),
+    sa.Column("owner", sa.String(32), nullable=False, server_default=""),
+    sa.Column("name", sa.String(255), nullable=False),
+    sa.Column("cidr", sa.String(18), nullable=False),
+    sa.Column("cidr_v6", sa.String(43)),
+    sa.Column("gateway", sa.String(15)),  # null: each host's own DHCP server address routes (Nova's multi_host)
+    sa.Column("gateway_v6", sa.String(39)),
+    sa.Column("bridge", sa.String(15), nullable=False, unique=True),
+    sa.Column("bridge_interface", sa.String(15)),  # the host's port into the shared layer 2; null: host-local
+    sa.Column("vlan", sa.Integer, unique=True),
+    sa.Column("dhcp", sa.Boolean, nullable=False),
+    sa.Column("dns", sa.JSON, nullable=False),  # list of addresses
+    sa.Column("domain", sa.String(255), nullable=False, server_default="novalocal"),
+    sa.Column("mtu", sa.Integer),
+    sa.Column("lease_seconds", sa.Integer, nullable=False, server_default="86400"),
+    sa.Column("quarantine_seconds", sa.Integer, nullable=False, server_default="600"),
+    sa.UniqueConstraint("owner", "name"),
+    sa.CheckConstraint("vlan IS NULL OR (vlan >= 1 AND vlan <= 4094)", name="vlan"),
+    sqlite_autoincrement=True,
+)
+
+fixed_ip = sa.Table(  # one row for each address of a pool, made with the network
+    "fixed_ip",
+    metadata,
+    sa.Column("network_id", sa.ForeignKey("network.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("ip", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("owner", sa.String(80)),  # vif:<uuid>, or dhcp:<host> for a host's own address
+    sa.Column("reserved", sa.String(16)),  # network | gateway | broadcast | user; null = in the pool
+    sa.Column("released_at", sa.BigInteger, nullable=False, server_default="0"),
+    sa.UniqueConstraint("network_id", "owner"),
+    sa.CheckConstraint("owner IS NULL OR reserved IS NULL", name="reserved_is_free"),
+)
+sa.Index(
+    "ix_fixed_ip_free",
+    fixed_ip.c.network_id,
+    fixed_ip.c.released_at,
+    fixed_ip.c.ip,
+    sqlite_where=sa.and_(fixed_ip.c.owner.is_(None), fixed_ip.c.reserved.is_(None)),
+    postgresql_where=sa.and_(fixed_ip.c.owner.is_(None), fixed_ip.c.reserved.is_(None)),
+)
+
+compute_host = sa.Table(
+    "compute_host",
+    metadata,
+    sa.Column("id", BigId, primary_key=True, autoincrement=True),
+    sa.Column("name", sa.String(255), nullable=False, unique=True),  # the inventory hostname
+    sa.Column("enabled", sa.Boolean, nullable=False),
+    sa.Column("disabled_reason", sa.String(255)),
+    sa.Column("up", sa.Boolean, nullable=False),
+    sa.Column("down_reason", sa.String(255)),
+    sa.Column("last_seen_at", sa.BigInteger, nullable=False),
+    sa.Column("zone", sa.String(255), nullable=False, server_default="nova"),
+    sa.Column("aggregates", sa.JSON, nullable=False),  # list of names
+    sa.Column("traits", sa.JSON, nullable=False),
+    sa.Column("vcpus", sa.Integer, nullable=False),
+    sa.Column("memory_mb", sa.BigInteger, nullable=False),
+    sa.Column("disk_gb", sa.BigInteger, nullable=False),
+    sa.Column("reserved_vcpus", sa.Integer, nullable=False),
+    sa.Column("reserved_memory_mb", sa.BigInteger, nullable=False),
+    sa.Column("reserved_disk_gb", sa.BigInteger, nullable=False),
+    sa.Column("cpu_ratio", sa.Float, nullable=False),
+    sa.Column("ram_ratio", sa.Float, nullable=False),
+    sa.Column("disk_ratio", sa.Float, nullable=False),
+    # sums over `allocation`, kept by the same transactions, so that a claim is one guarded UPDATE
+    sa.Column("vcpus_used", sa.Integer, nullable=False, server_default="0"),
+    sa.Column("memory_mb_used", sa.BigInteger, nullable=False, server_default="0"),
+    sa.Column("disk_gb_used", sa.BigInteger, nullable=False, server_default="0"),
+    sa.Column("generation", sa.BigInteger, nullable=False, server_default="0"),
+    # hypervisor_type, hypervisor_version, arch, cpu_model, domain_type, machine, disk_cache, address, ...
+    sa.Column("facts", sa.JSON, nullable=False),
+    sqlite_autoincrement=True,
+)
+
+allocation = sa.Table(  # no key to instance: a plan (check mode) claims before the instance is written
+    "allocation",
+    metadata,
+    sa.Column("instance_uuid", sa.String(36), primary_key=True),
+    sa.Column("compute_host_id", sa.ForeignKey("compute_host.id"), primary_key=True),
+    sa.Column("vcpus", sa.Integer, nullable=False),
+    sa.Column("memory_mb", sa.BigInteger, nullable=False),
+    sa.Column("disk_gb", sa.BigInteger, nullable=False),
+    sa.Column("created_at", sa.BigInteger, nullable=False),
+)
+
+instance = sa.Table(
+    "instance",
+    metadata,
+    sa.Column("id", BigId, primary_key=True, autoincrement=True),  # instance-%08x, nova-inst-<id>; never used again
+    sa.Column("uuid", sa.String(36), nullable=False, unique=True),
+    sa.Column("project_id", sa.ForeignKey("project.id"), nullable=False, index=True),
+    sa.Column("name", sa.String(255), nullable=False),
+    sa.Column("hostname", sa.String(63), nullable=False),
+    sa.Column("flavor", sa.JSON, nullable=False),  # as it was at launch, like Nova's embedded flavor
+    sa.Column("image", sa.JSON, nullable=False),  # likewise; a later change of the record changes no instance
+    sa.Column("key_name", sa.String(255)),
+    sa.Column("public_key", sa.Text),
+    sa.Column("availability_zone", sa.String(255)),  # as requested
+    sa.Column("metadata", sa.JSON, nullable=False),
+    sa.Column("host", sa.String(255)),  # compute_host.name
+    sa.Column("vm_state", sa.String(16), nullable=False),  # building active stopped error deleted
+    sa.Column("task_state", sa.String(32)),  # scheduling networking spawning deleting; null = at rest
+    sa.Column("power_state", sa.Integer, nullable=False, server_default="0"),  # Nova's: 0 none, 1 running, 4 shutdown
+    sa.Column("fault", sa.JSON(none_as_null=True)),  # {"code", "message", "created"}
+    sa.Column("attempts", sa.JSON, nullable=False),  # hosts that failed to build it
+    sa.Column("created_at", sa.BigInteger, nullable=False),
+    sa.Column("updated_at", sa.BigInteger, nullable=False),
+    sa.Column("launched_at", sa.BigInteger),
+    sa.Column("terminated_at", sa.BigInteger),
+    sa.Column("deleted", BigId, nullable=False, server_default="0"),  # its own id once deleted: frees the name
+    sa.UniqueConstraint("project_id", "name", "deleted"),
+    sqlite_autoincrement=True,
+)
+
+instance_security_group = sa.Table(
+    "instance_security_group",
+    metadata,
+    sa.Column("instance_id", sa.ForeignKey("instance.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("group_id", sa.ForeignKey("security_group.id"), primary_key=True, index=True),
+)
+
+vif = sa.Table(
+    "vif",
+    metadata,
+    sa.Column("id", sa.String(36), primary_key=True),
+    sa.Column("instance_uuid", sa.ForeignKey("instance.uuid", ondelete="CASCADE"), nullable=False, index=True),
+    sa.Column("network_id", sa.ForeignKey("network.id"), nullable=False, index=True),
+    sa.Column("position", sa.Integer, nullable=False),
+    sa.Column("mac", sa.String(17), nullable=False, unique=True),
+    sa.Column("ipv6", sa.String(39)),
+    sa.UniqueConstraint("instance_uuid", "position"),
+    sa.UniqueConstraint("network_id", "ipv6"),
+)
+
+instance_action = sa.Table(
+    "instance_action",
+    metadata,
+    sa.Column("id", BigId, primary_key=True, autoincrement=True),
+    sa.Column("instance_uuid", sa.String(36), nullable=False, index=True),
+    sa.Column("action", sa.String(32), nullable=False),  # create, delete, ...
+    sa.Column("request_id", sa.String(40), nullable=False),
+    sa.Column("started_at", sa.BigInteger, nullable=False),
+    sa.Column("finished_at", sa.BigInteger),
+    sa.Column("message", sa.Text),  # "Error" detail for people, without secrets
+    sa.Column("details", sa.JSON, nullable=False),  # the scheduler's explanation, ...
+    sqlite_autoincrement=True,
+)
+
+instance_action_event = sa.Table(
+    "instance_action_event",
+    metadata,
+    sa.Column("id", BigId, primary_key=True, autoincrement=True),
+    sa.Column("action_id", sa.ForeignKey("instance_action.id", ondelete="CASCADE"), nullable=False, index=True),
+    sa.Column("event", sa.String(64), nullable=False),
+    sa.Column("host", sa.String(255)),
+    sa.Column("started_at", sa.BigInteger, nullable=False),
+    sa.Column("finished_at", sa.BigInteger),
+    sa.Column("result", sa.String(16)),  # Success | Error
+    sqlite_autoincrement=True,
+)
