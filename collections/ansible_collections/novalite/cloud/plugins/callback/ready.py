@@ -1,0 +1,49 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Print how to log in to what a launch made, after everything else, one READY line for each instance."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: ready
+type: aggregate
+short_description: Prints a READY line for each launched instance
+version_added: 0.1.0
+author: [novalite contributors (@novalite)]
+description:
+  - Remembers what M(novalite.cloud.server_access) returned and prints it below the recap.
+  - "The line is C(READY instance=<uuid> host=<host> ip=<fixed ip> ssh='<command>'), so that scripts can read the last
+    line of a launch. Nothing is printed when a play failed, in check mode, or when nothing was launched."
+requirements:
+  - enable in configuration
+"""
+
+import typing as t
+
+from ansible.plugins.callback import CallbackBase
+
+
+class CallbackModule(CallbackBase):
+    CALLBACK_VERSION = 2.0
+    CALLBACK_TYPE = "aggregate"
+    CALLBACK_NAME = "novalite.cloud.ready"
+    CALLBACK_NEEDS_ENABLED = True
+
+    def __init__(self, *args: t.Any, **kwargs: t.Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.access: list[dict[str, t.Any]] = []
+
+    def v2_runner_on_ok(self, result: t.Any) -> None:
+        task = result.task
+        if task.action in ("novalite.cloud.server_access", "server_access") and not task.check_mode:
+            self.access = result.result.get("access") or []
+
+    def v2_playbook_on_stats(self, stats: t.Any) -> None:
+        if stats.failures or stats.dark:
+            return
+        for one in self.access:
+            self._display.display(
+                f"READY instance={one['uuid']} host={one['host']} ip={one['ip']} ssh='{one['ssh']}'"
+            )

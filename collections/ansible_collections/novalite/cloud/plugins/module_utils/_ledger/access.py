@@ -1,0 +1,59 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Operation `server_access`: keep the ssh_config of all active instances, and say how to log in to some."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import typing as t
+
+import sqlalchemy as sa
+
+from .._errors import NovaliteError
+from .._host import write_atomically
+from .._launch.ssh import render
+from .views import instances_by
+
+
+def server_access(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """Write `path` from the ledger and return `access`: uuid, host, ip and the ssh command of the asked `servers`.
+
+    A file, not a row: nothing is written while `check_mode` is true.
+    """
+    path = params["path"]
+    text = render(
+        [one for one in instances_by(connection) if one["vm_state"] == "active"],
+        params["hypervisors"] or {},
+        known_hosts=os.path.join(os.path.dirname(path), "known_hosts"),
+        identity_file=params["identity_file"],
+    )
+    before = ""
+    if os.path.exists(path):
+        with open(path, encoding="utf-8") as handle:
+            before = handle.read()
+    if text != before and not params["check_mode"]:
+        try:
+            os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+            write_atomically(path, text, 0o600)
+        except OSError as error:
+            raise NovaliteError(f"cannot write the ssh_config {path}: {error.strerror}") from None
+    command = f"ssh -F {shlex.quote(path)}"
+    access = [
+        {
+            "name": one["name"],
+            "uuid": one["uuid"],
+            "host": one["host"],
+            "ip": one["nics"][0]["ip"] if one["nics"] else None,
+            "ssh": f"{command} {one['uuid']}",
+        }
+        for one in params["servers"] or []
+    ]
+    result: dict[str, t.Any] = {"changed": text != before, "access": access}
+    if text != before:
+        result["diff"] = {"before_header": path, "after_header": path, "before": before, "after": text}
+    return result

@@ -1,0 +1,65 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Operation `server_plan`: the plan of every compute host that instances are on, or that they are to go to."""
+
+from __future__ import annotations
+
+import typing as t
+
+import sqlalchemy as sa
+
+from .._domain.guest import guest_of
+from .._domain.render import render
+from .._launch.plan import Plan, plan_by_host
+from .tables import compute_host, instance, vif
+
+
+def server_plan(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """`{"changed": False, "hosts": {host: {"build": plan, "keep": plan, "remove": plan}}}`; reads the ledger only.
+
+    `instances` are to be built, `existing` run already (their plan is what they are compared with), `leaving` are to
+    be taken away. An instance without a host is in no plan: nothing of it is on any.
+    """
+    facts = dict(connection.execute(sa.select(compute_host.c.name, compute_host.c.facts)).tuples().all())
+    facts.update({one["name"]: one for one in params["compute_hosts"] or []})
+    hosts: dict[str, dict[str, Plan]] = {}
+    for kind, option in (("build", "instances"), ("keep", "existing"), ("remove", "leaving")):
+        placed = [one for one in params[option] or [] if one["host"]]
+        for host, plan in plan_by_host(
+            placed, facts, lambda one, of_host: render(guest_of(one, of_host, state_dir=params["state_dir"]))
+        ).items():
+            hosts.setdefault(host, {})[kind] = plan
+    for host, plans in hosts.items():
+        if "remove" in plans:
+            # a bridge goes with the last instance that used it on this host
+            networks = _networks_of(params["leaving"], host)
+            staying = _networks_in_use(connection, host, plans["remove"]["uuids"])
+            plans["remove"]["bridges"] = [
+                bridge for bridge in plans["remove"]["bridges"] if not networks[bridge["name"]] & staying
+            ]
+    return {"changed": False, "hosts": hosts}
+
+
+def _networks_of(leaving: t.Iterable[t.Mapping[str, t.Any]], host: str) -> dict[str, set[int]]:
+    """Ids of the networks on each bridge that the `leaving` instances of `host` use."""
+    bridges: dict[str, set[int]] = {}
+    for one in leaving:
+        if one["host"] == host:
+            for nic in one["nics"]:
+                bridges.setdefault(nic["network"]["bridge"], set()).add(nic["network"]["id"])
+    return bridges
+
+
+def _networks_in_use(connection: sa.Connection, host: str, leaving: t.Sequence[str]) -> set[int]:
+    """Ids of the networks on which `host` keeps other instances than the `leaving` ones (UUIDs)."""
+    rows = connection.execute(
+        sa.select(vif.c.network_id, instance.c.uuid)
+        .join_from(vif, instance, vif.c.instance_uuid == instance.c.uuid)
+        .where(instance.c.host == host, instance.c.deleted == 0)
+    )
+    gone = set(leaving)
+    return {network_id for network_id, uuid in rows if uuid not in gone}

@@ -1,0 +1,83 @@
+#!/usr/bin/python
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: server_access
+short_description: Keeps an ssh_config through which every instance is reached
+version_added: 0.1.0
+author: [novalite contributors (@novalite)]
+description:
+  - Writes an ssh_config on the controller with a block for each active instance, reached through its compute host, so
+    that C(ssh -F FILE NAME) logs in.
+  - A guest's host key is remembered by the UUID of the instance, so that an address that is used again raises no alarm
+    and hides none.
+extends_documentation_fragment: [novalite.cloud.ledger]
+attributes:
+  check_mode:
+    description: Can run in check_mode and return changed status prediction without modifying target.
+    support: full
+  diff_mode:
+    description: Will return details on what has changed (or possibly needs changing in check_mode).
+    support: full
+options:
+  path:
+    description: The ssh_config to write. Guests' host keys go to C(known_hosts) beside it.
+    type: path
+    required: true
+  hypervisors:
+    description: For each compute host the variables by which Ansible reaches it (C(ansible_host) and so on).
+    type: dict
+    default: {}
+  identity_file:
+    description: Private key to offer to the guests. Without it ssh offers what it has.
+    type: path
+  servers:
+    description: Instances to return the way in for.
+    type: list
+    elements: dict
+    default: []
+"""
+
+EXAMPLES = r"""
+- name: Write the ways in
+  novalite.cloud.server_access:
+    path: /var/lib/novalite/ssh_config
+    hypervisors:
+      hv1: {ansible_host: 192.0.2.11, ansible_user: root}
+"""
+
+RETURN = r"""
+access:
+  description: The way in to each of O(servers).
+  type: list
+  elements: dict
+  returned: always
+  sample:
+    - name: web
+      uuid: 6f2e0c0e-51c0-4d9e-8a3d-6a2f6f1f8a11
+      host: hv1
+      ip: 10.20.0.3
+      ssh: ssh -F /var/lib/novalite/ssh_config 6f2e0c0e-51c0-4d9e-8a3d-6a2f6f1f8a11
+"""
+
+from ..module_utils._controller import run_module
+
+ARGUMENT_SPEC = {
+    "path": {"type": "path", "required": True},
+    "hypervisors": {"type": "dict", "default": {}},
+    "identity_file": {"type": "path"},
+    "servers": {"type": "list", "elements": "dict", "default": []},
+}
+SPEC_RULES: dict = {}
+
+
+def main() -> None:
+    run_module("server_access", ARGUMENT_SPEC, **SPEC_RULES)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+#!/usr/bin/python
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: server_plan
+short_description: Works out what each compute host must be given for a set of instances
+version_added: 0.1.0
+author: [novalite contributors (@novalite)]
+description:
+  - Turns instances that have a host and addresses into the arguments of every host module, one plan for each host.
+  - Reads the ledger, changes nothing.
+extends_documentation_fragment: [novalite.cloud.ledger]
+attributes:
+  check_mode:
+    description: Can run in check_mode and return changed status prediction without modifying target.
+    support: full
+  diff_mode:
+    description: Will return details on what has changed (or possibly needs changing in check_mode).
+    support: none
+options:
+  instances:
+    description: Instances to build, as M(novalite.cloud.fixed_ip) returns them.
+    type: list
+    elements: dict
+    default: []
+  existing:
+    description: Instances that run already and are to be compared with what they should be.
+    type: list
+    elements: dict
+    default: []
+  leaving:
+    description: Instances to take away from their hosts.
+    type: list
+    elements: dict
+    default: []
+  compute_hosts:
+    description: Facts as M(novalite.cloud.compute_host) returns them; they go before those in the ledger.
+    type: list
+    elements: dict
+    default: []
+  state_dir:
+    description: Where the compute hosts keep images and disks.
+    type: path
+    default: /var/lib/novalite
+seealso:
+  - module: novalite.cloud.scheduler
+  - module: novalite.cloud.fixed_ip
+"""
+
+EXAMPLES = r"""
+- name: Work out what to build where
+  novalite.cloud.server_plan:
+    instances: "{{ novalite_addressed.instances }}"
+  register: novalite_plan
+"""
+
+RETURN = r"""
+hosts:
+  description: >-
+    For each compute host the plans RV(ignore:build), RV(ignore:keep) and RV(ignore:remove), as far as there are
+    instances of that kind.
+  type: dict
+  returned: always
+  sample: {"hv1": {"build": {"names": ["web"], "bridges": [], "disks": [], "domains": []}}}
+"""
+
+from ..module_utils._controller import run_module
+
+ARGUMENT_SPEC = {
+    "instances": {"type": "list", "elements": "dict", "default": []},
+    "existing": {"type": "list", "elements": "dict", "default": []},
+    "leaving": {"type": "list", "elements": "dict", "default": []},
+    "compute_hosts": {"type": "list", "elements": "dict", "default": []},
+    "state_dir": {"type": "path", "default": "/var/lib/novalite"},
+}
+SPEC_RULES: dict = {}
+
+
+def main() -> None:
+    run_module("server_plan", ARGUMENT_SPEC, **SPEC_RULES)
+
+
+if __name__ == "__main__":
+    main()

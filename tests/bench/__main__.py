@@ -1,0 +1,24 @@
+"""`make bench BENCH=<prefix>`: one JSON object per line, ours beside a named reference of the same run."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+
+# prefix of the benchmark's name -> module with `run(wanted: str) -> Iterator[dict]`
+GROUPS = {"launch": "tests.bench.launch"}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("prefix", nargs="?", default="", help="only benchmarks whose name starts so")
+    prefix = parser.parse_args().prefix
+    for group, module in GROUPS.items():
+        if group.startswith(prefix) or prefix.startswith(f"{group}."):
+            for figure in importlib.import_module(module).run(prefix):
+                print(json.dumps(figure), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,80 @@
+"""A throwaway cloud of one hypervisor for benchmarks: made, used through ansible-playbook, and taken down again."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+import types
+import typing as t
+
+REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+HYPERVISORS = REPOSITORY / "tests/molecule/shared/hypervisors"
+TINY_IMAGE = REPOSITORY / "tests/molecule/shared/tiny-image"
+IMAGES = REPOSITORY / ".cache/images"
+
+
+class Cloud:
+    """`with Cloud() as cloud:` one hypervisor `hv1`, seeded as the lab is, with quotas wide enough for `instances`."""
+
+    def __init__(self, instances: int) -> None:
+        self._temporary = tempfile.TemporaryDirectory(prefix="novalite-bench-")
+        self.home = pathlib.Path(self._temporary.name)
+        self.inventory = self.home / "inventory"
+        self._instances = instances
+        binaries = pathlib.Path(sys.executable).parent
+        self._env = {
+            **os.environ,
+            "PATH": f"{binaries}:{os.environ['PATH']}",
+            "NOVALITE_HOME": str(self.home),
+            "NOVALITE_IMAGES": str(IMAGES),
+            "ANSIBLE_NOCOLOR": "1",
+        }
+
+    def __enter__(self) -> Cloud:
+        self.inventory.mkdir()
+        (self.inventory / "group_vars").symlink_to(REPOSITORY / "inventories/lab/group_vars")
+        (self.home / "lab").mkdir()
+        self._run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(self.home / "lab/test_key")])
+        self._run([str(TINY_IMAGE), str(IMAGES)])
+        self._run([*self._hypervisors("up"), "--count", "1", "--inventory", str(self.inventory / "hosts.yml")])
+        self.playbook("playbooks/compute_nodes.yml")
+        self.playbook("playbooks/seed.yml")
+        quotas = {"instances": self._instances, "cores": self._instances, "ram": self._instances * 1024}
+        self.playbook("playbooks/seed.yml", novalite_cloud={
+            "projects": [{"name": "demo", "quotas": quotas}],
+            "flavors": [], "images": [], "networks": [], "keypairs": [], "security_groups": [],
+        })
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: types.TracebackType | None
+    ) -> None:
+        self._run(self._hypervisors("down"))
+        self._temporary.cleanup()
+
+    def playbook(self, path: str, **variables: t.Any) -> float:
+        """Run a playbook of the repository and return its wall time in seconds. Raises when it fails."""
+        return self._run(["ansible-playbook", "-i", str(self.inventory), path, "-e", json.dumps(variables)])
+
+    def on_host(self, *command: str, stdin: pathlib.Path | None = None) -> float:
+        """Run a command on the hypervisor and return its wall time in seconds."""
+        return self._run([*self._hypervisors("exec"), "hv1", *command], stdin=stdin)
+
+    def _hypervisors(self, verb: str) -> list[str]:
+        return [str(HYPERVISORS), verb, "--state", str(self.home / "lab/hypervisors")]
+
+    def _run(self, command: list[str], stdin: pathlib.Path | None = None) -> float:
+        started = time.perf_counter()
+        with open(stdin or os.devnull, "rb") as source:
+            done = subprocess.run(
+                command, cwd=REPOSITORY, env=self._env, stdin=source, capture_output=True, text=True, check=False
+            )
+        seconds = time.perf_counter() - started
+        if done.returncode:
+            raise SystemExit(f"{' '.join(command)} failed with {done.returncode}:\n{done.stdout[-4000:]}{done.stderr}")
+        return seconds

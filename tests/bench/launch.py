@@ -1,0 +1,81 @@
+"""launch.*: launch.yml on one host beside a bare shell script that does the same steps one instance after another."""
+
+from __future__ import annotations
+
+import hashlib
+import pathlib
+import statistics
+import typing as t
+
+from tests.bench.cloud import IMAGES, REPOSITORY, Cloud
+
+REFERENCE = REPOSITORY / "tests/bench/launch_reference.sh"
+SIZES = {"launch.one": (1, 5), "launch.ten": (10, 3), "launch.fifty": (50, 1)}  # instances, rounds
+
+
+def run(wanted: str) -> t.Iterator[dict[str, t.Any]]:
+    sizes = {name: size for name, size in SIZES.items() if name.startswith(wanted)}
+    unchanged = "launch.unchanged10_s".startswith(wanted)
+    with Cloud(instances=max([count for count, _rounds in sizes.values()] + [10])) as cloud:
+        _warm_up(cloud)
+        for name, (count, rounds) in sizes.items():
+            ours, reference = [], []
+            for _round in range(rounds):
+                ours.append(_launch(cloud, count))
+                cloud.playbook("playbooks/terminate.yml", name="bench", count=count)
+                reference.append(_reference(cloud, "up", count))
+                _reference(cloud, "down", count)
+            yield _figure(name, statistics.median(ours), statistics.median(reference), "s")
+        if unchanged:
+            yield _unchanged(cloud)
+
+
+def _unchanged(cloud: Cloud) -> dict[str, t.Any]:
+    """An unchanged second run: `ours` is the time over an empty playbook, whose own time is the reference."""
+    _launch(cloud, 10)
+    again = statistics.median(_launch(cloud, 10) for _round in range(5))
+    empty = statistics.median(cloud.playbook("tests/bench/empty.yml") for _round in range(5))
+    return _figure("launch.unchanged10_s", again - empty, empty, "s")
+
+
+def _figure(name: str, ours: float, reference: float, unit: str) -> dict[str, t.Any]:
+    return {
+        "bench": name,
+        "ours": round(ours, 3),
+        "reference": round(reference, 3),
+        "ratio": round(ours / reference, 3),
+        "unit": unit,
+    }
+
+
+def _launch(cloud: Cloud, count: int) -> float:
+    return cloud.playbook(
+        "playbooks/launch.yml",
+        name="bench",
+        count=count,
+        flavor="m1.nano",
+        image="ami-tiny",
+        key="test",
+        spawn_wait_for_ssh=False,  # the reference ends with the domain's start, too
+    )
+
+
+def _warm_up(cloud: Cloud) -> None:
+    """Fill the image cache and hand the reference what it needs."""
+    _launch(cloud, 1)
+    cloud.playbook("playbooks/terminate.yml", name="bench")
+    cloud.on_host("tee", "/root/launch_reference.sh", stdin=REFERENCE)
+    cloud.on_host("tee", "/root/key.pub", stdin=cloud.home / "lab/test_key.pub")
+
+
+def _reference(cloud: Cloud, action: str, count: int) -> float:
+    base, kernel, ramdisk = (
+        f"/var/lib/novalite/_base/{_sha256(IMAGES / name)}" for name in ("ami-tiny.qcow2", "kernel", "ramdisk")
+    )
+    return cloud.on_host(
+        "bash", "/root/launch_reference.sh", action, str(count), "/root/key.pub", base, kernel, ramdisk
+    )
+
+
+def _sha256(path: pathlib.Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -1,0 +1,130 @@
+"""What a host is given for its instances."""
+
+from __future__ import annotations
+
+import copy
+import typing as t
+
+from ansible_collections.novalite.cloud.plugins.module_utils._launch.plan import plan_by_host
+
+NETWORK = {
+    "id": 1,
+    "uuid": "0c0f9e5e-7d0e-4bb5-8f0c-0d6f1e1b2c3d",
+    "name": "private",
+    "cidr": "10.20.0.0/24",
+    "cidr_v6": None,
+    "gateway": None,
+    "gateway_v6": None,
+    "bridge": "br100",
+    "bridge_interface": "eth1",
+    "vlan": None,
+    "dhcp": True,
+    "dns": [],
+    "domain": "novalocal",
+    "mtu": None,
+    "lease_seconds": 86400,
+}
+RULE = {"id": "r", "direction": "ingress", "ethertype": "IPv4", "protocol": "tcp", "port_min": 22, "port_max": 22}
+
+
+def instance(number: int, host: str, **changes: t.Any) -> dict[str, t.Any]:
+    base = {
+        "id": number,
+        "uuid": f"00000000-0000-4000-8000-{number:012d}",
+        "name": f"web-{number}",
+        "hostname": f"web-{number}",
+        "domain_name": f"instance-{number:08x}",
+        "host": host,
+        "flavor": {"name": "m1.tiny", "vcpus": 1, "memory_mb": 512, "root_gb": 1},
+        "image": {
+            "name": "ami-tiny",
+            "disk_format": "qcow2",
+            "source": "/images/ami-tiny.qcow2",
+            "checksum": "sha256:aa",
+            "size": 7,
+            "virtual_size": 32 << 20,
+            "kernel": {"source": "/images/kernel", "checksum": "sha256:bb", "size": 5},
+            "ramdisk": None,
+            "properties": {},
+        },
+        "key": {"name": "test", "public_key": "ssh-ed25519 AAAA test"},
+        "security_groups": [{"id": 3, "rules": [RULE]}],
+        "nics": [
+            {
+                "id": f"vif-{number}",
+                "mac": f"fa:16:3e:00:00:{number:02x}",
+                "ip": f"10.20.0.{number + 2}",
+                "ipv6": None,
+                "dhcp_server": f"10.20.0.{host[-1]}",
+                "network": NETWORK,
+            }
+        ],
+    }
+    return {**copy.deepcopy(base), **changes}
+
+
+def render(one: t.Mapping[str, t.Any], facts: t.Mapping[str, t.Any]) -> str:
+    return f"<domain type='{facts['domain_type']}' name='{one['domain_name']}'/>"
+
+
+def test_each_host_gets_its_own_instances_in_one_plan() -> None:
+    plans = plan_by_host(
+        [instance(1, "hv1"), instance(2, "hv2"), instance(3, "hv1")],
+        {"hv1": {"domain_type": "qemu"}, "hv2": {"domain_type": "kvm"}},
+        render,
+    )
+    assert {host: plan["names"] for host, plan in plans.items()} == {"hv1": ["web-1", "web-3"], "hv2": ["web-2"]}
+    assert plans["hv2"]["domains"] == [
+        {
+            "uuid": "00000000-0000-4000-8000-000000000002",
+            "name": "instance-00000002",
+            "xml": "<domain type='kvm' name='instance-00000002'/>",
+        }
+    ]
+
+
+def test_what_instances_share_is_named_once() -> None:
+    plan = plan_by_host([instance(1, "hv1"), instance(2, "hv1")], {"hv1": {"domain_type": "qemu"}}, render)["hv1"]
+    assert plan["bridges"] == [
+        {"name": "br100", "interface": "eth1", "address": "10.20.0.1/24", "vlan": None, "mtu": None}
+    ]
+    assert [image["checksum"] for image in plan["images"]] == ["sha256:aa", "sha256:bb"]
+    assert [group["id"] for group in plan["security_groups"]] == [3]
+    (network,) = plan["dhcp_networks"]
+    assert network["gateway"] == network["listen"] == "10.20.0.1"
+    assert [host["ip"] for host in network["hosts"]] == ["10.20.0.3", "10.20.0.4"]
+
+
+def test_the_firewall_knows_every_address_and_the_own_dhcp_server() -> None:
+    one = instance(1, "hv1")
+    one["nics"].append(
+        {
+            "id": "vif-b",
+            "mac": "fa:16:3e:00:01:01",
+            "ip": "10.30.0.9",
+            "ipv6": "fd00::9",
+            "dhcp_server": None,
+            "network": {**NETWORK, "bridge": "br200", "dhcp": False, "cidr": "10.30.0.0/24"},
+        }
+    )
+    plan = plan_by_host([one], {"hv1": {"domain_type": "qemu"}}, render)["hv1"]
+    assert plan["firewall_instances"] == [
+        {
+            "id": 1,
+            "addresses": ["10.20.0.3", "10.30.0.9", "fd00::9"],
+            "dhcp_servers": ["10.20.0.1"],
+            "ra_servers": [],
+            "security_groups": [3],
+        }
+    ]
+    assert [network["bridge"] for network in plan["dhcp_networks"]] == ["br100"]
+    assert plan["bridges"][1]["address"] is None
+
+
+def test_the_partition_to_inject_into_is_the_images_to_say() -> None:
+    plans = [
+        plan_by_host([instance(1, "hv1", image={**instance(1, "hv1")["image"], "properties": properties})],
+                     {"hv1": {"domain_type": "qemu"}}, render)["hv1"]["injections"][0]["partition"]
+        for properties in ({}, {"os_partition": "0"}, {"os_partition": 2})
+    ]
+    assert plans == [None, 0, 2]

@@ -1,0 +1,69 @@
+"""The ssh_config, read back by ssh itself."""
+
+from __future__ import annotations
+
+import pathlib
+import subprocess
+import typing as t
+
+import pytest
+
+from ansible_collections.novalite.cloud.plugins.module_utils._launch.ssh import jump_options, render
+
+HYPERVISORS = {
+    "hv1": {
+        "ansible_host": "192.0.2.11",
+        "ansible_port": 2222,
+        "ansible_user": "root",
+        "ansible_ssh_private_key_file": "/keys/lab",
+        "ansible_ssh_common_args": "-o UserKnownHostsFile=/lab/known -oStrictHostKeyChecking=yes -o ControlPath=/run/x",
+    }
+}
+
+
+def guest(name: str, uuid: str, ip: str = "10.20.0.5") -> dict[str, t.Any]:
+    return {"name": name, "uuid": uuid, "host": "hv1", "nics": [{"ip": ip}], "image": {"properties": {}}}
+
+
+def effective(path: pathlib.Path, host: str) -> dict[str, str]:
+    """What `ssh` itself makes of the file for `host`."""
+    done = subprocess.run(["ssh", "-G", "-F", str(path), host], capture_output=True, text=True, check=True)
+    return dict(line.split(" ", 1) for line in done.stdout.splitlines())
+
+
+def test_jump_options_follow_the_inventory() -> None:
+    assert jump_options(HYPERVISORS["hv1"]) == {
+        "HostName": "192.0.2.11",
+        "Port": "2222",
+        "User": "root",
+        "IdentityFile": "/keys/lab",
+        "UserKnownHostsFile": "/lab/known",
+        "StrictHostKeyChecking": "yes",
+    }
+
+
+@pytest.mark.parametrize("alias", ["web", "u-1", "10.20.0.5"])
+def test_ssh_goes_through_the_compute_host_and_knows_the_guest_by_uuid(tmp_path: pathlib.Path, alias: str) -> None:
+    path = tmp_path / "ssh_config"
+    path.write_text(render([guest("web", "u-1")], HYPERVISORS, "/home with space/known_hosts", "/keys/test"))
+    options = effective(path, alias)
+    assert options["hostname"] == "10.20.0.5"
+    assert options["proxyjump"] == "hv1"
+    assert options["hostkeyalias"] == "u-1"
+    assert options["userknownhostsfile"] == "/home with space/known_hosts"
+    assert options["identityfile"] == "/keys/test"
+    assert options["user"] == "root"
+    assert effective(path, "hv1")["port"] == "2222"
+
+
+def test_a_name_that_two_projects_use_is_no_alias() -> None:
+    text = render([guest("web", "u-1"), guest("web", "u-2", "10.20.0.6")], HYPERVISORS, "/k", None)
+    assert "Host u-1 10.20.0.5\n" in text
+    assert "Host u-2 10.20.0.6\n" in text
+    assert "IdentityFile" not in text.split("Host u-1")[1]
+
+
+def test_an_instance_without_host_or_address_is_left_out() -> None:
+    homeless = {**guest("a", "u-1"), "host": None}
+    bare = {**guest("b", "u-2"), "nics": []}
+    assert "Host" not in render([homeless, bare], HYPERVISORS, "/k", None)
