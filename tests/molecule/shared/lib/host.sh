@@ -1,0 +1,132 @@
+# shellcheck shell=bash
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+#
+# One hypervisor: register, start, wait, examine, enter, stop. Which processes are its own is asked of the
+# kernel (who is in its network namespace), never of a pid file: pids are used again.
+
+host_index() { awk -v name="$1" '$1 == name { print $2 }' "$STATE/hosts" 2>/dev/null; }
+# shellcheck disable=SC2153  # LINK: lib/lab.sh
+host_namespace() { printf '%s-%s' "$LINK" "$1"; }
+host_address() { printf '%s.%d' "$(<"$STATE/subnet")" "$((10 + $(host_index "$1")))"; }
+
+# host_register NAME: gives it an index (for its address and links) and a host key that stay while the lab does.
+host_register() {
+  local name=$1 index
+  if [[ -z $(host_index "$name") ]]; then
+    index=$(($(wc -l <"$STATE/hosts") + 1))
+    ((index < 100)) || die "a lab has at most 99 hypervisors"
+    echo "$name $index" >>"$STATE/hosts"
+  fi
+  [[ -s $STATE/$name.hostkey && -s $STATE/$name.hostkey.pub ]] || {
+    rm -f "$STATE/$name".hostkey{,.pub}
+    ssh-keygen -q -t ed25519 -N '' -C "$name" -f "$STATE/$name.hostkey"
+  }
+}
+
+# namespace_init NAMESPACE: the pid, as seen from here, of its pid 1; nothing when there is none.
+namespace_init() {
+  local pid
+  [[ -e /run/netns/$1 ]] || return 0
+  for pid in $(ip netns pids "$1"); do
+    # "NSpid: <here> <inside>": pid 1 inside a namespace that is one level below ours
+    if awk '$1 == "NSpid:" && NF == 3 && $3 == 1 { found = 1 } END { exit !found }' "/proc/$pid/status" 2>/dev/null; then
+      echo "$pid"
+      return
+    fi
+  done
+}
+
+# host_enter PID COMMAND...: refuses an empty pid, for which nsenter would run COMMAND on this machine.
+host_enter() {
+  local pid=$1
+  shift
+  [[ $pid =~ ^[0-9]+$ ]] || return 1
+  nsenter -t "$pid" -m -n -p -u -i -r -w env -i \
+    PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 TERM="${TERM:-dumb}" "$@"
+}
+
+host_exec() {
+  local name=$1 pid
+  shift
+  [[ -n $(host_index "$name") ]] || die "no hypervisor $name in $STATE"
+  pid=$(namespace_init "$(host_namespace "$name")")
+  [[ -n $pid ]] || die "$name is not running"
+  host_enter "$pid" "$@"
+}
+
+# host_healthy NAME: its sshd greets and its libvirtd answers.
+host_healthy() {
+  local pid address banner=''
+  address=$(host_address "$1")
+  pid=$(namespace_init "$(host_namespace "$1")")
+  [[ -n $pid ]] || return 1
+  # a connection alone proves little; the subshell keeps the socket and the error to itself
+  banner=$( (exec 3<>"/dev/tcp/$address/22" && read -r -t 5 line <&3 && echo "$line") 2>/dev/null) || return 1
+  [[ $banner == SSH-* ]] || return 1
+  host_enter "$pid" timeout 20 virsh -q -c qemu:///system uri </dev/null >/dev/null 2>&1
+}
+
+host_start() {
+  local name=$1 index namespace link
+  index=$(host_index "$name")
+  namespace=$(host_namespace "$name")
+  ip netns add "$namespace"
+  link=${LINK}m$index
+  ip link add "$link" type veth peer name eth0 netns "$namespace"
+  ip link set "$link" master "$MANAGEMENT" up
+  link=${LINK}w$index
+  ip -n "$WIRE" link add "$link" type veth peer name eth1 netns "$namespace"
+  ip -n "$WIRE" link set "$link" master wire up
+  ip -n "$namespace" -batch - <<BATCH
+link set lo up
+link set eth0 up
+link set eth1 up
+addr add $(host_address "$name")/24 dev eth0
+route add default via $(<"$STATE/subnet").1
+BATCH
+  mkdir -p "$STATE/$name.mnt"
+  # A clean environment, no lock inherited. setsid does not fork: a background job leads no process group.
+  (cd / && exec setsid nsenter --net="/run/netns/$namespace" \
+    unshare --mount --pid --uts --ipc --fork --kill-child \
+    env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 \
+    bash "$SHARED/lib/hypervisor-root" "$name" "$STATE" "$DISK_GIB" "$SHARED") \
+    9<&- </dev/null >"$STATE/$name.log" 2>&1 &
+}
+
+host_wait() {
+  local name=$1 end=$((SECONDS + 60))
+  until host_healthy "$name"; do
+    if ((SECONDS > end)) || [[ -z $(ip netns pids "$(host_namespace "$name")") ]]; then
+      sed "s/^/$name: /" "$STATE/$name.log" >&2
+      (host_exec "$name" sh -c 'tail -n 20 /var/log/libvirtd.log /var/log/sshd.log') >&2 </dev/null || true
+      host_stop "$name"
+      die "$name did not come up; its last words are above"
+    fi
+    sleep 0.05
+  done
+}
+
+host_stop() {
+  local index
+  index=$(host_index "$1")
+  namespace_end "$(host_namespace "$1")"
+  # the root's ends first: deleting a namespace removes links some time later
+  [[ ! -e /sys/class/net/${LINK}m$index ]] || ip link del "${LINK}m$index" 2>/dev/null || true
+  ip -n "$WIRE" link del "${LINK}w$index" 2>/dev/null || true
+}
+
+# namespace_end NAMESPACE: its pid 1 takes all processes, mounts and memory with it.
+namespace_end() {
+  local namespace=$1 pid end=$((SECONDS + 30))
+  [[ -e /run/netns/$namespace ]] || return 0
+  pid=$(namespace_init "$namespace")
+  [[ -z $pid ]] || kill -KILL "$pid" 2>/dev/null || true
+  while pid=$(ip netns pids "$namespace") && [[ -n $pid ]]; do
+    ((SECONDS <= end)) || die "processes in $namespace do not end: ${pid//$'\n'/ }"
+    # what entered from outside (`ip netns exec`) is no child of that pid 1
+    # shellcheck disable=SC2086  # one word per pid
+    kill -KILL $pid 2>/dev/null || true
+    sleep 0.02
+  done
+  ip netns del "$namespace"
+}
