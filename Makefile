@@ -1,0 +1,52 @@
+# Targets for people; what they do is in tools/. `make launch` is the shortest way to a running instance.
+SHELL := /bin/bash
+COLLECTION := collections/ansible_collections/novalite/cloud
+NOVALITE_HOME ?= $(CURDIR)/.novalite
+BENCH ?=
+
+export NOVALITE_HOME := $(abspath $(NOVALITE_HOME))
+export NOVALITE_IMAGES := $(CURDIR)/.cache/images
+export MOLECULE_GLOB := tests/molecule/*/molecule.yml
+export PATH := $(CURDIR)/.venv/bin:$(PATH):/usr/sbin:/sbin
+unexport PYTHONPATH PYTHONHOME
+
+.PHONY: help bootstrap launch lab lab-down test lint unit sanity molecule bench
+.NOTPARALLEL:
+
+help:
+	@echo 'make launch    an instance `demo` on a throwaway hypervisor, from a bare Debian 12'
+	@echo 'make lab       two throwaway hypervisors, ready to launch on; make lab-down removes them'
+	@echo 'make test      lint, unit, sanity and molecule (each is a target, too)'
+	@echo 'make bench     measurements; BENCH=<prefix> for some'
+
+bootstrap:
+	@tools/bootstrap
+
+lab: bootstrap
+	@tools/lab up
+
+lab-down:
+	@tools/lab down
+
+launch: lab
+	@ansible-playbook -i inventories/lab playbooks/launch.yml -e name=demo -e flavor=m1.tiny -e image=ami-tiny -e key=test
+
+test: lint unit sanity molecule
+
+lint: bootstrap
+	ruff check .
+	mypy
+	ansible-lint --offline --profile production
+	tools/lint-shell
+
+unit: bootstrap
+	pytest -n auto
+
+sanity: bootstrap
+	cd $(COLLECTION) && ansible-test sanity --python 3.11
+
+molecule: bootstrap
+	molecule test --all
+
+bench: bootstrap
+	@python -m tests.bench "$(BENCH)"

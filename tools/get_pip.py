@@ -1,0 +1,12 @@
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""In the place of get-pip.py, for ansible-test: Python's own pip, which then installs the pip that was asked for."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+# Both as processes of their own: ensurepip inside this one would make pip ignore its configuration files.
+wanted = [argument for argument in sys.argv[1:] if argument.startswith(("pip==", "setuptools==", "wheel=="))]
+subprocess.run([sys.executable, "-m", "ensurepip"], stdout=subprocess.DEVNULL, check=True)
+subprocess.run([sys.executable, "-m", "pip", "install", "-qq", "--disable-pip-version-check", *wanted], check=True)
