@@ -12,7 +12,7 @@ module: nwfilter
 short_description: Keep guests from spoofing addresses, with libvirt network filters
 version_added: 0.1.0
 description:
-  - Defines one small libvirt network filter for each guest, and the filters C(nova-base) and C(nova-ipv6) they refer to.
+  - Defines one small libvirt network filter for each guest, and C(nova-base) and C(nova-ipv6), which they refer to.
   - C(nova-base) lets a guest send under its own MAC and IPv4 address only, and needs the parameter C(IP) in the guest's
     C(filterref). Everything else is dropped, among it DHCP answers, router advertisements, VLAN tags and all IPv6 but
     neighbour discovery.
@@ -90,7 +90,7 @@ try:
 except ImportError:
     LIBVIRT_ERROR = traceback.format_exc()
 else:
-    LIBVIRT_ERROR = None
+    LIBVIRT_ERROR = ""
 
 ARGUMENT_SPEC = {
     "filters": {

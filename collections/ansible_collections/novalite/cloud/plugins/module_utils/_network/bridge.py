@@ -136,11 +136,10 @@ def plan_present(bridge: Bridge, host: Host) -> list[Step]:
     port = _port(bridge, host)
     steps = []  # type: list[Step]
     if found is None:
-        create = ["ip", "link", "add", "name", bridge.name]
-        if port is not None:
-            create += ["address", port.mac]
+        mac = port.mac if port is not None else _random_mac()
         # No spanning tree and no delay: a guest's first DHCP request must pass.
-        create += ["type", "bridge", "stp_state", "0", "forward_delay", "0"]
+        create = ["ip", "link", "add", "name", bridge.name, "address", mac,
+                  "type", "bridge", "stp_state", "0", "forward_delay", "0"]
         steps.append(Step(create, ["ip", "link", "del", bridge.name]))
     elif port is not None and (found.mac != port.mac or not found.permanent_mac):
         # Without a MAC of its own the bridge takes the lowest of its ports', and changes it with every guest.
@@ -236,10 +235,10 @@ def _enslave(bridge: Bridge, port: Link, links: t.Mapping[str, Link]) -> list[St
     if port.master != bridge.name:
         steps.append(Step(["ip", "link", "set", port.name, "master", bridge.name],
                           ["ip", "link", "set", port.name, "nomaster"]))
-    for link in dict.fromkeys((parent.name, port.name)):
-        if link not in links or not links[link].up:
-            steps.append(Step(["ip", "link", "set", link, "up"],
-                              ["ip", "link", "set", link, "down"] if link in links else None))
+    for name in dict.fromkeys((parent.name, port.name)):
+        if name not in links or not links[name].up:
+            steps.append(Step(["ip", "link", "set", name, "up"],
+                              ["ip", "link", "set", name, "down"] if name in links else None))
     return steps
 
 
@@ -249,7 +248,9 @@ def _address(bridge: Bridge, found: Link | None, links: t.Mapping[str, Link]) ->
     ours = ipaddress.ip_interface(bridge.address)
     for link in links.values():
         if link.name != bridge.name and any(ipaddress.ip_interface(text).ip == ours.ip for text in link.addresses):
-            raise ConflictError(f"bridge {bridge.name}: the address {ours.ip} is on {link.name} already; remove it there")
+            raise ConflictError(
+                f"bridge {bridge.name}: the address {ours.ip} is on {link.name} already; remove it there"
+            )
     have = [text for text in (found.addresses if found else ())
             if ipaddress.ip_interface(text).version == ours.version]
     if have[:1] == [bridge.address]:
@@ -266,6 +267,10 @@ def _address(bridge: Bridge, found: Link | None, links: t.Mapping[str, Link]) ->
             argv.append("nodad")
         steps.append(Step(argv, ["ip", "addr", "del", text, "dev", bridge.name]))
     return steps
+
+
+def _random_mac() -> str:
+    return ":".join(f"{byte:02x}" for byte in (0x02, *os.urandom(5)))  # 02: locally administered, unicast
 
 
 def look(environment: t.Mapping[str, str] = os.environ) -> Host:
@@ -350,5 +355,6 @@ def _forwarding(before: dict[str, t.Any], after: dict[str, t.Any], check_mode: b
 def _no_autoconfiguration(name: str) -> None:
     # A guest's router advertisement must not give the host an address or a default route.
     for switch in ("accept_ra", "autoconf"):
-        with contextlib.suppress(OSError), open(f"/proc/sys/net/ipv6/conf/{name}/{switch}", "w", encoding="ascii") as handle:
+        path = f"/proc/sys/net/ipv6/conf/{name}/{switch}"
+        with contextlib.suppress(OSError), open(path, "w", encoding="ascii") as handle:
             handle.write("0\n")
