@@ -87,6 +87,10 @@ options:
             description: Name without the domain.
             type: str
             required: true
+  state_dir:
+    description: novalite's directory on the host; the servers' files go into C(networks) in it.
+    type: path
+    default: /var/lib/novalite
   state:
     description: V(absent) takes the hosts out by their MAC. With its last host a server ends and its files are removed.
     type: str
@@ -114,6 +118,7 @@ RETURN = r""" # """
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._errors import NovaliteError
+from ..module_utils._host import STATE_DIR
 from ..module_utils._network import dhcp, dnsmasq
 
 HOST_SPEC = {
@@ -136,6 +141,7 @@ NETWORK_SPEC = {
 ARGUMENT_SPEC = {
     "networks": {"type": "list", "elements": "dict", "default": [], "options": NETWORK_SPEC},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+    "state_dir": {"type": "path", "default": STATE_DIR},
 }
 
 
@@ -143,7 +149,7 @@ def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
     try:
         networks = dnsmasq.parse(module.params["networks"])
-        result = dhcp.ensure(networks, module.params["state"], check_mode=module.check_mode)
+        result = dhcp.ensure(networks, module.params["state"], module.check_mode, module.params["state_dir"])
     except NovaliteError as error:
         module.fail_json(msg=str(error))
     module.exit_json(**result)

@@ -50,8 +50,8 @@ options:
         default: [nova-base]
   state:
     description:
-      - V(absent) undefines the filters, and with the last one of any guest C(nova-base) and C(nova-ipv6) as well.
-      - The guest must have ended before.
+      - V(absent) undefines the filters. Their guests must have ended before.
+      - C(nova-base) and C(nova-ipv6) stay, as libvirt's own filters do.
     type: str
     choices: [present, absent]
     default: present

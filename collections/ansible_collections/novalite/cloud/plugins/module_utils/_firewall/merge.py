@@ -43,8 +43,9 @@ def merged(current: ruleset.Ruleset, request: Request, family: str) -> Chains:
     chains = {}  # type: Chains
     for instance in added:
         chains.update({chain.name: chain.rules for chain in policy.instance_chains(instance, family)})
-    for identifier in {current.instances().get(rule.split(" ")[1]) for rule in local} - set(given) - {None}:
-        for name in (f"{INSTANCE}{identifier}", f"{NEW}{identifier}"):
+    others = {t.cast(str, ruleset.target(jump))[len(INSTANCE):] for jump in local} - {str(number) for number in given}
+    for number in others:
+        for name in (f"{INSTANCE}{number}", f"{NEW}{number}"):
             if name in owned:
                 chains[name] = owned[name]
     used = {jump[len(GROUP):] for rules in chains.values() for jump in map(ruleset.target, rules)

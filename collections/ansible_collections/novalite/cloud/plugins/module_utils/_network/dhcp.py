@@ -25,13 +25,12 @@ from .._host import STATE_DIR, in_threads, locked, write_atomically
 from . import dnsmasq
 from .dnsmasq import Host, Network
 
-ROOT = os.path.join(STATE_DIR, "networks")
 _PATIENCE = 5.0  # seconds for dnsmasq to end
 _FILES = ("conf", "hosts", "names")
 
 
 def ensure(
-    networks: t.Sequence[Network], state: str, check_mode: bool = False, root: str = ROOT
+    networks: t.Sequence[Network], state: str, check_mode: bool = False, state_dir: str = STATE_DIR
 ) -> dict[str, t.Any]:
     """Bring the DHCP servers of `networks` to `state`. Returns `changed` and, when it is true, `diff`.
 
@@ -41,7 +40,7 @@ def ensure(
 
     def work(network: Network) -> tuple[dict[str, t.Any], dict[str, t.Any]]:
         with contextlib.nullcontext() if check_mode else locked(f"dhcp-{network.bridge}"):
-            server = Server(network, os.path.join(root, network.bridge))
+            server = Server(network, os.path.join(state_dir, "networks", network.bridge))
             return server.present(check_mode) if state == "present" else server.absent(check_mode)
 
     before, after = {}, {}  # type: dict[str, t.Any], dict[str, t.Any]

@@ -30,7 +30,6 @@ try:
 except ImportError:
     libvirt = None  # the module reports it
 
-PREFIX = "nova-instance-"
 _IN_USE_PAUSES = (0.1, 0.2, 0.4, 0.8)  # seconds; a guest's end and its filter's release are not one step in libvirt
 
 _Rule = tuple[str, int, str, dict[str, str]]  # action, priority, protocol, what it matches
@@ -158,39 +157,33 @@ def _undefine(
     connection: t.Any, names: t.Sequence[str], check_mode: bool
 ) -> tuple[dict[str, str], dict[str, str]]:
     present = set(connection.listNWFilters())
-    leaving = [name for name in dict.fromkeys(names) if name in present]
-    if leaving and not any(name.startswith(PREFIX) for name in present - set(leaving)):
-        leaving += [name for name in STATIC if name in present]  # nothing stays behind the last instance
     before = {}  # type: dict[str, str]
-    for name in leaving:
-        found = connection.nwfilterLookupByName(name)
-        xml = found.XMLDesc(0)
-        if not check_mode and not _gone(found, patient=name not in STATIC):
+    for name in dict.fromkeys(names):
+        if name not in present:
             continue
-        before[name] = xml
+        found = connection.nwfilterLookupByName(name)
+        before[name] = found.XMLDesc(0)
+        if not check_mode:
+            _undefine_one(found)
     return before, {}
 
 
-def _gone(found: t.Any, patient: bool) -> bool:
-    """Undefine one filter; False when it is a shared one that a guest of somebody else's uses."""
+def _undefine_one(found: t.Any) -> None:
     for pause in (*_IN_USE_PAUSES, None):
         try:
             found.undefine()
-            return True
+            return
         except libvirt.libvirtError as error:
             code = error.get_error_code()
             if code == libvirt.VIR_ERR_NO_NWFILTER:
-                return True
+                return
             if code != libvirt.VIR_ERR_OPERATION_INVALID:
                 raise
-            if not patient:
-                return False
             if pause is None:
                 raise NovaliteError(
                     f"the network filter {found.name()} is still in use; end the guest that refers to it first"
                 ) from error
         time.sleep(pause)
-    return False
 
 
 @contextlib.contextmanager
