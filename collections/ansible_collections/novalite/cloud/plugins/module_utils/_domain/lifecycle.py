@@ -29,6 +29,7 @@ else:
 
 DEFAULT_URI = "qemu:///system"
 START_TIMEOUT = 60.0  # seconds between libvirt's "started" and the guest's CPUs running
+_ACTIVE, _INACTIVE = 1, 2  # VIR_CONNECT_LIST_DOMAINS_*
 _STATES = {1: "running", 2: "running", 3: "paused", 4: "shutting down", 5: "shutoff", 6: "crashed", 7: "suspended"}
 
 
@@ -58,6 +59,22 @@ def connect(uri: str = DEFAULT_URI) -> t.Any:
         ) from None
 
 
+@contextlib.contextmanager
+def clear(what: str) -> t.Iterator[None]:
+    """Translate libvirt's error into a NovaliteError: one line, after `what` it was that went wrong."""
+    try:
+        yield
+    except libvirt.libvirtError as error:
+        raise NovaliteError(f"{what}: {' '.join(error.get_error_message().split())}") from None
+
+
+def list_domains(connection: t.Any) -> list[dict[str, str]]:
+    """All domains of this host by name, with their state: what there is, whoever made it."""
+    found = [(domain.name(), domain.UUIDString(), "running") for domain in connection.listAllDomains(_ACTIVE)]
+    found += [(domain.name(), domain.UUIDString(), "shutoff") for domain in connection.listAllDomains(_INACTIVE)]
+    return [{"uuid": uuid, "name": name, "state": state} for name, uuid, state in sorted(found)]
+
+
 def inspect(connection: t.Any, domains: t.Sequence[DomainSpec]) -> list[Outcome]:
     """What each domain is and where it differs from its `xml` (when there is one). Changes nothing."""
     outcomes = []
@@ -66,7 +83,7 @@ def inspect(connection: t.Any, domains: t.Sequence[DomainSpec]) -> list[Outcome]
         if domain is None:
             outcomes.append(Outcome(spec["uuid"], spec["name"], MISSING))
             continue
-        with _clear(f"domain {spec['name']} cannot be read"):
+        with clear(f"domain {spec['name']} cannot be read"):
             persistent, live = _descriptions(domain)
             state = _state(domain)
         found = Outcome(spec["uuid"], domain.name(), state, before=persistent or live, before_state=state)
@@ -90,12 +107,11 @@ def ensure_running(
     those that it redefined get their former XML back. Raises NovaliteError with libvirt's message, and
     ConflictError when another domain holds a name; `timeout` is in seconds for each start.
     """
-    for spec in domains:
-        _desired(spec)
-        _refuse_conflict(connection, spec)
     outcomes = inspect(connection, domains)
     todo = []
     for spec, outcome in zip(domains, outcomes):
+        _desired(spec)
+        _refuse_conflict(connection, spec, outcome)
         outcome.action = _action(outcome)
         if outcome.changed:
             todo.append((spec, outcome))
@@ -136,7 +152,7 @@ def ensure_absent(
 
     def remove(outcome: Outcome) -> NovaliteError | None:
         try:
-            with _clear(f"domain {outcome.name} cannot be removed"):
+            with clear(f"domain {outcome.name} cannot be removed"):
                 _remove(connection, outcome.uuid)
         except NovaliteError as error:
             return error
@@ -162,7 +178,7 @@ def _bring_up(
     connection: t.Any, spec: DomainSpec, outcome: Outcome, timeout: float, undo: list[t.Callable[[], None]]
 ) -> None:
     uuid, before = spec["uuid"], outcome.before
-    with _clear(f"domain {spec['name']} does not start"):
+    with clear(f"domain {spec['name']} does not start"):
         if outcome.action != "start":
             domain = connection.defineXML(spec["xml"])
             if before is None:
@@ -229,7 +245,7 @@ def _restore(connection: t.Any, uuid: str, xml: str) -> None:
 
 def _undone(step: t.Callable[[], None]) -> str | None:
     try:
-        with _clear("and what was made for it cannot be removed"):
+        with clear("and what was made for it cannot be removed"):
             step()
     except NovaliteError as error:
         return str(error)
@@ -242,7 +258,7 @@ def _lookup(connection: t.Any, uuid: str) -> t.Any:
 
 
 def _found(lookup: t.Callable[[], t.Any], what: str) -> t.Any:
-    with _clear(f"domain {what} cannot be looked up"):
+    with clear(f"domain {what} cannot be looked up"):
         try:
             return lookup()
         except libvirt.libvirtError as error:
@@ -251,7 +267,12 @@ def _found(lookup: t.Callable[[], t.Any], what: str) -> t.Any:
             return None
 
 
-def _refuse_conflict(connection: t.Any, spec: DomainSpec) -> None:
+def _refuse_conflict(connection: t.Any, spec: DomainSpec, found: Outcome) -> None:
+    if found.name != spec["name"]:
+        raise ConflictError(
+            f"domain {spec['uuid']} exists on this host as {found.name}, wanted as {spec['name']}; "
+            f"remove it (virsh undefine {spec['uuid']}) and run again"
+        )
     other = _found(lambda: connection.lookupByName(spec["name"]), spec["name"])
     if other is not None and other.UUIDString() != spec["uuid"]:
         raise ConflictError(
@@ -282,12 +303,3 @@ def _descriptions(domain: t.Any) -> tuple[str | None, str | None]:
 
 def _state(domain: t.Any) -> str:
     return _STATES.get(domain.state()[0], "unknown")
-
-
-@contextlib.contextmanager
-def _clear(what: str) -> t.Iterator[None]:
-    """libvirt's error as one line after `what` it was that went wrong."""
-    try:
-        yield
-    except libvirt.libvirtError as error:
-        raise NovaliteError(f"{what}: {' '.join(error.get_error_message().split())}") from None
