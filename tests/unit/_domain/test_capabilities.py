@@ -37,7 +37,7 @@ def test_without_the_usual_machine_the_first_one_is_taken() -> None:
 
 
 def test_a_host_without_qemu_is_told_what_to_do() -> None:
-    with pytest.raises(NovaliteError, match="cannot run ppc64le guests.*install qemu-system"):
+    with pytest.raises(NovaliteError, match=r"cannot run ppc64le guests.*install qemu-system"):
         capabilities.parse_capabilities(XML.format(arch="ppc64le"))
 
 
