@@ -37,6 +37,7 @@ attributes:
     description: The facts are gathered on the host, the record is written on the controller.
   action_group:
     support: full
+    membership: novalite.cloud.ledger
     description: Use C(group/novalite.cloud.ledger) in C(module_defaults) to set O(home) or O(ledger_url) once.
 options:
   name:

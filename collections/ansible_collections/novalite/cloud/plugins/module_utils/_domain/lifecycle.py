@@ -29,6 +29,8 @@ else:
 
 DEFAULT_URI = "qemu:///system"
 START_TIMEOUT = 60.0  # seconds between libvirt's "started" and the guest's CPUs running
+# libvirtd's max_client_requests by default: it lets more of one client's calls wait, and warns about it in its log.
+_WORKERS = 5
 _ACTIVE, _INACTIVE = 1, 2  # VIR_CONNECT_LIST_DOMAINS_*
 _STATES = {1: "running", 2: "running", 3: "paused", 4: "shutting down", 5: "shutoff", 6: "crashed", 7: "suspended"}
 
@@ -132,9 +134,9 @@ def ensure_running(
             return error
         return None
 
-    failures = [failure for failure in in_threads(bring_up, todo) if failure is not None]
+    failures = [failure for failure in in_threads(bring_up, todo, _WORKERS) if failure is not None]
     if failures:
-        left_behind = [message for message in in_threads(_undone, undo) if message]
+        left_behind = [message for message in in_threads(_undone, undo, _WORKERS) if message]
         raise NovaliteError("; ".join([str(failure) for failure in failures] + left_behind))
     return outcomes
 
@@ -159,7 +161,7 @@ def ensure_absent(
         return None
 
     # In threads: libvirt's destroy waits for the end of the QEMU process, about 2 s for an emulated guest.
-    failures = [str(failure) for failure in in_threads(remove, todo) if failure is not None]
+    failures = [str(failure) for failure in in_threads(remove, todo, _WORKERS) if failure is not None]
     if failures:
         raise NovaliteError("; ".join(failures))
     return outcomes
