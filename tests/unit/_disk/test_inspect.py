@@ -192,12 +192,9 @@ def test_images_of_qemu_img_are_accepted(image: pathlib.Path, options: str) -> N
 
 
 @needs_qemu_img
-@pytest.mark.parametrize("disk_format", ["vmdk", "vdi", "vhdx", "vpc", "qed", "parallels", "luks"])
+@pytest.mark.parametrize("disk_format", ["vmdk", "vdi", "vhdx", "vpc", "qed", "parallels"])
 def test_other_formats_of_qemu_img_are_refused(image: pathlib.Path, disk_format: str) -> None:
-    arguments = ["qemu-img", "create", "-q", "-f", disk_format]
-    if disk_format == "luks":
-        arguments += ["--object", "secret,id=s,data=secret", "-o", "key-secret=s,iter-time=10"]
-    subprocess.run([*arguments, str(image), "10M"], check=True)
+    subprocess.run(["qemu-img", "create", "-q", "-f", disk_format, str(image), "10M"], check=True)
     for declared in ("raw", "qcow2"):
         with pytest.raises(NovaliteError, match="was declared"):
             inspect_image(str(image), declared)

@@ -73,47 +73,49 @@ class ImageInfo:
     size: int
 
 
-def inspect_image(path: str, disk_format: str, limit: int = DEFAULT_LIMIT) -> ImageInfo:
+def inspect_image(path: str, disk_format: str, limit: int = DEFAULT_LIMIT, name: str | None = None) -> ImageInfo:
     """Return what the file `path` holds, which must be `disk_format` ("raw" or "qcow2") and stand on its own.
 
-    `limit` is the greatest virtual size in bytes. Raises NovaliteError, which names the file, what was declared
-    and what was found, for anything else: another format, a backing or data file, encryption, damage, a bomb.
+    `limit` is the greatest virtual size in bytes, `name` what messages call the file instead of its path.
+    Raises NovaliteError, which names the file, what was declared and what was found, for anything else: another
+    format, a backing or data file, encryption, damage, a bomb.
     """
+    name = name or f"image file '{path}'"
     if disk_format not in DISK_FORMATS:
         raise NovaliteError(
-            f"image file '{path}': disk_format '{disk_format}' is not accepted; use one of {', '.join(DISK_FORMATS)}"
+            f"{name}: disk_format '{disk_format}' is not accepted; use one of {', '.join(DISK_FORMATS)}"
         )
     try:
-        with _open_regular(path) as handle:
+        with _open_regular(path, name) as handle:
             size = os.fstat(handle.fileno()).st_size
             head = handle.read(HEAD_BYTES)
             found = _detect(handle, head, size)
     except OSError as error:
-        raise NovaliteError(f"image file '{path}' cannot be read: {error.strerror}") from error
+        raise NovaliteError(f"{name} cannot be read: {error.strerror}") from error
     if found != disk_format:
         raise NovaliteError(
-            f"image file '{path}' was declared {disk_format} but its content is {found}; "
+            f"{name} was declared {disk_format} but its content is {found}; "
             f"declare the right disk_format, or convert it to raw or qcow2 first"
         )
     # QEMU shows a guest whole sectors; a last half one of a raw file reads as zeros.
     raw_info = ImageInfo("raw", -(-size // SECTOR) * SECTOR, size)
-    info = _Qcow2(path, head, size).info() if found == "qcow2" else raw_info
+    info = _Qcow2(name, head, size).info() if found == "qcow2" else raw_info
     if info.virtual_size == 0:
-        raise NovaliteError(f"image file '{path}', declared {disk_format}, is an empty disk")
+        raise NovaliteError(f"{name}, declared {disk_format}, is an empty disk")
     if info.virtual_size > limit:
         raise NovaliteError(
-            f"image file '{path}', declared {disk_format}, has a virtual size of {info.virtual_size} bytes; "
+            f"{name}, declared {disk_format}, has a virtual size of {info.virtual_size} bytes; "
             f"at most {limit} are accepted"
         )
     return info
 
 
-def _open_regular(path: str) -> t.BinaryIO:
+def _open_regular(path: str, name: str) -> t.BinaryIO:
     # A FIFO would block the open, a device could be read for ever.
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
-        raise NovaliteError(f"image file '{path}' is not a regular file")
+        raise NovaliteError(f"{name} is not a regular file")
     return os.fdopen(fd, "rb")
 
 
@@ -148,8 +150,8 @@ def _is_vmdk_descriptor(head: bytes) -> bool:
 class _Qcow2:
     """One qcow2 header: each check names what is wrong with it."""
 
-    def __init__(self, path: str, head: bytes, size: int) -> None:
-        self.path = path
+    def __init__(self, name: str, head: bytes, size: int) -> None:
+        self.name = name
         self.head = head
         self.size = size
         if len(head) < HEADER_V2.size:
@@ -167,7 +169,7 @@ class _Qcow2:
                 head, HEADER_V2.size)
 
     def _bad(self, what: str) -> NovaliteError:
-        return NovaliteError(f"image file '{self.path}', declared qcow2, {what}")
+        return NovaliteError(f"{self.name}, declared qcow2, {what}")
 
     def info(self) -> ImageInfo:
         self._check_references()
