@@ -14,6 +14,7 @@ arguments and documentation.
 from __future__ import annotations
 
 import importlib
+import json
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
@@ -54,22 +55,28 @@ def operation_of(name: str) -> Operation:
 
 
 def run_operation(operation: Operation, params: Params, check_mode: bool) -> dict[str, t.Any]:
-    """Open the ledger that `params` name and run `operation` in one transaction. Raises NovaliteError."""
+    """Open the ledger that `params` name and run `operation` in one transaction. Raises NovaliteError.
+
+    Ansible's values, and the names of SQLAlchemy's columns, are subclasses of str, dict and so on, which database
+    drivers there, and Ansible here, do not take: both ways, plain data only.
+    """
     from ._ledger.engine import open_ledger, transaction
 
     engine = open_ledger(params.get("home"), params.get("ledger_url"), check_mode=check_mode)
     try:
         with transaction(engine, check_mode) as connection:
-            return operation(connection, params)
+            return _plain(operation(connection, _plain(params)))
     finally:
         engine.dispose()
 
 
-def run_module(name: str, argument_spec: t.Mapping[str, t.Any], **rules: t.Any) -> t.NoReturn:
+def _plain(value: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    return t.cast("dict[str, t.Any]", json.loads(json.dumps(value)))
+
+
+def run_module(name: str, argument_spec: t.Mapping[str, t.Any], **rules: t.Any) -> None:
     """`main()` of the controller module `name`. `rules` are AnsibleModule's: required_if, mutually_exclusive, ..."""
-    module = AnsibleModule(
-        argument_spec={**argument_spec, **LEDGER_ARGUMENTS}, supports_check_mode=True, **rules
-    )
+    module = AnsibleModule(argument_spec={**argument_spec, **LEDGER_ARGUMENTS}, supports_check_mode=True, **rules)
     try:
         operation = operation_of(name)
     except ImportError as error:

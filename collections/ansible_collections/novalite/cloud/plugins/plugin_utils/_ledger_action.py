@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import json
 import types
 import typing as t
 
@@ -15,7 +14,7 @@ from ansible.module_utils.basic import missing_required_lib
 from ansible.module_utils.common.parameters import remove_values
 from ansible.plugins.action import ActionBase
 
-from ..module_utils._controller import LEDGER_ARGUMENTS, Operation, operation_of, run_operation
+from ..module_utils._controller import LEDGER_ARGUMENTS, operation_of, run_operation
 from ..module_utils._errors import NovaliteError
 
 
@@ -32,7 +31,7 @@ class LedgerAction(ActionBase):
     """
 
     module: t.ClassVar[types.ModuleType]
-    operation: t.ClassVar[Operation | None] = None
+    operation: t.ClassVar[t.Any] = None  # an Operation, as a staticmethod
     missing: t.ClassVar[str | None] = None
 
     _requires_connection = False
@@ -55,8 +54,7 @@ class LedgerAction(ActionBase):
         if self.operation is None:
             raise AnsibleActionFail(self.missing)
         try:
-            # Ansible's values are tagged subclasses of str, dict, ...: database drivers want the plain ones
-            result = run_operation(self.operation, json.loads(json.dumps(params)), self._task.check_mode)
+            result = run_operation(self.operation, params, self._task.check_mode)
         except NovaliteError as error:
             result = {"failed": True, "msg": str(error)}
         if not self._task.diff:

@@ -229,6 +229,9 @@ def _clear_errors(shown: str) -> t.Iterator[None]:
                 f"another run has held the ledger for {BUSY_TIMEOUT:g} s; wait for it to finish and run again"
             ) from error
         raise NovaliteError(f"{shown} cannot be used: {reason}") from error
+    except sa.exc.IntegrityError as error:
+        reason = str(error.orig).strip().splitlines()[0]
+        raise ConflictError(f"another run changed the same records meanwhile ({reason}); run again") from error
     except sa.exc.DatabaseError as error:
         if type(error) is not sa.exc.DatabaseError:  # its subclasses are ours to handle, or our mistakes
             raise
