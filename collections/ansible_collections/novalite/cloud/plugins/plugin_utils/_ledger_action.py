@@ -30,7 +30,7 @@ class LedgerAction(ActionBase):
     The operation is found by the module's name; a subclass may set `operation` itself.
     """
 
-    module: t.ClassVar[types.ModuleType]
+    module: types.ModuleType
     operation: t.ClassVar[t.Any] = None  # an Operation, as a staticmethod
     missing: t.ClassVar[str | None] = None
 

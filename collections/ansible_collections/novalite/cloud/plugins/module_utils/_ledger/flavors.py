@@ -46,7 +46,7 @@ def flavor(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str
             else:
                 connection.execute(sa.update(table).where(table.c.name == name).values(**after))
     rows = connection.execute(sa.select(table).where(table.c.name.in_(names)).order_by(table.c.id)).mappings()
-    return changes.result("flavors", rows.all())
+    return changes.result("flavors", rows)
 
 
 def _new(item: t.Mapping[str, t.Any], name: str) -> dict[str, t.Any]:

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from .._errors import NotFoundError
 from . import tables
 
-Record = t.Dict[str, t.Any]
+Record = dict[str, t.Any]
 
 NAMES_SHOWN = 10
 

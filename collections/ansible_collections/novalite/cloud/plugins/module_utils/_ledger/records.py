@@ -34,7 +34,7 @@ class Changes:
             self.after[name] = after
         return True
 
-    def result(self, kind: str, records: t.Sequence[t.Mapping[str, t.Any]]) -> dict[str, t.Any]:
+    def result(self, kind: str, records: t.Iterable[t.Any]) -> dict[str, t.Any]:
         """The operation's result: `changed`, the records under `kind`, and `diff` when something changed."""
         changed = bool(self.before or self.after)
         result: dict[str, t.Any] = {"changed": changed, kind: [dict(record) for record in records]}
