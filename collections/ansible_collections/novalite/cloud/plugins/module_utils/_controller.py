@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import sys
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
@@ -57,15 +58,22 @@ def operation_of(name: str) -> Operation:
 def run_operation(operation: Operation, params: Params, check_mode: bool) -> dict[str, t.Any]:
     """Open the ledger that `params` name and run `operation` in one transaction. Raises NovaliteError.
 
+    What takes long and needs no lock comes before it, in the function `prepare_<operation>(engine, params) -> params`
+    that may stand beside the operation.
+
     Ansible's values, and the names of SQLAlchemy's columns, are subclasses of str, dict and so on, which database
     drivers there, and Ansible here, do not take: both ways, plain data only.
     """
     from ._ledger.engine import open_ledger, transaction
 
+    prepare = getattr(sys.modules[operation.__module__], f"prepare_{operation.__name__}", None)
     engine = open_ledger(params.get("home"), params.get("ledger_url"), check_mode=check_mode)
     try:
+        params = _plain(params)
+        if prepare is not None:
+            params = prepare(engine, params)
         with transaction(engine, check_mode) as connection:
-            return _plain(operation(connection, _plain(params)))
+            return _plain(operation(connection, params))
     finally:
         engine.dispose()
 

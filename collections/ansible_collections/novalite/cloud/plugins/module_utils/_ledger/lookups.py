@@ -18,6 +18,7 @@ from . import tables
 Record = dict[str, t.Any]
 
 NAMES_SHOWN = 10
+PRIVATE = "novalite:"  # an image's properties that begin so are bookkeeping, and shown to nobody
 
 
 def project_by_name(connection: sa.Connection, name: str, lock: bool = False) -> Record:
@@ -44,7 +45,9 @@ def flavor_by_name(connection: sa.Connection, name: str) -> Record:
 
 def image_by_name(connection: sa.Connection, name: str, project_id: str) -> Record:
     """The image `name` that `project_id` sees; its own one before a public one of the same name."""
-    return _visible(connection, tables.image, "image", [name], project_id)[0]
+    image = _visible(connection, tables.image, "image", [name], project_id)[0]
+    public = {key: value for key, value in image["properties"].items() if not key.startswith(PRIVATE)}
+    return {**image, "properties": public}
 
 
 def network_by_name(connection: sa.Connection, name: str, project_id: str) -> Record:

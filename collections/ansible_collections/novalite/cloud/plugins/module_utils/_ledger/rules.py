@@ -56,7 +56,7 @@ def ordered(rules: t.Iterable[Rule]) -> list[Rule]:
     return sorted(rules, key=identity)
 
 
-def identity(rule: t.Mapping[str, t.Any]) -> tuple[str, ...]:
+def identity(rule: t.Any) -> tuple[str, ...]:
     """What makes two rules the same."""
     return tuple("" if rule[column] is None else str(rule[column]) for column in COLUMNS)
 
@@ -69,7 +69,7 @@ def _protocol(text: str) -> str:
     if folded.isascii() and folded.isdecimal() and int(folded) <= 255:
         number = str(int(folded))
         return PROTOCOLS.get(number, number)
-    raise NovaliteError(f"rule: unknown protocol {text[:40]!r}: write tcp, udp, icmp, icmpv6, any, or a number up to 255")
+    raise NovaliteError(f"rule: unknown protocol {text[:40]!r}: write tcp, udp, icmp, icmpv6, any, or a number to 255")
 
 
 def _source(rule: t.Mapping[str, t.Any], protocol: str) -> tuple[str | None, str]:
@@ -82,6 +82,8 @@ def _source(rule: t.Mapping[str, t.Any], protocol: str) -> tuple[str | None, str
         ethertype = ethertype or ("IPv6" if protocol == "icmpv6" else "IPv4")
         return EVERYONE[ethertype], ethertype
     try:
+        if "%" in text:  # an IPv6 zone is a matter of one host, and ipaddress would carry it along
+            raise ValueError
         network = ipaddress.ip_network(text, strict=False)
     except ValueError:
         raise NovaliteError(f"rule: {text[:60]!r} is no address range: write for example 10.0.0.0/8") from None
@@ -93,15 +95,15 @@ def _source(rule: t.Mapping[str, t.Any], protocol: str) -> tuple[str | None, str
 
 
 def _ports(rule: t.Mapping[str, t.Any], protocol: str) -> tuple[int | None, int | None]:
-    low, high = rule.get("port_min"), rule.get("port_max")
+    first, last = rule.get("port_min"), rule.get("port_max")
     if rule.get("icmp_type") is not None or rule.get("icmp_code") is not None:
         raise NovaliteError(f"rule: icmp_type and icmp_code mean nothing to {protocol}: leave them out")
-    if low is None and high is None:
+    given = [port for port in (first, last) if port is not None]
+    if not given:
         return None, None
     if protocol not in ("tcp", "udp"):
         raise NovaliteError(f"rule: ports mean nothing to protocol {protocol}: leave port_min and port_max out")
-    low = high if low is None else low
-    high = low if high is None else high
+    low, high = given[0], given[-1]
     for port in (low, high):
         check_range("rule: port", port, 1, 65535)
     if low > high:

@@ -21,6 +21,7 @@ from .records import Changes, check_text, checked_names
 from .rules import Rule, identity, normalised, ordered
 
 DEFAULT_GROUP = "default"
+DEFAULT_DESCRIPTION = "The default group"
 
 Group = dict[str, t.Any]  # {"description", "rules": [...]}
 
@@ -30,7 +31,7 @@ def ensure_default_group(connection: sa.Connection, project_id: str) -> int:
     table = tables.security_group
     query = sa.select(table.c.id).where(table.c.project_id == project_id, table.c.name == DEFAULT_GROUP)
     found = connection.execute(query).scalar()
-    return found if found is not None else _insert(connection, project_id, DEFAULT_GROUP, "The default group")
+    return found if found is not None else _insert(connection, project_id, DEFAULT_GROUP, DEFAULT_DESCRIPTION)
 
 
 def security_group(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
@@ -54,7 +55,8 @@ def security_group(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> 
     for item, name in zip(items, names):
         described = None if item["description"] is None else check_text("description", item["description"])
         if name not in there:
-            _insert(connection, owner, name, described or "")
+            unsaid = DEFAULT_DESCRIPTION if name == DEFAULT_GROUP else ""
+            _insert(connection, owner, name, unsaid if described is None else described)
         elif described not in (None, there[name]["description"]):
             table = tables.security_group
             mine = sa.and_(table.c.project_id == owner, table.c.name == name)
