@@ -39,5 +39,6 @@ attributes:
     description: Returns what was, and what is, as structured data.
   action_group:
     support: full
+    membership: [novalite.cloud.cloud, novalite.cloud.ledger]
     description: Use C(group/novalite.cloud.ledger) in C(module_defaults) to set O(home) or O(ledger_url) once.
 """

@@ -31,6 +31,7 @@ REVISIONS = ("0001",)
 HEAD = REVISIONS[-1]
 
 BUSY_TIMEOUT = 30.0  # seconds that a writer waits for the others
+DEFERRED = {"novalite_deferred": True}  # a connection's execution option: on SQLite, take no write lock
 MIGRATION_LOCK = 0x6E6F7661  # PostgreSQL advisory lock
 
 
@@ -71,6 +72,13 @@ def transaction(engine: sa.Engine, check_mode: bool = False) -> t.Iterator[sa.Co
             unit.rollback()
 
 
+@contextlib.contextmanager
+def reading(engine: sa.Engine) -> t.Iterator[sa.Connection]:
+    """One consistent view of the ledger, for reading only; on SQLite it neither waits for writers nor stops them."""
+    with _clear_errors("the ledger"), engine.connect().execution_options(**DEFERRED) as connection:
+        yield connection
+
+
 # --- SQLite ---------------------------------------------------------------------------------------------------------
 
 
@@ -96,8 +104,9 @@ def _open_file(path: str, check_mode: bool) -> sa.Engine:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         engine = _sqlite_engine(path)
         if not _is_current(engine, path):
-            with engine.connect() as connection:
-                connection.exec_driver_sql("PRAGMA journal_mode=WAL")
+            # by the driver alone: within a transaction SQLite ignores this
+            with contextlib.closing(sqlite3.connect(path, timeout=BUSY_TIMEOUT)) as raw:
+                raw.execute("PRAGMA journal_mode=WAL")
             _migrate(engine)
     return engine
 
@@ -146,7 +155,8 @@ def _prepared(engine: sa.Engine) -> sa.Engine:
 
     @event.listens_for(engine, "begin")
     def begun(connection: sa.Connection) -> None:
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
+        deferred = DEFERRED.items() <= connection.get_execution_options().items()
+        connection.exec_driver_sql("BEGIN" if deferred else "BEGIN IMMEDIATE")
 
     return engine
 
@@ -185,7 +195,7 @@ def _open_server(url: sa.URL, check_mode: bool) -> sa.Engine:
 
 def _is_current(engine: sa.Engine, shown: str) -> bool:
     """Whether the ledger is at the newest revision; False when it is older or empty. Raises NovaliteError if newer."""
-    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+    with reading(engine) as connection:
         if not sa.inspect(connection).has_table("alembic_version"):
             return False
         revision = connection.execute(sa.text("SELECT version_num FROM alembic_version")).scalar()

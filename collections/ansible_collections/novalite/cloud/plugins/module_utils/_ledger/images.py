@@ -38,8 +38,8 @@ def prepare_image(ledger: sa.Engine, params: t.Mapping[str, t.Any]) -> dict[str,
     """Read the images' files before image() runs: that can take minutes, in which the ledger must not be locked."""
     if params["state"] == "absent":
         return dict(params)
-    with engine.transaction(ledger, check_mode=True) as connection:
-        there = _images(connection, _owner(connection, params), [item["name"] for item in params["images"]])
+    with engine.reading(ledger) as connection:
+        there = _images(connection, _owner(connection, params, lock=False), [item["name"] for item in params["images"]])
     files = in_threads(lambda item: _measured(item, there.get(item["name"])), params["images"], workers=4)
     return {**params, "images": [{**item, "files": found} for item, found in zip(params["images"], files)]}
 
@@ -50,7 +50,7 @@ def image(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str,
     What is not given stays as it is; a new image needs source and disk_format. Instances carry a copy of the record.
     Raises NovaliteError for a file that is not what it was declared to be, QuotaError.
     """
-    owner = _owner(connection, params)
+    owner = _owner(connection, params, lock=True)
     names = checked_names("image", params["images"])
     table = tables.image
     there = _images(connection, owner, names)
@@ -80,10 +80,10 @@ def image(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str,
     return changes.result("images", [{"id": ids[name], "name": name, **(_shown(now[name]) or {})} for name in names])
 
 
-def _owner(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> str:
+def _owner(connection: sa.Connection, params: t.Mapping[str, t.Any], lock: bool) -> str:
     if params["project"] is None:
         return ""
-    return str(project_by_name(connection, params["project"], lock=True)["id"])
+    return str(project_by_name(connection, params["project"], lock=lock)["id"])
 
 
 def _images(connection: sa.Connection, owner: str, names: t.Sequence[str]) -> dict[str, Image]:
