@@ -1,0 +1,55 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Gathers a host's facts there, with the module of the same name, then records them in the ledger here."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible.errors import AnsibleActionFail
+from ansible.module_utils.common.parameters import remove_values
+from ansible.plugins.action import ActionBase
+
+from ..module_utils._controller import run_operation
+from ..module_utils._errors import NovaliteError
+from ..modules import compute_host
+from ..plugin_utils._ledger_action import LedgerAction
+
+
+class ActionModule(LedgerAction):
+    module = compute_host
+
+    _requires_connection = True
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
+        ActionBase.run(self, tmp, task_vars)
+        task_vars = task_vars or {}
+        validated, params = self.validate_argument_spec(
+            argument_spec=compute_host.ARGUMENT_SPEC, **compute_host.SPEC_RULES
+        )
+        if self.operation is None:
+            raise AnsibleActionFail(self.missing)
+        asked = {option: params[option] for option in compute_host.FACT_ARGUMENTS}
+        asked["name"] = asked["name"] or task_vars["inventory_hostname"]
+        # Neither the ledger's URL, which holds a password, nor the policy is any business of the hypervisor.
+        result = self._execute_module(
+            module_name="novalite.cloud.compute_host", module_args=asked, task_vars=task_vars
+        )
+        if result.get("failed") or "compute_host" not in result:
+            return result
+        policy = {option: params[option] for option in compute_host.POLICY_ARGUMENTS if params[option] is not None}
+        entry = {**result["compute_host"], **policy}
+        try:
+            recorded = run_operation(
+                self.operation,
+                {"compute_hosts": [entry], "home": params["home"], "ledger_url": params["ledger_url"]},
+                self._task.check_mode,
+            )
+        except NovaliteError as error:
+            return {**result, "failed": True, "msg": remove_values(str(error), validated._no_log_values)}
+        result["changed"] = recorded["changed"]
+        if self._task.diff and "diff" in recorded:
+            result["diff"] = recorded["diff"]
+        return remove_values(result, validated._no_log_values)

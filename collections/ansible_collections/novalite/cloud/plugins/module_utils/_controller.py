@@ -1,0 +1,98 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""The door that every controller module shares: arguments in, one transaction over the ledger, a result out.
+
+Two edges use it. A task runs the action plug-in of the module's name (plugin_utils/_ledger_action.py), inside the
+controller's process. The module file itself (`run_module`) is for running it by hand, and for the tools that read its
+arguments and documentation.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+import typing as t
+
+from ansible.module_utils.basic import AnsibleModule, missing_required_lib
+
+from ._errors import NovaliteError
+
+Params = t.Mapping[str, t.Any]
+Operation = t.Callable[[t.Any, Params], "dict[str, t.Any]"]
+
+LEDGER_ARGUMENTS: dict[str, t.Any] = {
+    "home": {"type": "path"},
+    "ledger_url": {"type": "str", "no_log": True},
+}
+
+# Which file of _ledger/ holds the operation of a module. They are imported when they are used, not above: this file is
+# imported by tools that have no SQLAlchemy.
+OPERATIONS = {
+    "compute_host": "compute_hosts",
+    "fixed_ip": "addresses",
+    "flavor": "flavors",
+    "image": "images",
+    "keypair": "keypairs",
+    "network": "networks",
+    "project": "projects",
+    "scheduler": "claims",
+    "security_group": "security_groups",
+    "server": "servers",
+    "server_info": "servers",
+    "server_plan": "plans",
+    "server_state": "server_states",
+}
+
+
+def operation_of(name: str) -> Operation:
+    """The function `name` that does the work of the module `name`. Raises ImportError without SQLAlchemy."""
+    room = importlib.import_module(f"{__package__}._ledger.{OPERATIONS[name]}")
+    return t.cast(Operation, getattr(room, name))
+
+
+def run_operation(operation: Operation, params: Params, check_mode: bool) -> dict[str, t.Any]:
+    """Open the ledger that `params` name and run `operation` in one transaction. Raises NovaliteError.
+
+    What takes long and needs no lock comes before it, in the function `prepare_<operation>(engine, params) -> params`
+    that may stand beside the operation.
+
+    Ansible's values, and the names of SQLAlchemy's columns, are subclasses of str, dict and so on, which database
+    drivers there, and Ansible here, do not take: both ways, plain data only.
+    """
+    from ._ledger.engine import open_ledger, transaction
+
+    prepare = getattr(sys.modules[operation.__module__], f"prepare_{operation.__name__}", None)
+    engine = open_ledger(params.get("home"), params.get("ledger_url"), check_mode=check_mode)
+    try:
+        params = _plain(params)
+        if prepare is not None:
+            params = prepare(engine, params)
+        with transaction(engine, check_mode) as connection:
+            return _plain(operation(connection, params))
+    finally:
+        engine.dispose()
+
+
+def _plain(value: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    return t.cast("dict[str, t.Any]", json.loads(json.dumps(value)))
+
+
+def run_module(name: str, argument_spec: t.Mapping[str, t.Any], **rules: t.Any) -> None:
+    """`main()` of the controller module `name`. `rules` are AnsibleModule's: required_if, mutually_exclusive, ..."""
+    module = AnsibleModule(argument_spec={**argument_spec, **LEDGER_ARGUMENTS}, supports_check_mode=True, **rules)
+    try:
+        operation = operation_of(name)
+    except ImportError as error:
+        module.fail_json(msg=missing_required_lib(error.name or "SQLAlchemy"))
+    try:
+        result = run_operation(operation, module.params, module.check_mode)
+    except NovaliteError as error:
+        module.fail_json(msg=str(error))
+    if not module._diff:
+        result.pop("diff", None)
+    module.exit_json(**result)

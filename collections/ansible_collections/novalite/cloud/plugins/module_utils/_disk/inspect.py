@@ -1,0 +1,229 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""What an image file really is, read from its bytes before any QEMU program opens it.
+
+QEMU follows what a header tells it: a backing file, an external data file, a VMDK descriptor naming a host path.
+Each of those has handed a host's file to a guest (CVE-2014-0134, CVE-2022-47951, CVE-2024-32498, CVE-2024-40767).
+So the format is declared by whoever registered the image, and the bytes must agree; nothing is probed later.
+The layout is QEMU's docs/interop/qcow2.txt.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import stat
+import struct
+import typing as t
+
+from .._errors import NovaliteError
+
+DISK_FORMATS = ("raw", "qcow2")
+DEFAULT_LIMIT = 16 << 40  # bytes; a 1 PiB qcow2 is a file of 17 MB, and a raw base file must be able to hold it
+
+QCOW2_MAGIC = b"QFI\xfb"
+SECTOR = 512
+HEADER_V2 = struct.Struct(">4sIQIIQIIQQIIQ")  # 72 bytes
+HEADER_V3 = struct.Struct(">QQQII")  # 32 bytes more
+MAX_L1_BYTES = 32 << 20  # QCOW_MAX_L1_SIZE
+
+INCOMPATIBLE_CORRUPT = 1 << 1
+INCOMPATIBLE_DATA_FILE = 1 << 2
+INCOMPATIBLE_EXTENDED_L2 = 1 << 4
+# Dirty reference counts (bit 0) do no harm to a reader; bit 3 is the compression type, bit 4 extended L2 entries.
+INCOMPATIBLE_KNOWN = 0b11111
+
+EXTENSION_END = 0
+EXTENSION_DATA_FILE = 0x44415441
+EXTENSION_ENCRYPTION = 0x0537BE77
+
+HEAD_BYTES = 64 << 10
+# (name, offset, magic): every format that some QEMU program would recognise at the start of a "raw" file. ISO 9660
+# is not among them: QEMU has no driver for it, the bytes are the disk.
+HEAD_MAGICS: tuple[tuple[str, int, bytes], ...] = (
+    ("qcow", 0, b"QFI"),
+    ("vmdk", 0, b"KDMV"),
+    ("vmdk", 0, b"COWD"),
+    ("vmdk", 0, b"VMDK"),
+    ("vhdx", 0, b"vhdxfile"),
+    ("vpc", 0, b"conectix"),
+    ("vdi", 0x40, b"\x7f\x10\xda\xbe"),
+    ("luks", 0, b"LUKS\xba\xbe"),
+    ("qed", 0, b"QED\0"),
+    ("parallels", 0, b"WithoutFreeSpace"),
+    ("parallels", 0, b"WithouFreSpacExt"),
+    ("bochs", 0, b"Bochs Virtual HD Image"),
+    ("cloop", 0, b"#!/bin/sh\n#V2.0 Format\n"),
+    ("cow", 0, b"OOOM"),
+)
+# Fixed VHD and DMG images are recognised by their last sector.
+TAIL_MAGICS: tuple[tuple[str, bytes], ...] = (("vpc", b"conectix"), ("dmg", b"koly"))
+
+
+@dataclasses.dataclass(frozen=True)
+class ImageInfo:
+    """`virtual_size` is what a guest sees, `size` the file's own length, both in bytes."""
+
+    disk_format: str
+    virtual_size: int
+    size: int
+
+
+def inspect_image(path: str, disk_format: str, limit: int = DEFAULT_LIMIT, name: str | None = None) -> ImageInfo:
+    """Return what the file `path` holds, which must be `disk_format` ("raw" or "qcow2") and stand on its own.
+
+    `limit` is the greatest virtual size in bytes, `name` what messages call the file instead of its path.
+    Raises NovaliteError, which names the file, what was declared and what was found, for anything else: another
+    format, a backing or data file, encryption, damage, a bomb.
+    """
+    name = name or f"image file '{path}'"
+    if disk_format not in DISK_FORMATS:
+        raise NovaliteError(
+            f"{name}: disk_format '{disk_format}' is not accepted; use one of {', '.join(DISK_FORMATS)}"
+        )
+    try:
+        with _open_regular(path, name) as handle:
+            size = os.fstat(handle.fileno()).st_size
+            head = handle.read(HEAD_BYTES)
+            found = _detect(handle, head, size)
+    except OSError as error:
+        raise NovaliteError(f"{name} cannot be read: {error.strerror}") from error
+    if found != disk_format:
+        raise NovaliteError(
+            f"{name} was declared {disk_format} but its content is {found}; "
+            f"declare the right disk_format, or convert it to raw or qcow2 first"
+        )
+    # QEMU shows a guest whole sectors; a last half one of a raw file reads as zeros.
+    raw_info = ImageInfo("raw", -(-size // SECTOR) * SECTOR, size)
+    info = _Qcow2(name, head, size).info() if found == "qcow2" else raw_info
+    if info.virtual_size == 0:
+        raise NovaliteError(f"{name}, declared {disk_format}, is an empty disk")
+    if info.virtual_size > limit:
+        raise NovaliteError(
+            f"{name}, declared {disk_format}, has a virtual size of {info.virtual_size} bytes; "
+            f"at most {limit} are accepted"
+        )
+    return info
+
+
+def _open_regular(path: str, name: str) -> t.BinaryIO:
+    # A FIFO would block the open, a device could be read for ever.
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise NovaliteError(f"{name} is not a regular file")
+    return os.fdopen(fd, "rb")
+
+
+def _detect(handle: t.BinaryIO, head: bytes, size: int) -> str:
+    if head.startswith(QCOW2_MAGIC) and head[4:8] in (b"\0\0\0\2", b"\0\0\0\3"):
+        return "qcow2"
+    for name, offset, magic in HEAD_MAGICS:
+        if head[offset:offset + len(magic)] == magic:
+            return name
+    if _is_vmdk_descriptor(head):
+        return "vmdk"
+    handle.seek(max(0, size - SECTOR))
+    tail = handle.read(SECTOR)
+    for name, magic in TAIL_MAGICS:
+        # A VHD written by old Microsoft tools has a footer of 511 bytes.
+        if tail.startswith(magic) or tail[1:].startswith(magic):
+            return name
+    return "raw"
+
+
+def _is_vmdk_descriptor(head: bytes) -> bool:
+    """As QEMU's vmdk_probe: comments and blank lines, then `version=`; it names other files by path."""
+    if b"# disk descriptorfile" in head[:1024].lower():
+        return True
+    for line in head[:4096].split(b"\n"):
+        text = line.strip()
+        if text and not text.startswith(b"#"):
+            return text.lower().startswith(b"version=")
+    return False
+
+
+class _Qcow2:
+    """One qcow2 header: each check names what is wrong with it."""
+
+    def __init__(self, name: str, head: bytes, size: int) -> None:
+        self.name = name
+        self.head = head
+        self.size = size
+        if len(head) < HEADER_V2.size:
+            raise self._bad("is cut off inside the header")
+        (_, self.version, self.backing_offset, self.backing_size, self.cluster_bits, self.virtual_size,
+         self.crypt_method, self.l1_entries, self.l1_offset, self.refcount_offset, self.refcount_clusters,
+         _, _) = HEADER_V2.unpack_from(head)
+        self.incompatible = 0
+        self.refcount_order = 4
+        self.header_length = HEADER_V2.size
+        if self.version == 3:
+            if len(head) < HEADER_V2.size + HEADER_V3.size:
+                raise self._bad("is cut off inside the header")
+            self.incompatible, _, _, self.refcount_order, self.header_length = HEADER_V3.unpack_from(
+                head, HEADER_V2.size)
+
+    def _bad(self, what: str) -> NovaliteError:
+        return NovaliteError(f"{self.name}, declared qcow2, {what}")
+
+    def info(self) -> ImageInfo:
+        self._check_references()
+        self._check_geometry()
+        self._check_extensions()
+        return ImageInfo("qcow2", self.virtual_size, self.size)
+
+    def _check_references(self) -> None:
+        if self.backing_offset or self.backing_size:
+            raise self._bad("names a backing file; flatten it first (qemu-img convert -f qcow2 -O qcow2)")
+        if self.crypt_method:
+            raise self._bad(f"is encrypted (method {self.crypt_method})")
+        if self.incompatible & INCOMPATIBLE_DATA_FILE:
+            raise self._bad("keeps its data in an external file; flatten it first (qemu-img convert)")
+        if self.incompatible & INCOMPATIBLE_CORRUPT:
+            raise self._bad("is marked as corrupt; repair it first (qemu-img check -f qcow2 -r all)")
+        if self.incompatible & ~INCOMPATIBLE_KNOWN:
+            raise self._bad(f"needs unknown features (incompatible_features {self.incompatible:#x})")
+
+    def _check_geometry(self) -> None:
+        if not 9 <= self.cluster_bits <= 21:
+            raise self._bad(f"has an impossible cluster size (2^{self.cluster_bits} bytes)")
+        if self.refcount_order > 6:
+            raise self._bad(f"has an impossible reference count width (2^{self.refcount_order} bits)")
+        if self.version == 3 and (self.header_length < HEADER_V2.size + HEADER_V3.size or self.header_length % 8):
+            raise self._bad(f"has an impossible header length ({self.header_length} bytes)")
+        cluster = 1 << self.cluster_bits
+        if self.header_length > min(cluster, len(self.head)):
+            raise self._bad(f"has an impossible header length ({self.header_length} bytes)")
+        if self.virtual_size % SECTOR or self.virtual_size >= 1 << 63:
+            raise self._bad(f"has an impossible virtual size ({self.virtual_size} bytes)")
+        entry = 16 if self.incompatible & INCOMPATIBLE_EXTENDED_L2 else 8
+        covered = cluster * (cluster // entry)  # bytes of disk under one L1 entry
+        if self.l1_entries * 8 > MAX_L1_BYTES or self.l1_entries * covered < self.virtual_size:
+            raise self._bad(f"has an L1 table of {self.l1_entries} entries, which does not fit its virtual size "
+                            f"of {self.virtual_size} bytes")
+        self._check_table("L1 table", self.l1_offset, self.l1_entries * 8, cluster)
+        self._check_table("reference count table", self.refcount_offset, self.refcount_clusters * cluster, cluster)
+
+    def _check_table(self, what: str, offset: int, length: int, cluster: int) -> None:
+        if length and (offset == 0 or offset % cluster or offset + length > self.size):
+            raise self._bad(f"has its {what} at {offset} ({length} bytes), outside its {self.size} bytes")
+
+    def _check_extensions(self) -> None:
+        end = min(1 << self.cluster_bits, len(self.head))
+        position = self.header_length
+        while position + 8 <= end:
+            kind, length = struct.unpack_from(">II", self.head, position)
+            if kind == EXTENSION_END:
+                return
+            if kind == EXTENSION_DATA_FILE:
+                raise self._bad("names an external data file; flatten it first (qemu-img convert)")
+            if kind == EXTENSION_ENCRYPTION:
+                raise self._bad("is encrypted (it carries an encryption header)")
+            if length > end - position - 8:
+                raise self._bad(f"has a header extension of {length} bytes that leaves its first cluster")
+            position += 8 + -(-length // 8) * 8

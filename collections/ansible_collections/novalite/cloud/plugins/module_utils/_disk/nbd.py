@@ -1,0 +1,190 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Attach a disk as Nova does: `qemu-nbd --connect` and the kernel's nbd driver.
+
+Nova picks a device that looks free, and two processes that pick the same one cross over: qemu-nbd talks to itself
+over /var/lock/qemu-nbd-nbdN, the second replaces the first one's socket, and a key lands in another instance's disk
+while its module reports success. Here a lock is held on the device for the whole use, and the socket is our own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import fcntl
+import os
+import random
+import subprocess
+import time
+import typing as t
+
+from .._command import run
+from .._errors import ConflictError, NovaliteError
+from .._host import LOCK_DIR, locked
+from .daemon import start, stop
+from .partition import Partition
+
+DEVICES = 16  # the driver's default nbds_max
+MAX_PARTITIONS = 16
+BLKRRPART = 0x125F
+CONNECT_TIMEOUT = 10.0  # seconds; Nova's timeout_nbd
+DISCONNECT_TIMEOUT = 10.0
+DEVICE_WAIT = 30.0  # seconds; Nova's MAX_DEVICE_WAIT
+PARTITION_WAIT = 5.0
+POLL = 0.02
+
+
+@dataclasses.dataclass(frozen=True)
+class Paths:
+    """Where the kernel and qemu-nbd keep what says whether a device is in use; tests give their own tree."""
+
+    sys_block: str = "/sys/block"
+    qemu_locks: str = "/var/lock"
+    locks: str = LOCK_DIR
+
+
+def is_loaded(paths: Paths = Paths()) -> bool:
+    return os.path.isdir(os.path.join(paths.sys_block, "nbd0"))
+
+
+def load() -> bool:
+    """Load the driver if it is not there; False when this kernel has none."""
+    if not is_loaded():
+        run(["modprobe", "nbd", f"max_part={MAX_PARTITIONS}"], ok=range(256))
+    return is_loaded()
+
+
+def is_free(name: str, paths: Paths) -> bool:
+    """Whether the device `name` exists and nobody uses it. True only means something under its lock."""
+    block = os.path.join(paths.sys_block, name)
+    return (
+        os.path.isdir(block)
+        and not os.path.exists(os.path.join(block, "pid"))
+        # Another qemu-nbd is about to connect, or did and was killed: Nova leaves such a device alone, too.
+        and not os.path.lexists(os.path.join(paths.qemu_locks, f"qemu-nbd-{name}"))
+    )
+
+
+@contextlib.contextmanager
+def reserved_device(
+    paths: Paths = Paths(),
+    wait: float = DEVICE_WAIT,
+    start_at: int | None = None,
+) -> t.Iterator[str]:
+    """The name of a free nbd device, locked for as long as the context lasts.
+
+    The search starts anywhere (`start_at`: for tests), so that parallel runs rarely ask for the same one. Raises
+    ConflictError when none gets free within `wait` seconds.
+    """
+    deadline = time.monotonic() + wait
+    first = random.randrange(DEVICES) if start_at is None else start_at
+    with contextlib.ExitStack() as stack:
+        while True:
+            for index in range(DEVICES):
+                name = f"nbd{(first + index) % DEVICES}"
+                if os.path.isdir(os.path.join(paths.sys_block, name)) and _reserve(stack, name, paths):
+                    yield name
+                    return
+            if time.monotonic() >= deadline:
+                raise ConflictError(f"no free nbd device among {DEVICES} within {wait:g} s; look at "
+                                    f"{paths.sys_block}/nbd*/pid and {paths.qemu_locks}/qemu-nbd-nbd*")
+            time.sleep(0.2)
+
+
+def _reserve(stack: contextlib.ExitStack, name: str, paths: Paths) -> bool:
+    with contextlib.ExitStack() as attempt:
+        try:
+            attempt.enter_context(locked(name, timeout=0, directory=paths.locks))
+        except ConflictError:
+            return False
+        if not is_free(name, paths):
+            return False
+        stack.push(attempt.pop_all())
+        return True
+
+
+@dataclasses.dataclass(frozen=True)
+class NbdDisk:
+    """An attached disk; `device` is the whole of it."""
+
+    device: str
+
+    @contextlib.contextmanager
+    def block_device(self, partition: Partition | None) -> t.Iterator[str]:
+        """The block device of `partition` (None: of the whole disk)."""
+        yield self.device if partition is None else _partition_node(self.device, partition)
+
+
+@contextlib.contextmanager
+def attached(disk: str, disk_format: str, read_only: bool, work: str) -> t.Iterator[NbdDisk]:
+    """Connect `disk`, of the recorded format, to a free nbd device. `work` is a private directory."""
+    if not load():
+        raise NovaliteError("this host's kernel has no nbd driver (modprobe nbd failed); use backend fuse")
+    with reserved_device() as name:
+        device = f"/dev/{name}"
+        argv = ["qemu-nbd", f"--format={disk_format}", f"--connect={device}", f"--socket={work}/nbd.sock",
+                "--verbose",  # the only way to keep it in the foreground, as our child
+                *(["--read-only"] if read_only else []), disk]
+        daemon = start(argv, work)
+        try:
+            _wait(lambda: os.path.exists(f"/sys/block/{name}/pid") and _sectors(name) > 0, CONNECT_TIMEOUT,
+                  f"{device} was not connected", daemon)
+            yield NbdDisk(device)
+        finally:
+            _disconnect(name, daemon, work)
+
+
+def _disconnect(name: str, daemon: subprocess.Popen[bytes], work: str) -> None:
+    try:
+        if daemon.poll() is None:
+            run(["qemu-nbd", "--disconnect", f"/dev/{name}"])
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                daemon.wait(DISCONNECT_TIMEOUT)
+    finally:
+        stop(daemon, work)
+    # The device must not be given back while the driver still lets go of it.
+    _wait(lambda: not os.path.exists(f"/sys/block/{name}/pid"), DISCONNECT_TIMEOUT,
+          f"/dev/{name} is still connected; run qemu-nbd --disconnect /dev/{name}")
+
+
+def _partition_node(device: str, partition: Partition) -> str:
+    """/dev/nbdNpM once the kernel has read the table again.
+
+    Without that the node is missing, or worse, left over from the disk that was there before: sizes are compared.
+    """
+    node = f"{device}p{partition.number}"
+    fd = os.open(device, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.ioctl(fd, BLKRRPART)
+    except OSError as error:
+        raise NovaliteError(f"{device}: the kernel cannot read the partition table: {error.strerror}") from error
+    finally:
+        os.close(fd)
+    name = os.path.basename(node)
+    _wait(lambda: os.path.exists(node) and _sectors(name) * 512 == partition.size, PARTITION_WAIT,
+          f"{node} did not appear (the driver must be loaded with max_part={MAX_PARTITIONS})")
+    return node
+
+
+def _sectors(name: str) -> int:
+    try:
+        with open(f"/sys/class/block/{name}/size", encoding="ascii") as handle:
+            return int(handle.read())
+    except OSError:
+        return 0
+
+
+def _wait(
+    done: t.Callable[[], bool], timeout: float, complaint: str, daemon: subprocess.Popen[bytes] | None = None
+) -> None:
+    deadline = time.monotonic() + timeout
+    while not done():
+        if daemon is not None and daemon.poll() is not None:
+            raise NovaliteError(f"{complaint}: qemu-nbd ended")  # stop() says why
+        if time.monotonic() > deadline:
+            raise NovaliteError(f"{complaint} within {timeout:g} s")
+        time.sleep(POLL)

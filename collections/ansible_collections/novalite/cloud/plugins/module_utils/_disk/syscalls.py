@@ -1,0 +1,105 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""The Linux system calls that Python's standard library does not wrap: mounts, a mount namespace, openat2."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import struct
+import threading
+import typing as t
+
+from .._errors import NovaliteError
+
+R = t.TypeVar("R")
+
+CLONE_NEWNS = 0x00020000
+MS_RDONLY = 0x1
+MS_NOSUID = 0x2
+MS_NODEV = 0x4
+MS_NOEXEC = 0x8
+MS_REMOUNT = 0x20
+MS_REC = 0x4000
+MS_SLAVE = 0x80000
+
+SYS_OPENAT2 = 437  # the same on every architecture since Linux 5.6
+RESOLVE_NO_XDEV = 0x01
+RESOLVE_NO_MAGICLINKS = 0x02
+RESOLVE_IN_ROOT = 0x10
+OPEN_HOW = struct.Struct("QQQ")  # flags, mode, resolve
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.syscall.restype = ctypes.c_long
+
+
+def _checked(result: int, path: str) -> int:
+    if result < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code), path)
+    return result
+
+
+def mount(source: str, target: str, fstype: str, flags: int, data: str = "") -> None:
+    """mount(2). Raises OSError."""
+    _checked(_libc.mount(os.fsencode(source), os.fsencode(target), fstype.encode(), ctypes.c_ulong(flags),
+                         data.encode() or None), target)
+
+
+def unmount(target: str) -> None:
+    """umount(2), never lazy: a lazy one would hide that something still writes. Raises OSError."""
+    _checked(_libc.umount2(os.fsencode(target), 0), target)
+
+
+def open_in_root(root: int, path: str, flags: int) -> int:
+    """Open `path` as if the directory `root` were "/": no symbolic link, "..", mount or /proc link leaves it.
+
+    The kernel decides while it walks the path (openat2), so nothing can change between a check and its use, which
+    is how CVE-2012-3361 and CVE-2012-3447 came about. Raises OSError; NovaliteError on Linux before 5.6.
+    """
+    how = OPEN_HOW.pack(flags | os.O_CLOEXEC, 0, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV)
+    try:
+        return _checked(_libc.syscall(ctypes.c_long(SYS_OPENAT2), ctypes.c_int(root), os.fsencode(path),
+                                      how, ctypes.c_size_t(len(how))), path)
+    except OSError as error:
+        if error.errno == errno.ENOSYS:
+            raise NovaliteError("this host's kernel has no openat2: injection needs Linux 5.6 or newer; "
+                                "use a config drive") from None
+        raise
+
+
+def with_private_mounts(work: t.Callable[[], R]) -> R:
+    """Call `work` in a thread that has a mount namespace of its own, and return its result.
+
+    Nobody else sees what it mounts, and all of it vanishes with the thread, or with the process on `kill -9`.
+
+    A thread, not a forked child: Linux keeps namespaces per thread, and a module that is several threads already
+    must not go on in Python after fork(), where a lock that another thread held stays locked for ever. A helper
+    program is no way out either, modules travel as one archive. A process that the thread starts shares its
+    namespace, and PR_SET_PDEATHSIG counts from the death of this thread, which waits for it.
+    """
+    results: list[R] = []
+    errors: list[BaseException] = []
+
+    def body() -> None:
+        try:
+            # Implies CLONE_FS; unlike most namespaces this one may be left by one thread of many.
+            _checked(_libc.unshare(CLONE_NEWNS), "/")
+            # Slave, not private: nothing goes out, but an unmount on the host still comes in, so that this
+            # namespace does not keep some unrelated device busy.
+            mount("none", "/", "", MS_REC | MS_SLAVE)
+            results.append(work())
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=body, name="novalite-mounts")
+    thread.start()
+    thread.join()
+    if errors:
+        raise errors[0]
+    return results[0]

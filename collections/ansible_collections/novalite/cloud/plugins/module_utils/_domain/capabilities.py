@@ -1,0 +1,101 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""What a host's libvirt and CPU say about themselves: capabilities XML and /proc/cpuinfo into plain facts. Pure."""
+
+from __future__ import annotations
+
+import dataclasses
+import xml.etree.ElementTree as ElementTree
+
+from .._errors import NovaliteError
+
+_DEFAULT_MACHINES = {"x86_64": "pc", "i686": "pc", "aarch64": "virt", "armv7l": "virt", "ppc64le": "pseries",
+                     "riscv64": "virt", "s390x": "s390-ccw-virtio"}  # fmt: skip
+
+# os-traits' names (the ones that the scheduler's ImagePropertiesFilter and required traits go by) of /proc/cpuinfo's
+# flags, for what workloads ask for.
+_TRAITS = {
+    "aes": "HW_CPU_X86_AESNI",
+    "avx": "HW_CPU_X86_AVX",
+    "avx2": "HW_CPU_X86_AVX2",
+    "avx512f": "HW_CPU_X86_AVX512F",
+    "bmi1": "HW_CPU_X86_BMI",
+    "bmi2": "HW_CPU_X86_BMI2",
+    "f16c": "HW_CPU_X86_F16C",
+    "fma": "HW_CPU_X86_FMA3",
+    "pclmulqdq": "HW_CPU_X86_CLMUL",
+    "sha_ni": "HW_CPU_X86_SHA",
+    "sse": "HW_CPU_X86_SSE",
+    "sse2": "HW_CPU_X86_SSE2",
+    "pni": "HW_CPU_X86_SSE3",
+    "ssse3": "HW_CPU_X86_SSSE3",
+    "sse4_1": "HW_CPU_X86_SSE41",
+    "sse4_2": "HW_CPU_X86_SSE42",
+    "svm": "HW_CPU_X86_AMD_SVM",
+    "vmx": "HW_CPU_X86_INTEL_VMX",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Capabilities:
+    """What libvirt can run for the host's own architecture."""
+
+    arch: str
+    cpu_model: str | None
+    emulator: str
+    machine: str
+    domain_types: tuple[str, ...]
+
+
+def parse_capabilities(xml: str) -> Capabilities:
+    """libvirt's answer to getCapabilities(). Raises NovaliteError when it cannot run guests of the host's arch."""
+    root = ElementTree.fromstring(xml)
+    arch = root.findtext("host/cpu/arch") or ""
+    for guest in root.iterfind("guest"):
+        element = guest.find("arch")
+        if guest.findtext("os_type") != "hvm" or element is None or element.get("name") != arch:
+            continue
+        machines = [machine.text or "" for machine in element.iterfind("machine")]
+        default = _DEFAULT_MACHINES.get(arch, "")
+        return Capabilities(
+            arch=arch,
+            cpu_model=root.findtext("host/cpu/model"),
+            emulator=element.findtext("emulator") or "",
+            machine=default if default in machines or not machines else machines[0],
+            domain_types=tuple(domain.get("type", "") for domain in element.iterfind("domain")),
+        )
+    raise NovaliteError(
+        f"libvirt on this host cannot run {arch or 'any'} guests: it found no QEMU for them; install "
+        "qemu-system-x86 (or the one of this architecture) and restart libvirtd"
+    )
+
+
+def traits_of(cpuinfo: str) -> list[str]:
+    """The traits of the first CPU in /proc/cpuinfo's text, sorted."""
+    for line in cpuinfo.splitlines():
+        key, _, value = line.partition(":")
+        if key.strip() == "flags":
+            return sorted(_TRAITS[flag] for flag in value.split() if flag in _TRAITS)
+    return []
+
+
+def cpu_model_of(cpuinfo: str) -> str | None:
+    """The CPU's own name for itself in /proc/cpuinfo's text."""
+    for line in cpuinfo.splitlines():
+        key, _, value = line.partition(":")
+        if key.strip() == "model name":
+            return value.strip()
+    return None
+
+
+def memory_mb_of(meminfo: str) -> int:
+    """MemTotal of /proc/meminfo's text, in whole MiB."""
+    for line in meminfo.splitlines():
+        key, _, value = line.partition(":")
+        if key == "MemTotal":
+            return int(value.split()[0]) // 1024
+    raise NovaliteError("this host's /proc/meminfo has no MemTotal")

@@ -1,0 +1,293 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Domain XML into the fields that novalite models, and what differs between two of them. Never compares text.
+
+Pure and standard library only: it runs on the hypervisor. What libvirt adds by itself (PCI addresses, aliases,
+`vnetN` names, security labels, an expanded CPU model, controllers) is no field, so it is never a difference.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import typing as t
+import xml.etree.ElementTree as ElementTree
+
+from .._errors import NovaliteError
+
+METADATA_NAMESPACE = "urn:novalite:instance:1"
+
+PERSISTENT = "persistent"
+LIVE = "live"
+LIVE_NOW = "live now"  # the running guest differs already
+AT_NEXT_BOOT = "at next boot"  # the running guest is right; its next start would not be
+NEEDS_REBUILD = "needs a rebuild"  # redefining the domain does not bring it back: the guest's disk belongs to it
+
+# A guest that was installed for one of these does not run, or does not hold its data, with another.
+_REBUILD_FIELDS = re.compile(r"uuid|arch|disks\[[^]]*\](\.(source|format))?")
+
+_KIB = {  # libvirt's units of memory, in bytes
+    "b": 1, "bytes": 1, "KB": 1000, "k": 1024, "KiB": 1024, "MB": 1000**2, "M": 1024**2, "MiB": 1024**2,
+    "GB": 1000**3, "G": 1024**3, "GiB": 1024**3, "TB": 1000**4, "T": 1024**4, "TiB": 1024**4,
+}  # fmt: skip
+_MACHINE_VERSION = re.compile(r"-(?:[a-z]+)?\d+(?:\.\d+)+$")
+_MACHINE_ALIASES = {"pc": "pc-i440fx", "q35": "pc-q35"}
+
+
+class Difference(t.TypedDict):
+    """`field` should be `desired` and is `actual` in the `where` ("persistent" or "live") XML."""
+
+    field: str
+    desired: t.Any
+    actual: t.Any
+    where: str
+    effect: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Disk:
+    dev: str
+    source: str | None
+    format: str | None
+    bus: str | None
+    cache: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Nic:
+    mac: str
+    bridge: str | None
+    model: str | None
+    filter: str | None = None
+    parameters: tuple[tuple[str, str], ...] = ()  # sorted
+    mtu: int | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class DomainModel:
+    """A domain, as far as novalite says what it should be. Memory in KiB."""
+
+    uuid: str | None
+    name: str
+    type: str
+    memory_kib: int
+    current_memory_kib: int
+    vcpus: int
+    current_vcpus: int
+    arch: str | None
+    machine: str | None
+    kernel: str | None = None
+    initrd: str | None = None
+    cmdline: str | None = None
+    on_crash: str | None = None
+    disks: tuple[Disk, ...] = ()
+    interfaces: tuple[Nic, ...] = ()
+    serials: tuple[tuple[int, str, str | None], ...] = ()  # (port, type, path of a `file` one)
+    rng: str | None = None
+    metadata: tuple[tuple[str, str], ...] = ()
+
+
+def parse(xml: str) -> DomainModel:
+    """The model of a domain's XML (desired, persistent or live). Raises NovaliteError when it is no domain."""
+    try:
+        root = ElementTree.fromstring(xml)
+    except ElementTree.ParseError as error:
+        raise NovaliteError(f"this is not XML of a libvirt domain ({error}): {xml[:60]!r}") from None
+    name = _text(root, "name")
+    if root.tag != "domain" or name is None:
+        raise NovaliteError(f"this is not XML of a libvirt domain: its root is <{root.tag}>, or it has no <name>")
+    memory = _kib(root.find("memory"), name)
+    current_memory = root.find("currentMemory")
+    vcpu = root.find("vcpu")
+    vcpus = int((vcpu.text if vcpu is not None else None) or 1)
+    os_type = root.find("os/type")
+    return DomainModel(
+        uuid=_text(root, "uuid"),
+        name=name,
+        type=root.get("type", ""),
+        memory_kib=memory,
+        current_memory_kib=memory if current_memory is None else _kib(current_memory, name),
+        vcpus=vcpus,
+        current_vcpus=int((vcpu.get("current") if vcpu is not None else None) or vcpus),
+        arch=None if os_type is None else os_type.get("arch"),
+        machine=None if os_type is None else os_type.get("machine"),
+        kernel=_text(root, "os/kernel"),
+        initrd=_text(root, "os/initrd"),
+        cmdline=_text(root, "os/cmdline"),
+        on_crash=_text(root, "on_crash"),
+        disks=tuple(_disk(disk) for disk in root.iterfind("devices/disk") if disk.get("device", "disk") == "disk"),
+        interfaces=tuple(_nic(interface) for interface in root.iterfind("devices/interface")),
+        serials=tuple(sorted((_serial(serial) for serial in root.iterfind("devices/serial")), key=lambda s: s[0])),
+        rng=_text(root, "devices/rng/backend"),
+        metadata=_metadata(root),
+    )
+
+
+def differences(
+    desired: DomainModel, persistent: DomainModel | None, live: DomainModel | None
+) -> list[Difference]:
+    """Where a domain is not as desired, one entry per field and place. `live` is None for one that is shut off,
+    `persistent` for a transient one."""
+    found = []
+    for where, actual in ((PERSISTENT, persistent), (LIVE, live)):
+        if actual is None:
+            continue
+        for field, wanted, got in _compare(desired, actual):
+            found.append(
+                Difference(field=field, desired=wanted, actual=got, where=where, effect=_effect(field, where))
+            )
+    return found
+
+
+def as_dict(model: DomainModel) -> dict[str, t.Any]:
+    """`model` as plain data, for Ansible's diff."""
+    plain = dataclasses.asdict(model)
+    plain["interfaces"] = [{**nic, "parameters": dict(nic["parameters"])} for nic in plain["interfaces"]]
+    plain["serials"] = [{"port": port, "type": kind, "path": path} for port, kind, path in model.serials]
+    plain["disks"] = list(plain["disks"])
+    plain["metadata"] = dict(model.metadata)
+    return plain
+
+
+def same_machine(desired: str | None, actual: str | None) -> bool:
+    """libvirt stores the version behind a machine's alias: `pc` is kept as `pc-i440fx-7.2`. Two that both name a
+    version must name the same one."""
+    if desired is None or desired == actual:
+        return True
+    if actual is None:
+        return False
+    families = [_MACHINE_ALIASES.get(family, family) for family in map(_machine_family, (desired, actual))]
+    versioned = _machine_family(desired) != desired and _machine_family(actual) != actual
+    return families[0] == families[1] and not versioned
+
+
+def _effect(field: str, where: str) -> str:
+    if _REBUILD_FIELDS.fullmatch(field):
+        return NEEDS_REBUILD
+    return LIVE_NOW if where == LIVE else AT_NEXT_BOOT
+
+
+def _compare(desired: DomainModel, actual: DomainModel) -> t.Iterator[tuple[str, t.Any, t.Any]]:
+    if not same_machine(desired.machine, actual.machine):
+        yield "machine", desired.machine, actual.machine
+    for field in (
+        "uuid", "name", "type", "memory_kib", "current_memory_kib", "vcpus", "current_vcpus", "arch",
+        "kernel", "initrd", "cmdline", "on_crash", "rng",
+    ):  # fmt: skip
+        wanted, got = getattr(desired, field), getattr(actual, field)
+        if wanted != got:
+            yield field, wanted, got
+    yield from _compare_devices(
+        "disks", {disk.dev: _plain(disk) for disk in desired.disks}, {disk.dev: _plain(disk) for disk in actual.disks}
+    )
+    yield from _compare_devices(
+        "interfaces",
+        {nic.mac: _plain(nic) for nic in desired.interfaces},
+        {nic.mac: _plain(nic) for nic in actual.interfaces},
+    )
+    yield from _compare_devices(
+        "serials",
+        {str(port): {"type": kind, "path": path} for port, kind, path in desired.serials},
+        {str(port): {"type": kind, "path": path} for port, kind, path in actual.serials},
+    )
+    yield from _compare_keys("metadata", dict(desired.metadata), dict(actual.metadata))
+
+
+def _compare_devices(
+    field: str, desired: t.Mapping[str, dict[str, t.Any]], actual: t.Mapping[str, dict[str, t.Any]]
+) -> t.Iterator[tuple[str, t.Any, t.Any]]:
+    for key in [*desired, *(key for key in actual if key not in desired)]:
+        if key not in desired or key not in actual:
+            yield f"{field}[{key}]", desired.get(key), actual.get(key)
+            continue
+        for attribute, wanted in desired[key].items():
+            got = actual[key][attribute]
+            if attribute == "parameters":
+                yield from _compare_keys(f"{field}[{key}].parameters", wanted, got)
+            elif wanted != got and not (wanted is None and attribute in ("cache", "mtu")):  # None: as the host likes
+                yield f"{field}[{key}].{attribute}", wanted, got
+
+
+def _compare_keys(
+    field: str, desired: t.Mapping[str, str], actual: t.Mapping[str, str]
+) -> t.Iterator[tuple[str, t.Any, t.Any]]:
+    for key in sorted({*desired, *actual}):
+        if desired.get(key) != actual.get(key):
+            yield f"{field}.{key}", desired.get(key), actual.get(key)
+
+
+def _plain(device: Disk | Nic) -> dict[str, t.Any]:
+    plain = dataclasses.asdict(device)
+    if "parameters" in plain:
+        plain["parameters"] = dict(plain["parameters"])
+    return plain
+
+
+def _text(root: ElementTree.Element, path: str) -> str | None:
+    element = root.find(path)
+    return None if element is None else element.text
+
+
+def _attribute(element: ElementTree.Element, path: str, name: str) -> str | None:
+    found = element.find(path)
+    return None if found is None else found.get(name)
+
+
+def _kib(element: ElementTree.Element | None, name: str) -> int:
+    unit = "KiB" if element is None else element.get("unit", "KiB")
+    text = None if element is None else element.text
+    if unit not in _KIB or not (text or "").strip().isdigit():
+        raise NovaliteError(f"domain {name}: {text!r} {unit} is no amount of memory")
+    return -(-int(str(text)) * _KIB[unit] // 1024)  # libvirt rounds up to whole KiB
+
+
+def _disk(element: ElementTree.Element) -> Disk:
+    return Disk(
+        dev=_attribute(element, "target", "dev") or "",
+        source=_attribute(element, "source", "file"),
+        format=_attribute(element, "driver", "type"),
+        bus=_attribute(element, "target", "bus"),
+        cache=_attribute(element, "driver", "cache"),
+    )
+
+
+def _nic(element: ElementTree.Element) -> Nic:
+    mtu = _attribute(element, "mtu", "size")
+    return Nic(
+        mac=(_attribute(element, "mac", "address") or "").lower(),
+        bridge=_attribute(element, "source", "bridge"),
+        model=_attribute(element, "model", "type"),
+        filter=_attribute(element, "filterref", "filter"),
+        parameters=tuple(
+            sorted(
+                (parameter.get("name", ""), parameter.get("value", ""))
+                for parameter in element.iterfind("filterref/parameter")
+            )
+        ),
+        mtu=None if mtu is None else int(mtu),
+    )
+
+
+def _serial(element: ElementTree.Element) -> tuple[int, str, str | None]:
+    kind = element.get("type", "")
+    # A pty's path is /dev/pts/N of this very run: only that of a file is part of what was asked for.
+    path = _attribute(element, "source", "path") if kind == "file" else None
+    return int(_attribute(element, "target", "port") or 0), kind, path
+
+
+def _metadata(root: ElementTree.Element) -> tuple[tuple[str, str], ...]:
+    """Flat: `project` is its text (a name), `project.id` its attribute."""
+    found: dict[str, str] = {}
+    for element in root.iterfind(f"metadata/{{{METADATA_NAMESPACE}}}instance/*"):
+        tag = element.tag.rpartition("}")[2]
+        found[tag] = element.text or ""
+        found.update({f"{tag}.{name}": value for name, value in element.attrib.items()})
+    return tuple(sorted(found.items()))
+
+
+def _machine_family(machine: str) -> str:
+    return _MACHINE_VERSION.sub("", machine)

@@ -1,0 +1,167 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""What a guest is to libvirt, and its domain XML. Runs on the controller only: a hypervisor gets finished XML."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import ipaddress
+import os
+import re
+import typing as t
+
+from .._errors import NovaliteError
+from .._host import STATE_DIR
+from .compare import METADATA_NAMESPACE
+
+if t.TYPE_CHECKING:
+    import jinja2
+
+FILTER_PREFIX = "nova-instance-"  # Nova's name for the nwfilter of one instance
+
+# XML 1.0 has no way to write these, not even as an entity; CR, TAB and LF would come back changed from an attribute.
+_UNWRITABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+
+
+@dataclasses.dataclass(frozen=True)
+class Interface:
+    """A network interface: one of the instance's VIFs, on its host's bridge."""
+
+    mac: str
+    bridge: str
+    filter: str | None = None  # name of an nwfilter
+    parameters: tuple[tuple[str, str], ...] = ()  # the filter's variables, in the order in which they are written
+    mtu: int | None = None  # bytes; None leaves it to the bridge
+    model: str = "virtio"
+
+
+@dataclasses.dataclass(frozen=True)
+class Guest:
+    """All that its domain XML says about an instance. Memory in MiB; paths as they are on the compute host."""
+
+    uuid: str
+    name: str  # instance-%08x
+    domain_type: str  # kvm or qemu
+    arch: str
+    machine: str
+    emulator: str
+    memory_mb: int
+    vcpus: int
+    disk: str
+    disk_format: str
+    disk_cache: str
+    console_log: str
+    kernel: str | None = None
+    ramdisk: str | None = None
+    cmdline: str | None = None
+    interfaces: tuple[Interface, ...] = ()
+    display_name: str = ""
+    project_id: str = ""
+    project_name: str = ""
+    flavor: str = ""
+    image_id: str = ""
+    image_name: str = ""
+
+
+def guest_of(
+    instance: t.Mapping[str, t.Any], facts: t.Mapping[str, t.Any], state_dir: str = STATE_DIR
+) -> Guest:
+    """The guest that makes `instance` (an Instance dict) run on the compute host that `facts` describe.
+
+    `state_dir` is the compute host's. Raises NovaliteError when a value cannot be written as XML.
+    """
+    flavor, image = instance["flavor"], instance["image"]
+    directory = os.path.join(state_dir, "instances", instance["uuid"])
+    kernel = os.path.join(directory, "kernel") if image.get("kernel") else None
+    guest = Guest(
+        uuid=instance["uuid"],
+        name=instance["domain_name"],
+        domain_type=facts["domain_type"],
+        arch=facts["arch"],
+        machine=facts["machine"],
+        emulator=facts["emulator"],
+        memory_mb=flavor["memory_mb"],
+        vcpus=flavor["vcpus"],
+        disk=os.path.join(directory, "disk"),
+        disk_format="qcow2",  # the overlay that the disk module makes, whatever the image's own format
+        disk_cache=facts["disk_cache"],
+        console_log=os.path.join(directory, "console.log"),
+        kernel=kernel,
+        # QEMU takes neither a ramdisk nor a command line without a kernel.
+        ramdisk=os.path.join(directory, "ramdisk") if kernel and image.get("ramdisk") else None,
+        cmdline=(image.get("cmdline") or None) if kernel else None,
+        interfaces=tuple(_interface(nic, FILTER_PREFIX + instance["domain_name"]) for nic in instance["nics"]),
+        display_name=instance["name"],
+        project_id=instance["project"]["id"],
+        project_name=instance["project"]["name"],
+        flavor=flavor["name"],
+        image_id=image["id"],
+        image_name=image["name"],
+    )
+    _refuse_unwritable(guest)
+    return guest
+
+
+def render(guest: Guest) -> str:
+    """The domain XML of `guest`. Needs Jinja2, which the controller has."""
+    return _template().render(guest=guest, namespace=METADATA_NAMESPACE)
+
+
+@functools.lru_cache(maxsize=1)
+def _template() -> jinja2.Template:
+    import jinja2  # not at the top: the rest of this room is shipped to hypervisors, which have no Jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(os.path.join(os.path.dirname(os.path.abspath(__file__)), "templates")),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    return environment.get_template("domain.xml.j2")
+
+
+def _interface(nic: t.Mapping[str, t.Any], filter_name: str) -> Interface:
+    network = nic["network"]
+    return Interface(
+        mac=nic["mac"].lower(),
+        bridge=network["bridge"],
+        filter=filter_name,
+        parameters=tuple(_filter_parameters(nic)),
+        mtu=network.get("mtu"),
+    )
+
+
+def _filter_parameters(nic: t.Mapping[str, t.Any]) -> t.Iterator[tuple[str, str]]:
+    """The variables that nova-base's filters read (nova/virt/libvirt/designer.py), those that have a value only:
+    libvirt refuses an empty one."""
+    network = nic["network"]
+    if nic.get("ip"):
+        yield "IP", nic["ip"]
+    if nic.get("dhcp_server"):
+        yield "DHCPSERVER", nic["dhcp_server"]
+    if network.get("gateway_v6"):
+        yield "RASERVER", network["gateway_v6"]
+    if network.get("cidr"):
+        v4 = ipaddress.IPv4Network(network["cidr"])
+        yield "PROJNET", str(v4.network_address)
+        yield "PROJMASK", str(v4.netmask)
+    if network.get("cidr_v6"):
+        v6 = ipaddress.IPv6Network(network["cidr_v6"])
+        yield "PROJNETV6", str(v6.network_address)
+        yield "PROJMASKV6", str(v6.prefixlen)
+
+
+def _refuse_unwritable(guest: Guest) -> None:
+    for field, value in dataclasses.asdict(guest).items():
+        if isinstance(value, str) and _UNWRITABLE.search(value):
+            raise NovaliteError(
+                f"instance {guest.uuid}: {field} {value!r} contains a control character, which a libvirt domain "
+                "cannot hold; choose another value"
+            )

@@ -1,0 +1,307 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Define, start, look at and remove domains on this host's libvirtd. Each function takes all of a host's domains."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+import typing as t
+
+from .._command import run
+from .._errors import ConflictError, NovaliteError
+from .._host import in_threads
+from . import compare
+from .outcome import MISSING, DomainSpec, Outcome
+
+try:
+    import libvirt
+    from ansible_collections.community.libvirt.plugins.module_utils.libvirt import LibvirtConnection
+except ImportError as error:  # reported by connect(), so that a module can still say what else it knows
+    IMPORT_ERROR: str | None = str(error)
+else:
+    IMPORT_ERROR = None
+
+DEFAULT_URI = "qemu:///system"
+START_TIMEOUT = 60.0  # seconds between libvirt's "started" and the guest's CPUs running
+# libvirtd's max_client_requests by default: it lets more of one client's calls wait, and warns about it in its log.
+_WORKERS = 5
+_ACTIVE, _INACTIVE = 1, 2  # VIR_CONNECT_LIST_DOMAINS_*
+_STATES = {1: "running", 2: "running", 3: "paused", 4: "shutting down", 5: "shutoff", 6: "crashed", 7: "suspended"}
+
+
+class _RunCommand:
+    """community.libvirt's connection wants a module, for this one method (it asks for `uname -r`)."""
+
+    @staticmethod
+    def run_command(command: str) -> tuple[int, str, str]:
+        return tuple(run(command.split()))  # type: ignore[return-value]
+
+
+def connect(uri: str = DEFAULT_URI) -> t.Any:
+    """A virConnect to `uri`. Raises NovaliteError, with what to do, when the binding or libvirtd is missing."""
+    if IMPORT_ERROR is not None:
+        raise NovaliteError(
+            f"libvirt's Python binding cannot be used by this interpreter ({IMPORT_ERROR}); install python3-libvirt "
+            "on the host and let ansible_python_interpreter be the system's python3"
+        )
+    # Without a handler libvirt prints every error to stderr, where Ansible takes it for a module's traceback.
+    libvirt.registerErrorHandler(lambda context, error: None, None)
+    try:
+        return LibvirtConnection(uri, _RunCommand()).conn
+    except libvirt.libvirtError as error:
+        raise NovaliteError(
+            f"libvirtd on this host does not answer at {uri}: {error.get_error_message()}; start it "
+            "(systemctl start libvirtd) and run again"
+        ) from None
+
+
+@contextlib.contextmanager
+def clear(what: str) -> t.Iterator[None]:
+    """Translate libvirt's error into a NovaliteError: one line, after `what` it was that went wrong."""
+    try:
+        yield
+    except libvirt.libvirtError as error:
+        raise NovaliteError(f"{what}: {' '.join(error.get_error_message().split())}") from None
+
+
+def list_domains(connection: t.Any) -> list[dict[str, str]]:
+    """All domains of this host by name, with their state: what there is, whoever made it."""
+    found = [(domain.name(), domain.UUIDString(), "running") for domain in connection.listAllDomains(_ACTIVE)]
+    found += [(domain.name(), domain.UUIDString(), "shutoff") for domain in connection.listAllDomains(_INACTIVE)]
+    return [{"uuid": uuid, "name": name, "state": state} for name, uuid, state in sorted(found)]
+
+
+def inspect(connection: t.Any, domains: t.Sequence[DomainSpec]) -> list[Outcome]:
+    """What each domain is and where it differs from its `xml` (when there is one). Changes nothing."""
+    outcomes = []
+    for spec in domains:
+        domain = _lookup(connection, spec["uuid"])
+        if domain is None:
+            outcomes.append(Outcome(spec["uuid"], spec["name"], MISSING))
+            continue
+        with clear(f"domain {spec['name']} cannot be read"):
+            persistent, live = _descriptions(domain)
+            state = _state(domain)
+        found = Outcome(spec["uuid"], domain.name(), state, before=persistent or live, before_state=state)
+        if spec.get("xml"):
+            found.differences = compare.differences(
+                _desired(spec),
+                None if persistent is None else compare.parse(persistent),
+                None if live is None else compare.parse(live),
+            )
+        outcomes.append(found)
+    return outcomes
+
+
+def ensure_running(
+    connection: t.Any, domains: t.Sequence[DomainSpec], check_mode: bool = False, timeout: float = START_TIMEOUT
+) -> list[Outcome]:
+    """Every domain runs. A missing one is defined and started, one that is shut off is started (redefined first
+    when its persistent XML differs), one that is active is left alone and its differences are reported.
+
+    All or nothing: when one fails, those that this call started are destroyed, those that it defined undefined, and
+    those that it redefined get their former XML back. Raises NovaliteError with libvirt's message, and
+    ConflictError when another domain holds a name; `timeout` is in seconds for each start.
+    """
+    outcomes = inspect(connection, domains)
+    todo = []
+    for spec, outcome in zip(domains, outcomes):
+        _desired(spec)
+        _refuse_conflict(connection, spec, outcome)
+        outcome.action = _action(outcome)
+        if outcome.changed:
+            todo.append((spec, outcome))
+            outcome.state = "running"
+    if check_mode or not todo:
+        return outcomes
+
+    undo: list[t.Callable[[], None]] = []  # appended to from threads, which a list allows
+    stop = threading.Event()
+
+    def bring_up(item: tuple[DomainSpec, Outcome]) -> NovaliteError | None:
+        if stop.is_set():  # another one failed already: this one would be undone at once
+            return None
+        try:
+            _bring_up(connection, item[0], item[1], timeout, undo)
+        except NovaliteError as error:
+            stop.set()
+            return error
+        return None
+
+    failures = [failure for failure in in_threads(bring_up, todo, _WORKERS) if failure is not None]
+    if failures:
+        left_behind = [message for message in in_threads(_undone, undo, _WORKERS) if message]
+        raise NovaliteError("; ".join([str(failure) for failure in failures] + left_behind))
+    return outcomes
+
+
+def ensure_absent(
+    connection: t.Any, domains: t.Sequence[DomainSpec], check_mode: bool = False
+) -> list[Outcome]:
+    """No domain with these UUIDs exists, neither running nor defined. One that is missing already is fine."""
+    outcomes = inspect(connection, [DomainSpec(uuid=spec["uuid"], name=spec["name"], xml=None) for spec in domains])
+    todo = [outcome for outcome in outcomes if outcome.before_state != MISSING]
+    for outcome in todo:
+        outcome.action, outcome.state = "remove", MISSING
+    if check_mode or not todo:
+        return outcomes
+
+    def remove(outcome: Outcome) -> NovaliteError | None:
+        try:
+            with clear(f"domain {outcome.name} cannot be removed"):
+                _remove(connection, outcome.uuid)
+        except NovaliteError as error:
+            return error
+        return None
+
+    # In threads: libvirt's destroy waits for the end of the QEMU process, about 2 s for an emulated guest.
+    failures = [str(failure) for failure in in_threads(remove, todo, _WORKERS) if failure is not None]
+    if failures:
+        raise NovaliteError("; ".join(failures))
+    return outcomes
+
+
+def _action(outcome: Outcome) -> str:
+    if outcome.before_state == MISSING:
+        return "define and start"
+    if outcome.before_state not in ("shutoff", "crashed"):
+        return "none"
+    differs = any(difference["where"] == compare.PERSISTENT for difference in outcome.differences)
+    return "redefine and start" if differs else "start"
+
+
+def _bring_up(
+    connection: t.Any, spec: DomainSpec, outcome: Outcome, timeout: float, undo: list[t.Callable[[], None]]
+) -> None:
+    uuid, before = spec["uuid"], outcome.before
+    with clear(f"domain {spec['name']} does not start"):
+        if outcome.action != "start":
+            domain = connection.defineXML(spec["xml"])
+            if before is None:
+                undo.append(lambda: _remove(connection, uuid))
+            else:
+                undo.append(lambda: _restore(connection, uuid, str(before)))
+        else:
+            domain = connection.lookupByUUIDString(uuid)
+            undo.append(lambda: _destroy(connection, uuid))
+        try:
+            domain.create()
+        except libvirt.libvirtError:
+            if not domain.isActive():  # otherwise somebody else started it in between, which is as good
+                raise
+        _wait_until_running(domain, spec["name"], timeout)
+
+
+def _wait_until_running(domain: t.Any, name: str, timeout: float) -> None:
+    deadline = time.monotonic() + timeout
+    while True:
+        state = _state(domain)
+        if state == "running":
+            return
+        if state in ("shutoff", "crashed"):
+            raise NovaliteError(f"domain {name} ended right after its start; see /var/log/libvirt/qemu/{name}.log")
+        if time.monotonic() >= deadline:
+            raise NovaliteError(f"domain {name} is still {state} after {timeout:g} s")
+        time.sleep(0.05)
+
+
+def _destroy(connection: t.Any, uuid: str) -> None:
+    domain = _lookup(connection, uuid)
+    if domain is None:
+        return
+    try:
+        domain.destroy()
+    except libvirt.libvirtError as error:
+        # It was shut off, or it went away by itself: what was wanted.
+        if error.get_error_code() not in (libvirt.VIR_ERR_OPERATION_INVALID, libvirt.VIR_ERR_NO_DOMAIN):
+            raise
+
+
+def _remove(connection: t.Any, uuid: str) -> None:
+    _destroy(connection, uuid)
+    domain = _lookup(connection, uuid)  # a transient domain is gone by now
+    if domain is None:
+        return
+    try:
+        domain.undefineFlags(
+            libvirt.VIR_DOMAIN_UNDEFINE_MANAGED_SAVE
+            | libvirt.VIR_DOMAIN_UNDEFINE_SNAPSHOTS_METADATA
+            | libvirt.VIR_DOMAIN_UNDEFINE_CHECKPOINTS_METADATA
+            | libvirt.VIR_DOMAIN_UNDEFINE_NVRAM
+        )
+    except libvirt.libvirtError as error:
+        if error.get_error_code() != libvirt.VIR_ERR_NO_DOMAIN:
+            raise
+
+
+def _restore(connection: t.Any, uuid: str, xml: str) -> None:
+    _destroy(connection, uuid)
+    connection.defineXML(xml)
+
+
+def _undone(step: t.Callable[[], None]) -> str | None:
+    try:
+        with clear("and what was made for it cannot be removed"):
+            step()
+    except NovaliteError as error:
+        return str(error)
+    return None
+
+
+def _lookup(connection: t.Any, uuid: str) -> t.Any:
+    """The domain, or None. By UUID: community.libvirt's find_vm reads every domain of the host, and its name only."""
+    return _found(lambda: connection.lookupByUUIDString(uuid), uuid)
+
+
+def _found(lookup: t.Callable[[], t.Any], what: str) -> t.Any:
+    with clear(f"domain {what} cannot be looked up"):
+        try:
+            return lookup()
+        except libvirt.libvirtError as error:
+            if error.get_error_code() != libvirt.VIR_ERR_NO_DOMAIN:
+                raise
+            return None
+
+
+def _refuse_conflict(connection: t.Any, spec: DomainSpec, found: Outcome) -> None:
+    if found.name != spec["name"]:
+        raise ConflictError(
+            f"domain {spec['uuid']} exists on this host as {found.name}, wanted as {spec['name']}; "
+            f"remove it (virsh undefine {spec['uuid']}) and run again"
+        )
+    other = _found(lambda: connection.lookupByName(spec["name"]), spec["name"])
+    if other is not None and other.UUIDString() != spec["uuid"]:
+        raise ConflictError(
+            f"domain {spec['name']} exists on this host with uuid {other.UUIDString()}, wanted with uuid "
+            f"{spec['uuid']}: it belongs to something else; rename or remove it "
+            f"(virsh undefine {other.UUIDString()}) and run again"
+        )
+
+
+def _desired(spec: DomainSpec) -> compare.DomainModel:
+    if not spec.get("xml"):
+        raise NovaliteError(f"domain {spec['name']} is to run but has no xml")
+    model = compare.parse(str(spec["xml"]))
+    if (model.uuid, model.name) != (spec["uuid"], spec["name"]):
+        raise NovaliteError(
+            f"the xml of domain {spec['name']} ({spec['uuid']}) describes {model.name} ({model.uuid}) instead"
+        )
+    return model
+
+
+def _descriptions(domain: t.Any) -> tuple[str | None, str | None]:
+    """The persistent and the live XML; None for the one that this domain has not."""
+    # SECURE: without it libvirt leaves secrets out, and what is defined again from the answer would lose them.
+    inactive = libvirt.VIR_DOMAIN_XML_INACTIVE | libvirt.VIR_DOMAIN_XML_SECURE
+    persistent = domain.XMLDesc(inactive) if domain.isPersistent() else None
+    return persistent, domain.XMLDesc(0) if domain.isActive() else None
+
+
+def _state(domain: t.Any) -> str:
+    return _STATES.get(domain.state()[0], "unknown")

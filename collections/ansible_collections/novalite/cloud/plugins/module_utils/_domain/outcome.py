@@ -1,0 +1,74 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""What there was of a domain, what was done about it, and how the modules tell that. Plain data; runs on hosts."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+from . import compare
+
+MISSING = "missing"
+
+
+class DomainSpec(t.TypedDict):
+    """One entry of the modules' `domains`. Only what is to run, or to be compared, needs `xml`."""
+
+    uuid: str
+    name: str
+    xml: t.Optional[str]
+
+
+@dataclasses.dataclass
+class Outcome:
+    """A domain before (`before`: its persistent XML, None when it was missing) and after."""
+
+    uuid: str
+    name: str
+    state: str  # running, paused, shutoff, ..., missing
+    action: str = "none"  # none, start, redefine and start, define and start, remove
+    differences: list[compare.Difference] = dataclasses.field(default_factory=list)
+    before: str | None = None
+    before_state: str = MISSING
+
+    @property
+    def changed(self) -> bool:
+        return self.action != "none"
+
+    def as_dict(self) -> dict[str, t.Any]:
+        """The module's row of this domain."""
+        return {
+            "uuid": self.uuid,
+            "name": self.name,
+            "state": self.state,
+            "action": self.action,
+            "differences": [dict(difference) for difference in self.differences],
+        }
+
+
+def diff_of(outcomes: t.Sequence[Outcome], specs: t.Sequence[DomainSpec]) -> list[dict[str, t.Any]]:
+    """Ansible's diff of what changed: the modelled fields of all domains, then the XML of each new one as text."""
+    desired = {spec["uuid"]: spec.get("xml") for spec in specs}
+    before: dict[str, t.Any] = {}
+    after: dict[str, t.Any] = {}
+    texts = []
+    for outcome in outcomes:
+        if not outcome.changed:
+            continue
+        xml = outcome.before if outcome.action == "start" else desired[outcome.uuid]
+        before[outcome.name] = _fields(outcome.before, outcome.before_state)
+        after[outcome.name] = _fields(None if outcome.state == MISSING else xml, outcome.state)
+        if outcome.before is None:
+            texts.append({"before_header": outcome.name, "after_header": outcome.name, "before": "", "after": xml})
+    if not after:
+        return []
+    return [{"before": {"domains": before}, "after": {"domains": after}}, *texts]
+
+
+def _fields(xml: str | None, state: str) -> dict[str, t.Any] | None:
+    return None if xml is None else {"state": state, **compare.as_dict(compare.parse(xml))}

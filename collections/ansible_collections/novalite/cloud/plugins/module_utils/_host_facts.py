@@ -1,0 +1,190 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""A compute host's facts, in one pass: what the scheduler counts with and what a guest's XML needs to know."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import mmap
+import os
+import shutil
+import tempfile
+import typing as t
+
+from ._command import CommandError, run
+from ._domain import lifecycle
+from ._domain.capabilities import Capabilities, cpu_model_of, memory_mb_of, parse_capabilities, traits_of
+from ._errors import NovaliteError
+from ._host import write_atomically
+from ._kvm import kvm_fault
+
+# What the modules of this collection run on a hypervisor, beside one injection back end.
+COMMANDS = (
+    "conntrack",
+    "dnsmasq",
+    "ebtables",
+    "ip",
+    "ip6tables-restore",
+    "ipset",
+    "iptables-restore",
+    "qemu-img",
+    "virsh",
+)
+_DIRECT_BLOCK = 4096  # bytes; aligned for every disk's O_DIRECT
+_SBIN = "/usr/local/sbin:/usr/sbin:/sbin"  # missing from the PATH of a non-login ssh session on some systems
+
+
+def gather(
+    name: str, state_dir: str, uri: str = lifecycle.DEFAULT_URI, domain_type: str = "auto", check_mode: bool = False
+) -> dict[str, t.Any]:
+    """The ComputeHost facts of this host, `name`d as in the inventory.
+
+    A libvirtd that does not answer is no error: `up` is false then and `down_reason` says why. `domain_type` is
+    auto, kvm or qemu. In check mode nothing is written, not even the memory of KVM's probe.
+    """
+    arch = os.uname().machine
+    cpuinfo = _read("/proc/cpuinfo")
+    facts: dict[str, t.Any] = {
+        "name": name,
+        "up": True,
+        "down_reason": None,
+        "vcpus": os.sysconf("SC_NPROCESSORS_ONLN"),
+        "memory_mb": memory_mb_of(_read("/proc/meminfo")),
+        "disk_gb": disk_gb(state_dir),
+        "hypervisor_type": "QEMU",
+        "hypervisor_version": 0,
+        "libvirt_version": 0,
+        "arch": arch,
+        "cpu_model": cpu_model_of(cpuinfo),
+        "traits": traits_of(cpuinfo),
+        "domain_type": "qemu",
+        "domain_type_reason": None,
+        "emulator": None,
+        "machine": None,
+        "disk_cache": disk_cache(state_dir),
+        "domains": [],
+        "inject_backend": inject_backend(),
+        "missing_commands": missing_commands(),
+    }
+    try:
+        connection = lifecycle.connect(uri)
+        with lifecycle.clear("libvirtd on this host does not answer"):
+            facts["hypervisor_version"] = connection.getVersion()
+            facts["libvirt_version"] = connection.getLibVersion()
+            facts["domains"] = lifecycle.list_domains(connection)
+            capabilities = parse_capabilities(connection.getCapabilities())
+    except NovaliteError as error:
+        return {**facts, "up": False, "down_reason": str(error)[:255]}
+    key = f"{_read('/proc/sys/kernel/random/boot_id').strip()} {facts['hypervisor_version']}"
+    known = os.path.join(state_dir, "facts")
+    chosen, reason = choose_domain_type(domain_type, capabilities, key, known, remember=not check_mode)
+    return {
+        **facts,
+        "arch": capabilities.arch,
+        "cpu_model": facts["cpu_model"] or capabilities.cpu_model,
+        "emulator": capabilities.emulator,
+        "machine": capabilities.machine,
+        "domain_type": chosen,
+        "domain_type_reason": reason,
+        "hypervisor_type": "KVM" if chosen == "kvm" else "QEMU",
+    }
+
+
+def choose_domain_type(
+    wanted: str, capabilities: Capabilities, key: str, known: str, remember: bool
+) -> tuple[str, str | None]:
+    """kvm where it works and qemu otherwise, and why it is qemu.
+
+    KVM's probe can take seconds where KVM does not work, so its answer is taken from the file `known`, and kept there
+    if `remember`, as long as `key` (this boot of the kernel, this QEMU) is the same.
+    """
+    if wanted != "auto":
+        return wanted, f"the inventory says domain_type: {wanted}"
+    if "kvm" not in capabilities.domain_types:
+        return "qemu", "libvirt offers no kvm on this host"
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        before = json.loads(_read(known))["kvm"]
+        if before["key"] == key:
+            return ("qemu" if before["fault"] else "kvm"), before["fault"]
+    fault = kvm_fault(capabilities.arch)
+    if remember:
+        os.makedirs(os.path.dirname(known), mode=0o711, exist_ok=True)
+        write_atomically(known, json.dumps({"kvm": {"key": key, "fault": fault}}) + "\n")
+    return ("qemu" if fault else "kvm"), fault
+
+
+def disk_gb(state_dir: str) -> int:
+    """Whole GiB of the file system that holds, or will hold, `state_dir`."""
+    found = os.statvfs(_existing(state_dir))
+    return found.f_blocks * found.f_frsize // 1024**3
+
+
+def disk_cache(state_dir: str) -> str:
+    """`none` where the file system can do O_DIRECT and `writethrough` otherwise, as Nova decides it: with `none`, QEMU
+    does not start on one that cannot. An open() alone proves nothing: some file systems fail at the first write."""
+    directory = _existing(state_dir)
+    with mmap.mmap(-1, _DIRECT_BLOCK) as block:  # O_DIRECT wants its buffer aligned, and pages are
+        try:
+            with _nameless_file(directory) as fd:
+                return "none" if os.write(fd, block) == _DIRECT_BLOCK else "writethrough"
+        except OSError:
+            return "writethrough"
+
+
+def inject_backend() -> str:
+    """How an image can be opened for injection here: nbd, else a FUSE export of qemu-storage-daemon, else none."""
+    if _which("qemu-nbd") and (os.path.exists("/sys/block/nbd0") or _module_exists("nbd")):
+        return "nbd"
+    return "fuse" if os.path.exists("/dev/fuse") and _which("qemu-storage-daemon") else "none"
+
+
+def missing_commands() -> list[str]:
+    """Those of COMMANDS that this host does not have."""
+    return [command for command in COMMANDS if not _which(command)]
+
+
+@contextlib.contextmanager
+def _nameless_file(directory: str) -> t.Iterator[int]:
+    try:
+        fd = os.open(directory, os.O_TMPFILE | os.O_RDWR | os.O_DIRECT | os.O_CLOEXEC, 0o600)
+    except OSError:  # no O_TMPFILE here (overlayfs before Linux 6.1, NFS), or no O_DIRECT: a named file tells
+        plain, path = tempfile.mkstemp(prefix=".direct-", dir=directory)
+        os.close(plain)
+        try:
+            fd = os.open(path, os.O_RDWR | os.O_DIRECT | os.O_CLOEXEC)
+        finally:
+            os.unlink(path)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def _existing(path: str) -> str:
+    """`path`, or the nearest of its parents that exists."""
+    path = os.path.abspath(path)
+    while not os.path.isdir(path):
+        path = os.path.dirname(path)
+    return path
+
+
+def _which(command: str) -> str | None:
+    return shutil.which(command, path=f"{_SBIN}:{os.environ.get('PATH', '/usr/bin:/bin')}")
+
+
+def _module_exists(name: str) -> bool:
+    try:
+        run(["modprobe", "-n", "-q", name])
+    except CommandError:
+        return False
+    return True
+
+
+def _read(path: str) -> str:
+    with open(path, encoding="utf-8", errors="replace") as handle:
+        return handle.read()

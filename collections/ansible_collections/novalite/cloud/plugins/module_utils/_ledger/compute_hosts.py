@@ -1,0 +1,167 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Compute hosts: what they reported, what their operator decided about them, and how the scheduler sees them."""
+
+from __future__ import annotations
+
+import time
+import typing as t
+
+import sqlalchemy as sa
+
+from .._errors import NovaliteError
+from .._scheduling.rows import HostState
+from .tables import allocation
+from .tables import compute_host as table
+
+SERVICE_DOWN_TIME = 60  # seconds; Nova's default
+
+# What the host itself reports and has a column for; everything else it reports goes into `facts`.
+_TOTALS = ("vcpus", "memory_mb", "disk_gb")
+# What an operator decides, with Nova's defaults (34.0.0: nova/conf/compute.py). None or left out: as it is.
+_POLICY: dict[str, t.Any] = {
+    "enabled": True,
+    "disabled_reason": None,
+    "zone": "nova",
+    "aggregates": [],
+    "reserved_vcpus": 0,
+    "reserved_memory_mb": 512,
+    "reserved_disk_gb": 0,
+    "cpu_ratio": 4.0,
+    "ram_ratio": 1.0,
+    "disk_ratio": 1.0,
+}
+_NOT_FACTS = {"name", "up", "down_reason", "traits", "domains", *_TOTALS, *_POLICY}
+_STATE_COLUMNS = (
+    *("name", "up", "down_reason", "enabled", "disabled_reason", "zone", "aggregates", "traits", "facts"),
+    *_TOTALS,
+    *("vcpus_used", "memory_mb_used", "disk_gb_used"),
+    *("reserved_vcpus", "reserved_memory_mb", "reserved_disk_gb", "cpu_ratio", "ram_ratio", "disk_ratio"),
+)
+_PUBLIC_COLUMNS = (*_STATE_COLUMNS, "id", "last_seen_at")
+
+
+def compute_host(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """Operation of the module `compute_host`: record what hosts reported and how they are to be used.
+
+    `compute_hosts` is a list of facts, each with any of the policy's keys beside them. To have seen a host again is
+    no change. A host that is down keeps what is known about it. Raises NovaliteError for facts that make no sense.
+    """
+    entries = params["compute_hosts"]
+    before, after = record(connection, entries, int(time.time()))
+    names = {entry["name"] for entry in entries}
+    query = sa.select(*_columns(_PUBLIC_COLUMNS)).where(table.c.name.in_(names)).order_by(table.c.name)
+    result: dict[str, t.Any] = {
+        "changed": before != after,
+        "compute_hosts": [dict(row._mapping) for row in connection.execute(query)],
+    }
+    if before != after:
+        result["diff"] = {"before": before, "after": after}
+    return result
+
+
+def record(
+    connection: sa.Connection, entries: t.Sequence[t.Mapping[str, t.Any]], now: int
+) -> tuple[dict[str, t.Any], dict[str, t.Any]]:
+    """Insert or update these hosts; return what differed, by name, as it was and as it is. `now` is in seconds."""
+    for entry in entries:
+        _check(entry)
+    rows = connection.execute(sa.select(table).where(table.c.name.in_({entry["name"] for entry in entries})))
+    known = {row.name: row for row in rows}
+    before: dict[str, t.Any] = {}
+    after: dict[str, t.Any] = {}
+    new = []
+    for entry in entries:
+        name = entry["name"]
+        old = known.get(name)
+        values = _reported(entry, old) | _decided(entry, old)
+        # only a host that answered was seen: a report that it is down comes from somebody else
+        seen = {"last_seen_at": now} if values["up"] else {}
+        if old is None:
+            new.append({"name": name, "last_seen_at": 0, **values, **seen})
+            after[name] = values
+            continue
+        changes = {key: value for key, value in values.items() if getattr(old, key) != value}
+        if changes:
+            before[name] = {key: getattr(old, key) for key in changes}
+            after[name] = changes
+            seen["generation"] = old.generation + 1  # a choice made on the old values must be made again
+        if changes or seen:
+            connection.execute(sa.update(table).where(table.c.id == old.id).values(**changes, **seen))
+    if new:
+        connection.execute(sa.insert(table), new)
+    return before, after
+
+
+def host_states(
+    connection: sa.Connection,
+    now: int,
+    limit_to: t.Iterable[str] | None = None,
+    service_down_time: int = SERVICE_DOWN_TIME,
+    lock: bool = False,
+) -> tuple[list[HostState], dict[str, tuple[int, int]]]:
+    """The hosts as the scheduler sees them, and (id, generation) of each by name.
+
+    A host last seen more than `service_down_time` seconds ago counts as down. With `lock`, other writers wait until
+    this transaction ends (PostgreSQL; on SQLite they do so anyway).
+    """
+    query = sa.select(*_columns(_STATE_COLUMNS), table.c.id, table.c.generation, table.c.last_seen_at)
+    if limit_to is not None:
+        query = query.where(table.c.name.in_(sorted(set(limit_to))))
+    if lock:
+        query = query.order_by(table.c.id).with_for_update()  # in this order everywhere: no deadlock
+    counted = sa.select(allocation.c.compute_host_id, sa.func.count().label("instances")).group_by(
+        allocation.c.compute_host_id
+    )
+    instances = {row.compute_host_id: row.instances for row in connection.execute(counted)}
+    states, versions = [], {}
+    for row in connection.execute(query):
+        *values, host_id, generation, last_seen_at = row
+        fields = dict(zip(_STATE_COLUMNS, values))
+        if fields["up"] and now - last_seen_at > service_down_time:
+            fields["up"] = False
+            fields["down_reason"] = f"was last seen {now - last_seen_at} s ago"
+        states.append(HostState(num_instances=instances.get(host_id, 0), **fields))
+        versions[fields["name"]] = (host_id, generation)
+    return states, versions
+
+
+def _columns(names: t.Iterable[str]) -> list[sa.Column[t.Any]]:
+    return [table.c[name] for name in names]
+
+
+def _reported(entry: t.Mapping[str, t.Any], old: t.Any) -> dict[str, t.Any]:
+    up = bool(entry.get("up", True))
+    values: dict[str, t.Any] = {"up": up, "down_reason": None if up else entry.get("down_reason") or "is down"}
+    if up or old is None:
+        values.update({key: entry.get(key) or 0 for key in _TOTALS})
+        values["traits"] = sorted(entry.get("traits") or [])
+        values["facts"] = {key: value for key, value in entry.items() if key not in _NOT_FACTS}
+    return values
+
+
+def _decided(entry: t.Mapping[str, t.Any], old: t.Any) -> dict[str, t.Any]:
+    given = {key: entry[key] for key in _POLICY if entry.get(key) is not None}
+    if given.get("enabled"):
+        given["disabled_reason"] = None
+    return given if old is not None else {**_POLICY, **given}
+
+
+def _check(entry: t.Mapping[str, t.Any]) -> None:
+    name = entry.get("name")
+    if not name:
+        raise NovaliteError("facts of a compute host without its name: pass the inventory hostname as `name`")
+    if entry.get("up", True):
+        for key in _TOTALS:
+            if not isinstance(entry.get(key), int) or entry[key] < 0:
+                raise NovaliteError(f"compute host '{name}' reports {key}={entry.get(key)!r}: give a whole number")
+    for key in ("reserved_vcpus", "reserved_memory_mb", "reserved_disk_gb"):
+        if (entry.get(key) or 0) < 0:
+            raise NovaliteError(f"compute host '{name}': {key}={entry[key]} is below zero: give 0 or more")
+    for key in ("cpu_ratio", "ram_ratio", "disk_ratio"):
+        if entry.get(key) is not None and not entry[key] > 0:
+            raise NovaliteError(f"compute host '{name}': {key}={entry[key]} lets nothing in: give more than 0")

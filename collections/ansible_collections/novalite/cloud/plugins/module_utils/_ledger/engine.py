@@ -1,0 +1,248 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Opening the ledger: where it lies, how SQLite is set up, migrations, and the one kind of transaction."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pathlib
+import sqlite3
+import typing as t
+
+import sqlalchemy as sa
+from sqlalchemy import event
+from sqlalchemy.pool import StaticPool
+
+from .._errors import ConflictError, NovaliteError
+from .._host import STATE_DIR, locked
+
+DEFAULT_HOME = STATE_DIR
+FILE_NAME = "ledger.sqlite"
+MIGRATIONS = pathlib.Path(__file__).parent / "migrations"
+
+# Every revision, oldest first. Kept here so that opening a ledger that is up to date costs one SELECT and no import of
+# Alembic (0.2 s); tests hold the list against migrations/versions.
+REVISIONS = ("0001",)
+HEAD = REVISIONS[-1]
+
+BUSY_TIMEOUT = 30.0  # seconds that a writer waits for the others
+DEFERRED = {"novalite_deferred": True}  # a connection's execution option: on SQLite, take no write lock
+MIGRATION_LOCK = 0x6E6F7661  # PostgreSQL advisory lock
+
+
+def open_ledger(home: str | None = None, url: str | None = None, check_mode: bool = False) -> sa.Engine:
+    """Open the ledger, make it when there is none, bring it to the newest revision, and return its engine.
+
+    `home` is the directory that holds ledger.sqlite (default: $NOVALITE_HOME, then /var/lib/novalite), `url` an
+    SQLAlchemy URL that is used instead (default: $NOVALITE_LEDGER_URL). In check mode nothing is written: a ledger
+    that does not exist, or is older than the code, is opened as a migrated copy in memory.
+
+    Raises NovaliteError: no usable directory, no connection, a ledger newer than the code, not a ledger.
+    """
+    url = url or (None if home else os.environ.get("NOVALITE_LEDGER_URL")) or None
+    target = _parse(url) if url else None
+    with _clear_errors(target.render_as_string(hide_password=True) if target else "the ledger"):
+        if target is not None and target.get_backend_name() != "sqlite":
+            return _open_server(target, check_mode)
+        if target is not None and target.database in (None, "", ":memory:"):
+            raise NovaliteError(f"{target} names no file: write sqlite:////absolute/path, or pass `home` instead")
+        home = home or os.environ.get("NOVALITE_HOME") or DEFAULT_HOME
+        path = target.database if target is not None else None
+        try:
+            return _open_file(os.path.abspath(path or os.path.join(home, FILE_NAME)), check_mode)
+        except OSError as error:
+            raise NovaliteError(f"cannot open the ledger: {error.filename}: {error.strerror}") from error
+
+
+@contextlib.contextmanager
+def transaction(engine: sa.Engine, check_mode: bool = False) -> t.Iterator[sa.Connection]:
+    """One transaction over the ledger: committed at the end, rolled back after an error and in check mode.
+
+    On SQLite it holds the write lock from its first statement on (BEGIN IMMEDIATE), so that what it reads cannot
+    change before it writes. Raises ConflictError when other writers keep the ledger for longer than 30 s.
+    """
+    with _clear_errors("the ledger"), engine.connect() as connection, connection.begin() as unit:
+        yield connection
+        if check_mode:
+            unit.rollback()
+
+
+@contextlib.contextmanager
+def reading(engine: sa.Engine) -> t.Iterator[sa.Connection]:
+    """One consistent view of the ledger, for reading only; on SQLite it neither waits for writers nor stops them."""
+    with _clear_errors("the ledger"), engine.connect().execution_options(**DEFERRED) as connection:
+        yield connection
+
+
+# --- SQLite ---------------------------------------------------------------------------------------------------------
+
+
+def _open_file(path: str, check_mode: bool) -> sa.Engine:
+    home = os.path.dirname(path)
+    if os.path.exists(path):
+        engine = _sqlite_engine(path)
+        if _is_current(engine, path):
+            return engine
+        engine.dispose()
+    elif not os.path.isdir(home) and not os.path.isdir(os.path.dirname(home)):
+        raise NovaliteError(
+            f"the ledger's home {home} cannot be made, for {os.path.dirname(home)} does not exist: "
+            "create it, or name another `home`"
+        )
+    if check_mode:
+        return _copy_in_memory(path)
+    _make_home(home)
+    # Two first runs at once: one makes and migrates, the other waits and finds it done. The switch to WAL needs the
+    # file for itself as well, and SQLite reports "locked" there without waiting.
+    with locked(f"{os.path.basename(path)}.lock", directory=home):
+        # SQLite gives the -wal and -shm files the mode of the database itself
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        engine = _sqlite_engine(path)
+        if not _is_current(engine, path):
+            # by the driver alone: within a transaction SQLite ignores this
+            with contextlib.closing(sqlite3.connect(path, timeout=BUSY_TIMEOUT)) as raw:
+                raw.execute("PRAGMA journal_mode=WAL")
+            _migrate(engine)
+    return engine
+
+
+def _make_home(home: str) -> None:
+    if not os.path.isdir(home):
+        # On a machine that is controller and hypervisor in one, the guests' directories lie in the default home too,
+        # and libvirt's unprivileged QEMU must be able to pass through. The ledger's own files are 0600 anyway.
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(home, 0o711 if home == STATE_DIR else 0o700)
+    if not os.access(home, os.W_OK | os.X_OK):
+        raise NovaliteError(
+            f"the ledger's home {home} is not writable for this user: run as its owner, or name another `home`"
+        )
+
+
+def _sqlite_engine(path: str) -> sa.Engine:
+    return _prepared(sa.create_engine(sa.URL.create("sqlite", database=path), connect_args={"timeout": BUSY_TIMEOUT}))
+
+
+def _copy_in_memory(path: str) -> sa.Engine:
+    """A migrated copy of the ledger at `path` (or a new one) that vanishes with its engine."""
+    engine = _prepared(sa.create_engine("sqlite://", poolclass=StaticPool, connect_args={"check_same_thread": False}))
+    if os.path.exists(path):
+        with contextlib.closing(sqlite3.connect(f"{pathlib.Path(path).as_uri()}?mode=ro", uri=True)) as source:
+            raw = engine.raw_connection()
+            source.backup(t.cast(sqlite3.Connection, raw.driver_connection))
+            raw.close()
+    _migrate(engine)
+    return engine
+
+
+def _prepared(engine: sa.Engine) -> sa.Engine:
+    """Set up what every SQLite connection of this engine needs."""
+
+    @event.listens_for(engine, "connect")
+    def connected(connection: t.Any, record: t.Any) -> None:
+        # The driver would open deferred transactions of its own, at the first write only: two runs then read the same
+        # free address and both take it. From here on SQLAlchemy's "begin" below is the only one.
+        connection.isolation_level = None
+        cursor = connection.cursor()
+        cursor.execute("PRAGMA foreign_keys=ON")
+        # With WAL, NORMAL loses no consistency: a power cut may take the last commits, never tear one
+        cursor.execute("PRAGMA synchronous=NORMAL")
+        cursor.close()
+
+    @event.listens_for(engine, "begin")
+    def begun(connection: sa.Connection) -> None:
+        deferred = DEFERRED.items() <= connection.get_execution_options().items()
+        connection.exec_driver_sql("BEGIN" if deferred else "BEGIN IMMEDIATE")
+
+    return engine
+
+
+# --- PostgreSQL -----------------------------------------------------------------------------------------------------
+
+
+def _parse(url: str) -> sa.URL:
+    try:
+        parsed = sa.make_url(url)
+    except sa.exc.ArgumentError:
+        raise NovaliteError("the ledger's URL cannot be read: write postgresql://user:password@host/database") from None
+    backend = parsed.get_backend_name()
+    if backend not in ("sqlite", "postgresql"):
+        raise NovaliteError(f"the ledger cannot live in {backend}: use SQLite (`home`) or a postgresql:// URL")
+    if parsed.drivername == "postgresql":
+        return parsed.set(drivername="postgresql+psycopg")
+    return parsed
+
+
+def _open_server(url: sa.URL, check_mode: bool) -> sa.Engine:
+    shown = url.render_as_string(hide_password=True)
+    try:
+        engine = sa.create_engine(url, pool_pre_ping=True)
+    except ModuleNotFoundError as error:
+        raise NovaliteError(f"the ledger at {shown} needs the Python package {error.name}: pip install it") from None
+    if not _is_current(engine, shown):
+        if check_mode:
+            raise NovaliteError(f"the ledger at {shown} is to be made or migrated first: run once without --check")
+        _migrate(engine)
+    return engine
+
+
+# --- Migrations -----------------------------------------------------------------------------------------------------
+
+
+def _is_current(engine: sa.Engine, shown: str) -> bool:
+    """Whether the ledger is at the newest revision; False when it is older or empty. Raises NovaliteError if newer."""
+    with reading(engine) as connection:
+        if not sa.inspect(connection).has_table("alembic_version"):
+            return False
+        revision = connection.execute(sa.text("SELECT version_num FROM alembic_version")).scalar()
+    if revision is not None and revision not in REVISIONS:
+        raise NovaliteError(
+            f"the ledger {shown} is at revision {revision}, which this novalite (up to {HEAD}) does not know: "
+            "it was written by a newer one, so upgrade novalite here"
+        )
+    return revision == HEAD
+
+
+def _migrate(engine: sa.Engine) -> None:
+    """Bring the ledger to HEAD in one transaction: a crash or an error leaves it as it was."""
+    try:
+        import alembic.command
+        import alembic.config
+    except ModuleNotFoundError as error:
+        raise NovaliteError(
+            f"making or migrating the ledger needs the Python package {error.name}: pip install alembic"
+        ) from None
+    if not MIGRATIONS.is_dir():  # inside a zip file, as a module that was shipped to some host
+        raise NovaliteError("the ledger is to be made or migrated first, and that is done on the controller only")
+    config = alembic.config.Config()
+    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
+    with engine.begin() as connection:
+        if connection.dialect.name == "postgresql":
+            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(MIGRATION_LOCK)))
+        config.attributes["connection"] = connection
+        alembic.command.upgrade(config, HEAD)
+
+
+@contextlib.contextmanager
+def _clear_errors(shown: str) -> t.Iterator[None]:
+    """Say in one line what the database refused; never the values of an SQL statement."""
+    try:
+        yield
+    except (sa.exc.OperationalError, sqlite3.DatabaseError) as error:
+        reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
+        if "locked" in reason:
+            raise ConflictError(
+                f"another run has held the ledger for {BUSY_TIMEOUT:g} s; wait for it to finish and run again"
+            ) from error
+        raise NovaliteError(f"{shown} cannot be used: {reason}") from error
+    except sa.exc.IntegrityError as error:
+        reason = str(error.orig).strip().splitlines()[0]
+        raise ConflictError(f"another run changed the same records meanwhile ({reason}); run again") from error
+    except sa.exc.DatabaseError as error:
+        if type(error) is not sa.exc.DatabaseError:  # its subclasses are ours to handle, or our mistakes
+            raise
+        raise NovaliteError(f"{shown} cannot be used: {error.orig}") from error

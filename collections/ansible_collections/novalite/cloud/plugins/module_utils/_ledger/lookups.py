@@ -1,0 +1,112 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Finding records by name. Each function returns rows as plain dicts of their columns, or raises NotFoundError."""
+
+from __future__ import annotations
+
+import typing as t
+
+import sqlalchemy as sa
+
+from .._errors import NotFoundError
+from . import tables
+
+Record = dict[str, t.Any]
+
+NAMES_SHOWN = 10
+PRIVATE = "novalite:"  # an image's properties that begin so are bookkeeping, and shown to nobody
+
+
+def project_by_name(connection: sa.Connection, name: str, lock: bool = False) -> Record:
+    """The project `name`. With `lock` no other transaction can count and add records of it meanwhile (quotas)."""
+    table = tables.project
+    query = sa.select(table).where(table.c.name == name)
+    # SQLite's transactions exclude each other as a whole
+    row = connection.execute(query.with_for_update() if lock else query).mappings().first()
+    if row is None:
+        raise unknown("project", name, connection.execute(sa.select(table.c.name)).scalars())
+    return dict(row)
+
+
+def flavor_by_name(connection: sa.Connection, name: str) -> Record:
+    """The flavor `name`: id, name, vcpus, memory_mb, root_gb, ephemeral_gb, swap_mb, extra_specs."""
+    table = tables.flavor
+    row = connection.execute(sa.select(table).where(table.c.name == name)).mappings().first()
+    if row is None:
+        # the smallest first: whoever mistyped a name looks for a size
+        names = connection.execute(sa.select(table.c.name).order_by(table.c.memory_mb, table.c.name)).scalars()
+        raise unknown("flavor", name, names)
+    return dict(row)
+
+
+def image_by_name(connection: sa.Connection, name: str, project_id: str) -> Record:
+    """The image `name` that `project_id` sees; its own one before a public one of the same name."""
+    image = _visible(connection, tables.image, "image", [name], project_id)[0]
+    public = {key: value for key, value in image["properties"].items() if not key.startswith(PRIVATE)}
+    return {**image, "properties": public}
+
+
+def network_by_name(connection: sa.Connection, name: str, project_id: str) -> Record:
+    """The network `name` that `project_id` sees; its own one before a public one of the same name."""
+    return _visible(connection, tables.network, "network", [name], project_id)[0]
+
+
+def networks_by_name(connection: sa.Connection, names: t.Sequence[str], project_id: str) -> list[Record]:
+    """As network_by_name(), for several names with one query, in their order."""
+    return _visible(connection, tables.network, "network", names, project_id)
+
+
+def keypair_by_name(connection: sa.Connection, name: str, project_id: str) -> Record:
+    """The key pair `name` of the project: name, type, public_key, fingerprint, created_at."""
+    return _owned(connection, tables.keypair, "key pair", [name], project_id)[0]
+
+
+def security_group_by_name(connection: sa.Connection, name: str, project_id: str) -> Record:
+    """The security group `name` of the project: id, uuid, project_id, name, description."""
+    return _owned(connection, tables.security_group, "security group", [name], project_id)[0]
+
+
+def security_groups_by_name(connection: sa.Connection, names: t.Sequence[str], project_id: str) -> list[Record]:
+    """As security_group_by_name(), for several names with one query, in their order."""
+    return _owned(connection, tables.security_group, "security group", names, project_id)
+
+
+def unknown(kind: str, name: str, names: t.Iterable[str]) -> NotFoundError:
+    """The error for a `kind` that does not exist under `name`; it tells which `names` there are."""
+    there = list(dict.fromkeys(names))
+    if not there:
+        return NotFoundError(f"unknown {kind} {name!r}: there is none yet")
+    more = f" and {len(there) - NAMES_SHOWN} more" if len(there) > NAMES_SHOWN else ""
+    return NotFoundError(f"unknown {kind} {name!r}: there {'are' if len(there) > 1 else 'is'} "
+                         f"{', '.join(there[:NAMES_SHOWN])}{more}")
+
+
+def _owned(
+    connection: sa.Connection, table: sa.Table, kind: str, names: t.Sequence[str], project_id: str
+) -> list[Record]:
+    mine = table.c.project_id == project_id
+    rows = connection.execute(sa.select(table).where(mine, table.c.name.in_(names))).mappings()
+    found = {row["name"]: dict(row) for row in rows}
+    for name in names:
+        if name not in found:
+            others = connection.execute(sa.select(table.c.name).where(mine).order_by(table.c.name)).scalars()
+            raise unknown(kind, name, others)
+    return [found[name] for name in names]
+
+
+def _visible(
+    connection: sa.Connection, table: sa.Table, kind: str, names: t.Sequence[str], project_id: str
+) -> list[Record]:
+    seen = table.c.owner.in_(["", project_id])
+    # "" sorts first, so that the project's own record overwrites the public one
+    rows = connection.execute(sa.select(table).where(seen, table.c.name.in_(names)).order_by(table.c.owner)).mappings()
+    found = {row["name"]: dict(row) for row in rows}
+    for name in names:
+        if name not in found:
+            others = connection.execute(sa.select(table.c.name).where(seen).order_by(table.c.name)).scalars()
+            raise unknown(kind, name, others)
+    return [found[name] for name in names]

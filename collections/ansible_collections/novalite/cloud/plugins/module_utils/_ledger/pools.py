@@ -1,0 +1,177 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""What a network's record may say: its address ranges, reserved addresses, bridge and DHCP settings. No SQL here.
+
+IPv4 addresses are integers, as in the table fixed_ip.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import typing as t
+
+from .._errors import NovaliteError
+from .records import check_range, check_text
+
+LARGEST_POOL = 16  # prefix length; a row is made for each address, 65,536 of them take 0.3 s
+SMALLEST_POOL = 30
+BRIDGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,14}")  # IFNAMSIZ is 16, with the final null
+DOMAIN = re.compile(r"(?!.{254})[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*")
+NAME_SERVERS = 8
+LOWEST_MTU = {"4": 576, "6": 1280}  # RFC 791, RFC 8200
+LEAST_LEASE = 120  # seconds; dnsmasq raises anything below to this
+
+
+def parse_cidr(what: str, text: str) -> ipaddress.IPv4Network:
+    """An IPv4 range fit for a pool. Raises NovaliteError."""
+    network = _network(f"{what}: cidr", text, 4)
+    if not LARGEST_POOL <= network.prefixlen <= SMALLEST_POOL:
+        raise NovaliteError(
+            f"{what}: cidr {text} has a prefix of /{network.prefixlen}: "
+            f"a pool must lie between /{LARGEST_POOL} and /{SMALLEST_POOL}"
+        )
+    return t.cast(ipaddress.IPv4Network, network)
+
+
+def parse_cidr_v6(what: str, text: str) -> ipaddress.IPv6Network:
+    """An IPv6 range in which guests make their address out of their MAC (SLAAC, RFC 4862). Raises NovaliteError."""
+    network = _network(f"{what}: cidr_v6", text, 6)
+    if network.prefixlen != 64:
+        raise NovaliteError(f"{what}: cidr_v6 {text} must have a prefix of /64, for guests address themselves (SLAAC)")
+    return t.cast(ipaddress.IPv6Network, network)
+
+
+def parse_gateway(what: str, text: str, network: ipaddress.IPv4Network) -> ipaddress.IPv4Address:
+    """A gateway that is an ordinary address of `network`. Raises NovaliteError."""
+    address = _address(f"{what}: gateway", text, 4)
+    if address not in network or address in (network.network_address, network.broadcast_address):
+        raise NovaliteError(f"{what}: gateway {text} is no host's address in {network}")
+    return t.cast(ipaddress.IPv4Address, address)
+
+
+def parse_gateway_v6(what: str, text: str, network: ipaddress.IPv6Network | None) -> ipaddress.IPv6Address:
+    """A gateway in `network`, or a link-local one. Raises NovaliteError."""
+    address = _address(f"{what}: gateway_v6", text, 6)
+    if network is None:
+        raise NovaliteError(f"{what}: gateway_v6 {text} needs a cidr_v6")
+    if not address.is_link_local and (address not in network or address == network.network_address):
+        raise NovaliteError(f"{what}: gateway_v6 {text} is neither an address in {network} nor link-local")
+    return t.cast(ipaddress.IPv6Address, address)
+
+
+def parse_reserved(what: str, items: t.Iterable[str], network: ipaddress.IPv4Network) -> set[int]:
+    """The addresses in a list of "a", "a-b" and "a/prefix". Raises NovaliteError for one outside `network`."""
+    reserved: set[int] = set()
+    for item in items:
+        first, dash, last = (part.strip() for part in item.partition("-"))
+        if "/" in first and not dash:
+            inner = _network(f"{what}: reserved", first, 4)
+            low, high = int(inner.network_address), int(inner.broadcast_address)
+        else:
+            low = int(_address(f"{what}: reserved", first, 4))
+            high = int(_address(f"{what}: reserved", last, 4)) if dash else low
+        if low > high:
+            raise NovaliteError(f"{what}: reserved {item!r} ends before it begins")
+        if low < int(network.network_address) or high > int(network.broadcast_address):
+            raise NovaliteError(f"{what}: reserved {item!r} is not within {network}")
+        reserved.update(range(low, high + 1))
+    return reserved
+
+
+def ranges(addresses: t.Iterable[int]) -> list[str]:
+    """`addresses` as the shortest list of "a" and "a-b", in order."""
+    found: list[list[int]] = []
+    for address in sorted(addresses):
+        if found and found[-1][1] == address - 1:
+            found[-1][1] = address
+        else:
+            found.append([address, address])
+    texts = [[str(ipaddress.IPv4Address(end)) for end in pair] for pair in found]
+    return [low if low == high else f"{low}-{high}" for low, high in texts]
+
+
+def roles(network: ipaddress.IPv4Network, gateway: str | None, user: t.Iterable[int]) -> dict[int, str]:
+    """Which addresses of `network` are kept out of the pool, and as what: the value of fixed_ip.reserved."""
+    kept = dict.fromkeys(user, "user")
+    if gateway is not None:
+        kept[int(ipaddress.IPv4Address(gateway))] = "gateway"
+    kept[int(network.network_address)] = "network"
+    kept[int(network.broadcast_address)] = "broadcast"
+    return kept
+
+
+def check_bridge(what: str, name: str) -> str:
+    """`name` itself, if Linux takes it for an interface. Raises NovaliteError."""
+    if not BRIDGE.fullmatch(name):
+        raise NovaliteError(f"{what} {name[:40]!r} is no interface name: use up to 15 letters, digits, '_', '.' or '-'")
+    return name
+
+
+def check_settings(what: str, record: t.Mapping[str, t.Any]) -> None:
+    """Raise NovaliteError for a setting of the record that no host could carry out."""
+    check_bridge(f"{what}: bridge", record["bridge"])
+    if record["bridge_interface"] is not None:
+        check_bridge(f"{what}: bridge_interface", record["bridge_interface"])
+        if record["bridge_interface"] == record["bridge"]:
+            raise NovaliteError(f"{what}: bridge and bridge_interface are both {record['bridge']!r}")
+    if record["vlan"] is not None:
+        check_range(f"{what}: vlan", record["vlan"], 1, 4094)
+        if record["bridge_interface"] is None:
+            raise NovaliteError(f"{what}: vlan {record['vlan']} needs the bridge_interface that carries it")
+    if record["mtu"] is not None:
+        check_range(f"{what}: mtu", record["mtu"], LOWEST_MTU["6" if record["cidr_v6"] else "4"], 65535)
+    check_range(f"{what}: lease_seconds", record["lease_seconds"], LEAST_LEASE)
+    check_range(f"{what}: quarantine_seconds", record["quarantine_seconds"], 0)
+    if not DOMAIN.fullmatch(record["domain"]):
+        raise NovaliteError(f"{what}: domain {record['domain'][:60]!r} is no domain name in lower case")
+    if len(record["dns"]) > NAME_SERVERS:
+        raise NovaliteError(f"{what}: {len(record['dns'])} DNS servers: {NAME_SERVERS} is the limit")
+
+
+def parse_name_servers(what: str, items: t.Iterable[str]) -> list[str]:
+    """Addresses of either family, in RFC 5952 form. Raises NovaliteError."""
+    return [str(_address(f"{what}: dns", item, None)) for item in items]
+
+
+def _network(what: str, text: str, version: int) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
+    check_text(what, text, 43)
+    try:
+        if "%" in text or "/" not in text:
+            raise ValueError
+        interface = ipaddress.ip_interface(text)
+    except ValueError:
+        example = "10.20.0.0/24" if version == 4 else "fd00:20::/64"
+        raise NovaliteError(f"{what} {text!r} is no address range: write for example {example}") from None
+    network = interface.network
+    if network.version != version:
+        raise NovaliteError(f"{what} {text} is not IPv{version}")
+    if interface.ip != network.network_address:
+        raise NovaliteError(f"{what} {text} has bits set beyond its prefix: write {network}")
+    if (
+        network.is_multicast
+        or network.is_loopback
+        or network.is_link_local
+        or network.is_unspecified
+        or network.is_reserved
+        or (version == 4 and network.network_address.packed[0] == 0)
+    ):
+        raise NovaliteError(f"{what} {text} is a range that no host may use: take a private one, such as 10.20.0.0/24")
+    return network
+
+
+def _address(what: str, text: str, version: int | None) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    check_text(what, text, 43)
+    try:
+        if "%" in text:
+            raise ValueError
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        raise NovaliteError(f"{what} {text!r} is no IP address") from None
+    if version is not None and address.version != version:
+        raise NovaliteError(f"{what} {text} is not an IPv{version} address")
+    return address

@@ -1,0 +1,89 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Quotas: Nova's defaults, a project's own limits, and the check that every operation makes after its writes."""
+
+from __future__ import annotations
+
+import typing as t
+
+import sqlalchemy as sa
+
+from .._errors import NovaliteError, QuotaError
+from . import tables
+from .lookups import unknown
+from .records import LARGEST
+
+UNLIMITED = -1
+
+# nova.conf [quota]; `networks` is nova-network's quota_networks, `images` has no default in Nova's time
+DEFAULTS: t.Mapping[str, int] = {
+    "instances": 10,
+    "cores": 20,
+    "ram": 51200,  # MiB
+    "metadata_items": 128,  # for each instance
+    "injected_files": 5,  # for each instance
+    "injected_file_content_bytes": 10240,
+    "injected_file_path_length": 255,
+    "key_pairs": 100,
+    "server_groups": 10,
+    "server_group_members": 10,
+    "fixed_ips": UNLIMITED,
+    "networks": 3,
+    "images": 100,
+    "security_groups": 10,
+    "security_group_rules": 20,  # for each group
+}
+
+
+def quota_limits(connection: sa.Connection, project_id: str) -> dict[str, int]:
+    """The limits of a project for every resource; -1 is unlimited."""
+    table = tables.quota
+    rows = connection.execute(
+        sa.select(table.c.resource, table.c.hard_limit).where(table.c.project_id == project_id)
+    )
+    return {**DEFAULTS, **{resource: limit for resource, limit in rows if resource in DEFAULTS}}
+
+
+def check_quota(connection: sa.Connection, project_id: str, resource: str, used: int, what: str = "") -> None:
+    """Raise QuotaError if `used`, counted after the writes of this transaction, exceeds the limit of `resource`."""
+    limit = quota_limits(connection, project_id)[resource]
+    if limit != UNLIMITED and used > limit:
+        raise QuotaError(
+            f"quota exceeded for {resource}{f' of {what}' if what else ''}: {used} wanted, {limit} allowed; "
+            f"remove some, or raise the quota of the project with novalite.cloud.project"
+        )
+
+
+def checked_quotas(quotas: t.Mapping[str, t.Any]) -> dict[str, int]:
+    """Limits as a user wrote them. Raises NotFoundError for an unknown resource, NovaliteError for a bad limit."""
+    checked = {}
+    for resource, limit in quotas.items():
+        if resource not in DEFAULTS:
+            raise unknown("quota", resource, DEFAULTS)
+        try:
+            number = int(str(limit))
+        except ValueError:
+            number = UNLIMITED - 1
+        if not UNLIMITED <= number <= LARGEST:
+            raise NovaliteError(
+                f"quota {resource}: {limit!r} is no limit: give a number of at least 0, or {UNLIMITED} for unlimited"
+            )
+        checked[resource] = number
+    return checked
+
+
+def write_quotas(connection: sa.Connection, project_id: str, quotas: t.Mapping[str, int]) -> None:
+    """Store the limits in `quotas`; those that equal the defaults take no row, and follow the defaults."""
+    table = tables.quota
+    connection.execute(sa.delete(table).where(table.c.project_id == project_id, table.c.resource.in_(list(quotas))))
+    own = [
+        {"project_id": project_id, "resource": resource, "hard_limit": limit}
+        for resource, limit in quotas.items()
+        if limit != DEFAULTS[resource]
+    ]
+    if own:
+        connection.execute(sa.insert(table), own)

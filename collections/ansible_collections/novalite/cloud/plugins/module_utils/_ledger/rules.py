@@ -1,0 +1,126 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Security group rules as plain data: what a user may write, and the one form in which it is stored and compared."""
+
+from __future__ import annotations
+
+import ipaddress
+import typing as t
+
+from .._errors import NovaliteError
+from .records import check_range
+
+Rule = dict[str, t.Any]
+
+# How people write protocols, and iana.org's protocol-numbers, to the name that the firewall renders
+PROTOCOLS = {
+    "any": "any", "-1": "any", "all": "any",
+    "icmp": "icmp", "1": "icmp",
+    "tcp": "tcp", "6": "tcp",
+    "udp": "udp", "17": "udp",
+    "icmpv6": "icmpv6", "ipv6-icmp": "icmpv6", "58": "icmpv6",
+}  # fmt: skip
+EVERYONE = {"IPv4": "0.0.0.0/0", "IPv6": "::/0"}
+COLUMNS = ("direction", "ethertype", "protocol", "port_min", "port_max", "cidr", "remote_group")
+
+
+def normalised(rule: t.Mapping[str, t.Any]) -> Rule:
+    """`rule` (protocol, port_min, port_max, icmp_type, icmp_code, cidr, ethertype, remote_group) in its stored form.
+
+    For ICMP, port_min holds the type and port_max the code, as in Nova; None is any. Without cidr and remote_group
+    the source is everyone. Raises NovaliteError.
+    """
+    protocol = _protocol(str(rule["protocol"]))
+    cidr, ethertype = _source(rule, protocol)
+    icmp = protocol in ("icmp", "icmpv6")
+    if (protocol == "icmp" and ethertype == "IPv6") or (protocol == "icmpv6" and ethertype == "IPv4"):
+        raise NovaliteError(f"rule: {protocol} does not exist in {ethertype}: write icmp for IPv4, icmpv6 for IPv6")
+    low, high = (_icmp if icmp else _ports)(rule, protocol)
+    return {
+        "direction": "ingress",
+        "ethertype": ethertype,
+        "protocol": protocol,
+        "port_min": low,
+        "port_max": high,
+        "cidr": cidr,
+        "remote_group": rule.get("remote_group"),
+    }
+
+
+def ordered(rules: t.Iterable[Rule]) -> list[Rule]:
+    """`rules` in an order that does not depend on how they were written down."""
+    return sorted(rules, key=identity)
+
+
+def identity(rule: t.Any) -> tuple[str, ...]:
+    """What makes two rules the same."""
+    return tuple("" if rule[column] is None else str(rule[column]) for column in COLUMNS)
+
+
+def _protocol(text: str) -> str:
+    folded = text.strip().lower()
+    if folded in PROTOCOLS:
+        return PROTOCOLS[folded]
+    # isdecimal: int() takes "+6", "1_7" and other scripts' digits as well
+    if folded.isascii() and folded.isdecimal() and int(folded) <= 255:
+        number = str(int(folded))
+        return PROTOCOLS.get(number, number)
+    raise NovaliteError(f"rule: unknown protocol {text[:40]!r}: write tcp, udp, icmp, icmpv6, any, or a number to 255")
+
+
+def _source(rule: t.Mapping[str, t.Any], protocol: str) -> tuple[str | None, str]:
+    text, ethertype = rule.get("cidr"), rule.get("ethertype")
+    if rule.get("remote_group") is not None:
+        if text is not None:
+            raise NovaliteError(f"rule: cidr {text!r} and remote_group {rule['remote_group']!r}: give one of them")
+        return None, ethertype or ("IPv6" if protocol == "icmpv6" else "IPv4")
+    if text is None:
+        ethertype = ethertype or ("IPv6" if protocol == "icmpv6" else "IPv4")
+        return EVERYONE[ethertype], ethertype
+    try:
+        if "%" in text:  # an IPv6 zone is a matter of one host, and ipaddress would carry it along
+            raise ValueError
+        network = ipaddress.ip_network(text, strict=False)
+    except ValueError:
+        raise NovaliteError(f"rule: {text[:60]!r} is no address range: write for example 10.0.0.0/8") from None
+    if "/" in text and ipaddress.ip_interface(text).ip != network.network_address:
+        raise NovaliteError(f"rule: {text} has bits set beyond its prefix: write {network}, or one address with /32")
+    if ethertype is not None and ethertype != f"IPv{network.version}":
+        raise NovaliteError(f"rule: {text} is no {ethertype} range: leave ethertype out")
+    return str(network), f"IPv{network.version}"
+
+
+def _ports(rule: t.Mapping[str, t.Any], protocol: str) -> tuple[int | None, int | None]:
+    first, last = rule.get("port_min"), rule.get("port_max")
+    if rule.get("icmp_type") is not None or rule.get("icmp_code") is not None:
+        raise NovaliteError(f"rule: icmp_type and icmp_code mean nothing to {protocol}: leave them out")
+    given = [port for port in (first, last) if port is not None]
+    if not given:
+        return None, None
+    if protocol not in ("tcp", "udp"):
+        raise NovaliteError(f"rule: ports mean nothing to protocol {protocol}: leave port_min and port_max out")
+    low, high = given[0], given[-1]
+    for port in (low, high):
+        check_range("rule: port", port, 1, 65535)
+    if low > high:
+        raise NovaliteError(f"rule: port_min {low} is larger than port_max {high}: swap them")
+    return (None, None) if (low, high) == (1, 65535) else (low, high)
+
+
+def _icmp(rule: t.Mapping[str, t.Any], protocol: str) -> tuple[int | None, int | None]:
+    kind, code = rule.get("icmp_type"), rule.get("icmp_code")
+    if rule.get("port_min") is not None or rule.get("port_max") is not None:
+        raise NovaliteError(f"rule: {protocol} has no ports: write icmp_type and icmp_code")
+    # Nova's clients write -1 for any
+    kind = None if kind == -1 else kind
+    code = None if code == -1 else code
+    if kind is None and code is not None:
+        raise NovaliteError(f"rule: icmp_code {code} needs an icmp_type")
+    for what, value in (("icmp_type", kind), ("icmp_code", code)):
+        if value is not None:
+            check_range(f"rule: {what}", value, 0, 255)
+    return kind, code

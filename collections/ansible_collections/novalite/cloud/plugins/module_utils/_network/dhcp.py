@@ -1,0 +1,234 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""One dnsmasq for each network on a host: its files, its process, and the leases that must not outlive their guests."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import select
+import shutil
+import signal
+import socket
+import struct
+import time
+import typing as t
+
+from .._command import run
+from .._errors import NovaliteError
+from .._host import STATE_DIR, in_threads, locked, write_atomically
+from . import dnsmasq
+from .dnsmasq import Host, Network
+
+_PATIENCE = 5.0  # seconds for dnsmasq to end
+_FILES = ("conf", "hosts", "names")
+
+
+def ensure(
+    networks: t.Sequence[Network], state: str, check_mode: bool = False, state_dir: str = STATE_DIR
+) -> dict[str, t.Any]:
+    """Bring the DHCP servers of `networks` to `state`. Returns `changed` and, when it is true, `diff`.
+
+    `present` adds the hosts (one that has the same MAC or address is replaced), `absent` takes them out; with its last
+    host a server ends and its directory goes. Raises NovaliteError.
+    """
+
+    def work(network: Network) -> tuple[dict[str, t.Any], dict[str, t.Any]]:
+        with contextlib.nullcontext() if check_mode else locked(f"dhcp-{network.bridge}"):
+            server = Server(network, os.path.join(state_dir, "networks", network.bridge))
+            return server.present(check_mode) if state == "present" else server.absent(check_mode)
+
+    before, after = {}, {}  # type: dict[str, t.Any], dict[str, t.Any]
+    for network, (old, new) in zip(networks, in_threads(work, networks)):
+        if old != new:
+            before[network.bridge], after[network.bridge] = old, new
+    if before == after:
+        return {"changed": False}
+    return {"changed": True, "diff": {"before": before, "after": after}}
+
+
+class Server:
+    """The dnsmasq of one network; `directory` holds all that belongs to it."""
+
+    def __init__(self, network: Network, directory: str) -> None:
+        self.network = network
+        self.directory = directory
+        self.conf = os.path.join(directory, "conf")
+        self._old = {name: self._read(name) for name in _FILES}
+        self._hosts = dnsmasq.read_hosts(self._old["hosts"] or "")
+
+    def present(self, check_mode: bool) -> tuple[dict[str, t.Any], dict[str, t.Any]]:
+        hosts = dnsmasq.merged(self._hosts, self.network.hosts)
+        new = self._texts(hosts, dnsmasq.config(self.network, self.directory))
+        pid = self.pid()
+        before, after = self._state(self._old, pid is not None), self._state(new, True)
+        if before == after or check_mode:
+            return before, after
+        stale = [host for host in self._hosts if (host.mac, host.ip) not in {(new.mac, new.ip) for new in hosts}]
+        try:
+            self._write(new)
+            self._apply(pid, restart=new["conf"] != self._old["conf"], stale=stale)
+        except BaseException:
+            self._take_back(was_running=pid is not None)
+            raise
+        return before, after
+
+    def absent(self, check_mode: bool) -> tuple[dict[str, t.Any], dict[str, t.Any]]:
+        if not os.path.isdir(self.directory):
+            return {}, {}
+        hosts = dnsmasq.without(self._hosts, self.network.hosts)
+        pid = self.pid()
+        before = self._state(self._old, pid is not None)
+        if not hosts:
+            if not check_mode:
+                self._stop(pid)
+                shutil.rmtree(self.directory)
+            return before, {}
+        new = self._texts(hosts, self._old["conf"] or "")
+        after = self._state(new, pid is not None)
+        if before != after and not check_mode:
+            self._write(new)
+            if pid is not None:
+                stale = [host for host in self._hosts if host not in hosts]
+                self._apply(pid, restart=False, stale=stale)
+        return before, after
+
+    def pid(self) -> int | None:
+        """The running server's process id. A number in a file proves nothing: the process must name our file."""
+        text = (self._read("pid") or "").strip()
+        return int(text) if text.isdecimal() and self._is_ours(int(text)) else None
+
+    def _is_ours(self, pid: int) -> bool:
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as handle:
+                words = handle.read().split(b"\0")
+        except OSError:
+            return False
+        return f"--conf-file={self.conf}".encode() in words  # a zombie has no words
+
+    def _texts(self, hosts: t.Sequence[Host], conf: str) -> dict[str, str | None]:
+        return {
+            "conf": conf,
+            "hosts": dnsmasq.hosts_text(hosts, self.network.domain),
+            "names": dnsmasq.names_text(hosts, self.network.domain),
+        }
+
+    @staticmethod
+    def _state(texts: t.Mapping[str, str | None], running: bool) -> dict[str, t.Any]:
+        if texts["conf"] is None and not running:
+            return {}
+        return {**{name: (text or "").splitlines() for name, text in texts.items()}, "running": running}
+
+    def _read(self, name: str) -> str | None:
+        try:
+            with open(os.path.join(self.directory, name), encoding="utf-8") as handle:
+                return handle.read()
+        except FileNotFoundError:
+            return None
+
+    def _write(self, texts: t.Mapping[str, str | None]) -> None:
+        # dnsmasq reads hosts and names again as its own user.
+        os.makedirs(self.directory, mode=0o755, exist_ok=True)
+        for name, text in texts.items():
+            if text is not None and text != self._old[name]:
+                write_atomically(os.path.join(self.directory, name), text)
+
+    def _apply(self, pid: int | None, restart: bool, stale: t.Sequence[Host]) -> None:
+        if pid is not None and not restart:
+            os.kill(pid, signal.SIGHUP)  # reads hosts and names again, keeps leases and sockets
+            for host in stale:
+                self._release(host)
+            if not self._leased(stale, patience=1.0):
+                return
+        # dnsmasq would refuse an address to its new owner as long as the old one's lease runs, up to a day.
+        self._stop(pid)
+        self._forget_leases(stale)
+        self._start()
+
+    def _start(self) -> None:
+        run(["dnsmasq", f"--conf-file={self.conf}"])
+        if self.pid() is None:
+            raise NovaliteError(
+                f"dnsmasq for {self.network.bridge} ended right after its start; see the host's log and {self.conf}"
+            )
+
+    def _stop(self, pid: int | None) -> None:
+        if pid is None:
+            return
+        try:
+            process = os.pidfd_open(pid)
+        except ProcessLookupError:
+            return
+        try:
+            if not self._is_ours(pid):  # asked again, now that the number cannot pass to another process any more
+                return
+            signal.pidfd_send_signal(process, signal.SIGTERM)
+            # Its command line is gone before its sockets are, so that is nothing to wait for.
+            ended = select.poll()
+            ended.register(process, select.POLLIN)
+            if not ended.poll(_PATIENCE * 1000):
+                raise NovaliteError(
+                    f"dnsmasq for {self.network.bridge} (process {pid}) did not end within {_PATIENCE:g} s; end it"
+                )
+        finally:
+            os.close(process)
+
+    def _leased(self, hosts: t.Sequence[Host], patience: float) -> bool:
+        """Whether one of the hosts still has a lease after up to `patience` seconds."""
+        deadline = time.monotonic() + patience
+        gone = {(host.mac, host.ip) for host in hosts}
+        while any(tuple(line.split(" ")[1:3]) in gone for line in (self._read("leases") or "").splitlines()):
+            if time.monotonic() >= deadline:
+                return True
+            time.sleep(0.01)
+        return False
+
+    def _forget_leases(self, hosts: t.Sequence[Host]) -> None:
+        leases = self._read("leases")
+        gone = {(host.mac, host.ip) for host in hosts}
+        if leases and gone:
+            kept = [line for line in leases.splitlines(True) if tuple(line.split(" ")[1:3]) not in gone]
+            with open(os.path.join(self.directory, "leases"), "w", encoding="utf-8") as handle:
+                handle.write("".join(kept))  # in place: it belongs to dnsmasq's user
+
+    def _release(self, host: Host) -> None:
+        """Send dnsmasq the DHCPRELEASE that a guest which was ended could not send (RFC 2131, 4.4.6)."""
+        lease = [line.split(" ") for line in (self._read("leases") or "").splitlines()]
+        client = next((line[4] for line in lease if line[1:3] == [host.mac, host.ip] and len(line) > 4), None)
+        if client is None:
+            return
+        mac = bytes.fromhex(host.mac.replace(":", ""))
+        options = b"\x63\x82\x53\x63" + bytes((53, 1, 7)) + bytes((54, 4)) + socket.inet_aton(self.network.listen)
+        if client != "*":
+            identifier = bytes.fromhex(client.replace(":", ""))
+            options += bytes((61, len(identifier))) + identifier
+        packet = struct.pack(
+            "!BBBBIHH4s4s4s4s16s64s128s", 1, 1, 6, 0, secrets.randbits(32), 0, 0,
+            socket.inet_aton(host.ip), b"", b"", b"", mac, b"", b"",
+        ) + options + b"\xff"
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+            # Bound to the bridge, else the kernel delivers it by way of lo, where this server does not listen.
+            sender.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, self.network.bridge.encode() + b"\0")
+            with contextlib.suppress(OSError):
+                sender.sendto(packet, (self.network.listen, 67))
+
+    def _take_back(self, was_running: bool) -> None:
+        """Put the old files back, or remove the directory that this call made, and let the old server run again."""
+        with contextlib.suppress(NovaliteError, OSError):
+            if self._old["conf"] is None:
+                self._stop(self.pid())
+                shutil.rmtree(self.directory)
+                return
+            for name, text in self._old.items():
+                if text is not None:
+                    write_atomically(os.path.join(self.directory, name), text)
+            pid = self.pid()
+            if was_running and pid is None:
+                self._start()
+            elif pid is not None:
+                os.kill(pid, signal.SIGHUP)

@@ -1,0 +1,200 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""libvirt network filters: what a guest may put on the wire. One connection for all of a host's filters.
+
+Nova refers to five of libvirt's stock filters. libvirt forks one ebtables for each rule and seven for each sub-chain
+whenever a guest starts, so that costs 0.9 s per start on a small machine; `nova-base` says the same in one chain of
+seven rules for 0.3 s. It lists what a guest may send and drops the rest, which also stops what Nova's lets through:
+IPv6 under a foreign address, VLAN tags (behind which no filter can see), spanning tree, rogue router advertisements.
+
+Only frames that come from the guest are filtered here; what may reach it is the firewall's matter. The counterpart of
+Nova's `nova-no-nd-reflection` is missing on purpose: it is for bridges in hairpin mode, which novalite does not use.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+import typing as t
+import xml.etree.ElementTree as ElementTree
+
+from .._errors import NotFoundError, NovaliteError
+from .._host import locked
+
+try:
+    import libvirt
+except ImportError:
+    libvirt = None  # the module reports it
+
+_IN_USE_PAUSES = (0.1, 0.2, 0.4, 0.8)  # seconds; a guest's end and its filter's release are not one step in libvirt
+
+_Rule = tuple[str, int, str, dict[str, str]]  # action, priority, protocol, what it matches
+
+# Parameters: MAC (libvirt's own), IP (one value or several).
+_BASE: tuple[_Rule, ...] = (
+    ("drop", -900, "mac", {"match": "no", "srcmacaddr": "$MAC"}),
+    ("accept", -800, "arp", {"arpsrcmacaddr": "$MAC", "arpsrcipaddr": "$IP"}),
+    # A DHCP client listens to anyone who speaks to port 68, whatever port that one speaks from.
+    ("drop", -700, "ip", {"protocol": "udp", "dstportstart": "68"}),
+    ("accept", -600, "ip", {"srcipaddr": "$IP"}),
+    ("accept", -500, "ip", {"srcipaddr": "0.0.0.0", "dstipaddr": "255.255.255.255", "protocol": "udp",
+                            "srcportstart": "68", "dstportstart": "67"}),
+    # Neighbour solicitation and advertisement. Of IPv6 nothing else, so that no security group is bypassed by way of
+    # a link-local address that the firewall does not know.
+    ("accept", -400, "ipv6", {"protocol": "icmpv6", "type": "135", "typeend": "136"}),
+    ("drop", 1000, "mac", {}),
+)
+# For instances with IPv6, beside nova-base. Parameter IPV6: all its addresses, the link-local one too.
+_IPV6: tuple[_Rule, ...] = (
+    ("drop", -390, "ipv6", {"protocol": "icmpv6", "type": "134"}),
+    ("drop", -380, "ipv6", {"protocol": "udp", "dstportstart": "546"}),
+    ("accept", -370, "ipv6", {"srcipaddr": "$IPV6"}),
+    ("accept", -360, "ipv6", {"srcipaddr": "::", "protocol": "icmpv6"}),  # duplicate address detection, MLD
+)
+
+
+class Filter(t.NamedTuple):
+    """A filter of the chain `root`: its own rules (all for frames from the guest), or references, or both."""
+
+    name: str
+    rules: tuple[_Rule, ...] = ()
+    references: tuple[str, ...] = ()
+
+
+STATIC = {"nova-base": Filter("nova-base", _BASE), "nova-ipv6": Filter("nova-ipv6", _IPV6)}
+
+
+def to_xml(filter_: Filter, uuid: str | None = None) -> str:
+    """libvirt's XML. A filter that exists can be redefined only under its own `uuid`."""
+    root = ElementTree.Element("filter", {"name": filter_.name, "chain": "root"})
+    if uuid:
+        ElementTree.SubElement(root, "uuid").text = uuid
+    for reference in filter_.references:
+        ElementTree.SubElement(root, "filterref", {"filter": reference})
+    for action, priority, protocol, matches in filter_.rules:
+        rule = ElementTree.SubElement(root, "rule", {"action": action, "direction": "out", "priority": str(priority)})
+        ElementTree.SubElement(rule, protocol, matches)
+    ElementTree.indent(root)
+    return ElementTree.tostring(root, encoding="unicode") + "\n"
+
+
+def meaning(xml: str) -> t.Any:
+    """A filter's XML as data that compares equal when the filters do the same; its uuid is not part of it."""
+
+    def node(element: ElementTree.Element) -> t.Any:
+        children = [node(child) for child in element if child.tag != "uuid"]
+        # Rules work in the order of their priority, wherever they stand.
+        return element.tag, sorted(element.attrib.items()), sorted(children)
+
+    return node(ElementTree.fromstring(xml))
+
+
+def parse(values: t.Iterable[t.Mapping[str, t.Any]]) -> list[Filter]:
+    """The module's `filters`. Raises NovaliteError for one of novalite's static names."""
+    filters = []
+    for value in values:
+        if value["name"] in STATIC:
+            raise NovaliteError(f"{value['name']} is made by this module itself; give another name")
+        filters.append(Filter(str(value["name"]), references=tuple(value.get("references") or ())))
+    return filters
+
+
+def ensure(filters: t.Sequence[Filter], state: str, uri: str, check_mode: bool = False) -> dict[str, t.Any]:
+    """Define (`present`) or undefine (`absent`) the filters. Returns `changed` and, when it is true, `diff`.
+
+    Raises NovaliteError; filters that this call added are gone again then.
+    """
+    with contextlib.nullcontext() if check_mode else locked("nwfilter"), _connected(uri) as connection:
+        try:
+            if state == "present":
+                before, after = _define(connection, filters, check_mode)
+            else:
+                before, after = _undefine(connection, [filter_.name for filter_ in filters], check_mode)
+        except libvirt.libvirtError as error:
+            raise NovaliteError(f"libvirt refused a network filter: {error.get_error_message()}") from error
+    if before == after:
+        return {"changed": False}
+    return {"changed": True, "diff": {"before": before, "after": after}}
+
+
+def _define(
+    connection: t.Any, filters: t.Sequence[Filter], check_mode: bool
+) -> tuple[dict[str, str], dict[str, str]]:
+    before, after = {}, {}  # type: dict[str, str], dict[str, str]
+    present = set(connection.listNWFilters())
+    referenced = dict.fromkeys(reference for filter_ in filters for reference in filter_.references)
+    given = {filter_.name for filter_ in filters}
+    for name in referenced:
+        if name not in STATIC and name not in present and name not in given:
+            raise NotFoundError(f"the network filter {name} does not exist on this host; give nova-base")
+    added = []  # type: list[t.Any]
+    try:
+        for filter_ in [*(STATIC[name] for name in referenced if name in STATIC), *filters]:
+            old = connection.nwfilterLookupByName(filter_.name) if filter_.name in present else None
+            old_xml = old.XMLDesc(0) if old is not None else None
+            if old_xml is not None and meaning(old_xml) == meaning(to_xml(filter_)):
+                continue
+            if old_xml is not None:
+                before[filter_.name] = old_xml
+            after[filter_.name] = to_xml(filter_, old.UUIDString() if old is not None else None)
+            if not check_mode:
+                made = connection.nwfilterDefineXML(after[filter_.name])
+                if old is None:
+                    added.append(made)
+    except BaseException:
+        for made in reversed(added):
+            with contextlib.suppress(libvirt.libvirtError):
+                made.undefine()
+        raise
+    return before, after
+
+
+def _undefine(
+    connection: t.Any, names: t.Sequence[str], check_mode: bool
+) -> tuple[dict[str, str], dict[str, str]]:
+    present = set(connection.listNWFilters())
+    before = {}  # type: dict[str, str]
+    for name in dict.fromkeys(names):
+        if name not in present:
+            continue
+        found = connection.nwfilterLookupByName(name)
+        before[name] = found.XMLDesc(0)
+        if not check_mode:
+            _undefine_one(found)
+    return before, {}
+
+
+def _undefine_one(found: t.Any) -> None:
+    for pause in (*_IN_USE_PAUSES, None):
+        try:
+            found.undefine()
+            return
+        except libvirt.libvirtError as error:
+            code = error.get_error_code()
+            if code == libvirt.VIR_ERR_NO_NWFILTER:
+                return
+            if code != libvirt.VIR_ERR_OPERATION_INVALID:
+                raise
+            if pause is None:
+                raise NovaliteError(
+                    f"the network filter {found.name()} is still in use; end the guest that refers to it first"
+                ) from error
+        time.sleep(pause)
+
+
+@contextlib.contextmanager
+def _connected(uri: str) -> t.Iterator[t.Any]:
+    # By default the binding prints every error on stderr, also those that are expected here.
+    libvirt.registerErrorHandler(lambda _context, _error: None, None)
+    try:
+        connection = libvirt.open(uri)
+    except libvirt.libvirtError as error:
+        raise NovaliteError(f"libvirt does not answer at {uri}: {error.get_error_message()}") from error
+    try:
+        yield connection
+    finally:
+        connection.close()

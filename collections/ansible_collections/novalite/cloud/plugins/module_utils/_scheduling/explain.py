@@ -1,0 +1,106 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Why this host, and why not that one: decisions as data, and the one line a person reads."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+from .rows import Request
+
+NAMED_IN_LINE = 3  # hosts named per filter in the one-line message
+NAMED_IN_DATA = 100  # hosts named per filter in what is recorded; the counts are always whole
+
+
+@dataclasses.dataclass(frozen=True)
+class FilterStep:
+    """One filter: how many hosts came in, how many stayed, and why each of the others did not."""
+
+    name: str
+    start: int
+    end: int
+    removed: t.Mapping[str, str]
+
+
+@dataclasses.dataclass(frozen=True)
+class WeighedHost:
+    """One host that passed, its score and what the score was made of."""
+
+    name: str
+    score: t.Any  # a number, or several in the order of their importance
+    details: t.Mapping[str, float]
+
+
+@dataclasses.dataclass(frozen=True)
+class Decision:
+    """What was decided for one request. `host` is None when no host was found; `message` says it in one line."""
+
+    request: Request
+    choice: str
+    hosts: int
+    filters: tuple[FilterStep, ...]
+    host: str | None
+    alternates: tuple[str, ...]
+    weighed: tuple[WeighedHost, ...]
+    message: str = ""
+
+    def with_host(self, host: str, alternates: tuple[str, ...], weighed: tuple[WeighedHost, ...]) -> Decision:
+        """This decision for `host`."""
+        remain = self.filters[-1].end if self.filters else self.hosts
+        message = f"{host} was chosen for {self.request.name!r} by {self.choice} from {remain} of {self.hosts} hosts"
+        return dataclasses.replace(self, host=host, alternates=alternates, weighed=weighed, message=message)
+
+    def without_host(self, message: str) -> Decision:
+        """This decision when there is no host to choose."""
+        return dataclasses.replace(self, host=None, alternates=(), weighed=(), message=message)
+
+
+def no_valid_host(decision: Decision) -> str:
+    """Nova's words, followed by what Nova only logs: each filter that removed a host, with reasons."""
+    begin = f"No valid host was found for {decision.request.name!r}: "
+    if not decision.hosts:
+        return begin + "no compute host is known; add one to the inventory and run again"
+    parts = []
+    for step in decision.filters:
+        if step.removed:
+            named = [f"{host}: {reason}" for host, reason in list(step.removed.items())[:NAMED_IN_LINE]]
+            if len(step.removed) > NAMED_IN_LINE:
+                named.append("...")
+            parts.append(f"{step.name} removed {len(step.removed)} ({', '.join(named)})")
+    remain = decision.filters[-1].end if decision.filters else decision.hosts
+    return f"{begin}{', '.join(parts)}; {remain} of {decision.hosts} hosts remain"
+
+
+def explanation(decision: Decision) -> dict[str, t.Any]:
+    """The decision as JSON data, bounded: with thousands of hosts, the counts tell and some of the names."""
+    return {
+        "uuid": decision.request.uuid,
+        "name": decision.request.name,
+        "host": decision.host,
+        "alternates": list(decision.alternates),
+        "choice": decision.choice,
+        "hosts": decision.hosts,
+        "filters": [
+            {
+                "filter": step.name,
+                "start": step.start,
+                "end": step.end,
+                "removed": dict(list(step.removed.items())[:NAMED_IN_DATA]),
+            }
+            for step in decision.filters
+        ],
+        "weights": [
+            {
+                "host": one.name,
+                "score": list(one.score) if isinstance(one.score, tuple) else one.score,
+                "details": dict(one.details),
+            }
+            for one in decision.weighed
+        ],
+        "message": decision.message,
+    }

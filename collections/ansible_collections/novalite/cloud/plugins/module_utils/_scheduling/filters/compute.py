@@ -1,0 +1,24 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Nova's ComputeFilter: the host answers, and nobody has disabled it."""
+
+from __future__ import annotations
+
+from ..rows import HostState, Request
+
+NAME = "compute"
+RUN_ONCE_PER_REQUEST = True
+LOOKS_AT_OTHER_HOSTS = False
+
+
+def passes(host: HostState, request: Request) -> str | None:
+    """Refuse a host that is down or disabled, with the reason that was recorded."""
+    if not host.up:
+        return host.down_reason or "is down"
+    if not host.enabled:
+        return f"is disabled: {host.disabled_reason}" if host.disabled_reason else "is disabled"
+    return None

@@ -1,0 +1,22 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Nova's requested destination: an operator named the host. All other filters still apply to it."""
+
+from __future__ import annotations
+
+from ..rows import HostState, Request
+
+NAME = "requested_host"
+RUN_ONCE_PER_REQUEST = True
+LOOKS_AT_OTHER_HOSTS = False
+
+
+def passes(host: HostState, request: Request) -> str | None:
+    """Refuse every host but the requested one."""
+    if request.requested_host is None or host.name == request.requested_host:
+        return None
+    return f"is not the requested host {request.requested_host}"

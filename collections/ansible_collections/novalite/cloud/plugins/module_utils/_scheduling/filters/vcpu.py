@@ -1,0 +1,24 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Nova's CoreFilter, with Placement's rule: virtual CPUs may be shared up to the host's ratio."""
+
+from __future__ import annotations
+
+from ..capacity import shortage
+from ..rows import HostState, Request
+
+NAME = "vcpu"
+RUN_ONCE_PER_REQUEST = False
+LOOKS_AT_OTHER_HOSTS = False
+
+
+def passes(host: HostState, request: Request) -> str | None:
+    """Refuse when `used + amount > (total - reserved) * ratio`, or when one instance exceeds the machine."""
+    amount, used, total, reserved = request.vcpus, host.vcpus_used, host.vcpus, host.reserved_vcpus
+    if used + amount <= (total - reserved) * host.cpu_ratio and amount <= total:
+        return None
+    return shortage("vCPUs", amount, used, total, reserved, host.cpu_ratio)

@@ -1,0 +1,229 @@
+#!/usr/bin/python
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: compute_host
+short_description: Gather a hypervisor's facts and record it as a compute host
+version_added: 0.1.0
+description:
+  - Gathers, on the hypervisor and in one task, what the scheduler counts with and what a guest's XML needs to know.
+  - An action plug-in of the same name then records it in the ledger on the controller, with the policy options.
+  - A hypervisor whose libvirtd does not answer is no error. It is recorded as down, with the reason, and the scheduler
+    leaves it out. One that cannot be reached at all is left to Ansible's own handling.
+author:
+  - novalite contributors (@novalite)
+extends_documentation_fragment:
+  - novalite.cloud.ledger
+requirements:
+  - python3-libvirt on the host
+  - community.libvirt on the controller
+notes:
+  - On x86_64, whether KVM works is found out with a guest that counts to ten million, because some hosts have a
+    C(/dev/kvm) that takes every call but interprets its guests a thousand times too slowly. The answer is kept in the
+    file C(facts) under O(state_dir) until the host boots again or gets another QEMU.
+attributes:
+  check_mode:
+    support: full
+    description: Facts are gathered, the ledger's transaction is rolled back.
+  diff_mode:
+    support: full
+    description: Shows what the ledger held of this host, and what it holds now, as far as it changed.
+  action:
+    support: partial
+    description: The facts are gathered on the host, the record is written on the controller.
+  action_group:
+    support: full
+    membership: novalite.cloud.ledger
+    description: Use C(group/novalite.cloud.ledger) in C(module_defaults) to set O(home) or O(ledger_url) once.
+options:
+  name:
+    description: Name of the compute host. Defaults to its name in the inventory.
+    type: str
+  state_dir:
+    description: Directory on the host under which novalite keeps its images and instances.
+    type: path
+    default: /var/lib/novalite
+  uri:
+    description: The libvirt connection.
+    type: str
+    default: qemu:///system
+  domain_type:
+    description:
+      - What accelerates the guests. V(auto) is V(kvm) where it works and V(qemu), which is slow, otherwise.
+    type: str
+    choices: [auto, kvm, qemu]
+    default: auto
+  zone:
+    description: Availability zone. Left as it is by default, V(nova) for a new host.
+    type: str
+  aggregates:
+    description: Names of the host aggregates that it belongs to. Left as they are by default, none for a new host.
+    type: list
+    elements: str
+  enabled:
+    description: Whether the scheduler may choose it. Left as it is by default, V(true) for a new host.
+    type: bool
+  disabled_reason:
+    description: Why it is not enabled.
+    type: str
+  reserved_vcpus:
+    description: CPUs that are kept for the host itself. Left as they are by default, V(0) for a new host.
+    type: int
+  reserved_memory_mb:
+    description: MiB of memory that are kept for the host itself. Left as they are by default, V(512) for a new host.
+    type: int
+  reserved_disk_gb:
+    description: GiB of disk that are kept for the host itself. Left as they are by default, V(0) for a new host.
+    type: int
+  cpu_ratio:
+    description: Virtual CPUs that are handed out for each CPU. Left as it is by default, V(4.0) for a new host.
+    type: float
+  ram_ratio:
+    description: Memory that is handed out for each MiB. Left as it is by default, V(1.0) for a new host.
+    type: float
+  disk_ratio:
+    description: Disk that is handed out for each GiB. Left as it is by default, V(1.0) for a new host.
+    type: float
+"""
+
+EXAMPLES = r"""
+- name: Record all hypervisors
+  hosts: compute
+  gather_facts: false
+  tasks:
+    - name: Gather facts and record the host
+      novalite.cloud.compute_host:
+        zone: nova
+        aggregates: [ssd]
+        reserved_memory_mb: 1024
+"""
+
+RETURN = r"""
+compute_host:
+  description: The facts that were gathered.
+  type: dict
+  returned: success
+  contains:
+    name:
+      description: Name of the compute host.
+      type: str
+    up:
+      description: Whether its libvirtd answers and can run guests.
+      type: bool
+    down_reason:
+      description: Why it is not up.
+      type: str
+    vcpus:
+      description: Number of its CPUs.
+      type: int
+    memory_mb:
+      description: Its memory in MiB.
+      type: int
+    disk_gb:
+      description: Size in GiB of the file system that holds O(state_dir).
+      type: int
+    hypervisor_type:
+      description: V(KVM) or V(QEMU).
+      type: str
+    hypervisor_version:
+      description: Version of QEMU, such as 7002022 for 7.2.22.
+      type: int
+    libvirt_version:
+      description: Version of libvirt, such as 9000000 for 9.0.0.
+      type: int
+    arch:
+      description: Its architecture.
+      type: str
+    cpu_model:
+      description: Name of its CPU.
+      type: str
+    traits:
+      description: What its CPU can do, by the names of OpenStack's os-traits.
+      type: list
+      elements: str
+    domain_type:
+      description: V(kvm) or V(qemu).
+      type: str
+    domain_type_reason:
+      description: Why it is that one, unless KVM was found to work.
+      type: str
+    emulator:
+      description: Path of QEMU.
+      type: str
+    machine:
+      description: The machine type of new guests.
+      type: str
+    disk_cache:
+      description: V(none) where the file system of O(state_dir) can do O_DIRECT, V(writethrough) otherwise.
+      type: str
+    inject_backend:
+      description: How files can be injected into an image here, V(nbd), V(fuse) or V(none).
+      type: str
+    missing_commands:
+      description: Commands that the modules of this collection need and that the host does not have.
+      type: list
+      elements: str
+    domains:
+      description: All of the host's domains, each with C(uuid), C(name) and C(state), V(running) or V(shutoff).
+      type: list
+      elements: dict
+"""
+
+import platform
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils._errors import NovaliteError
+from ..module_utils._host_facts import gather
+
+# What is asked of the host itself, and what its operator decides. The action plug-in sends the former only.
+FACT_ARGUMENTS = {
+    "name": {"type": "str"},
+    "state_dir": {"type": "path", "default": "/var/lib/novalite"},
+    "uri": {"type": "str", "default": "qemu:///system"},
+    "domain_type": {"type": "str", "choices": ["auto", "kvm", "qemu"], "default": "auto"},
+}
+POLICY_ARGUMENTS = {
+    "zone": {"type": "str"},
+    "aggregates": {"type": "list", "elements": "str"},
+    "enabled": {"type": "bool"},
+    "disabled_reason": {"type": "str"},
+    "reserved_vcpus": {"type": "int"},
+    "reserved_memory_mb": {"type": "int"},
+    "reserved_disk_gb": {"type": "int"},
+    "cpu_ratio": {"type": "float"},
+    "ram_ratio": {"type": "float"},
+    "disk_ratio": {"type": "float"},
+}
+ARGUMENT_SPEC = {
+    **FACT_ARGUMENTS,
+    **POLICY_ARGUMENTS,
+    # As in _controller.LEDGER_ARGUMENTS, which a hypervisor does not get: it would bring the ledger's code along.
+    "home": {"type": "path"},
+    "ledger_url": {"type": "str", "no_log": True},
+}
+SPEC_RULES: dict = {}
+
+
+def main() -> None:
+    module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True, **SPEC_RULES)
+    params = module.params
+    try:
+        facts = gather(
+            params["name"] or platform.node(),
+            params["state_dir"],
+            params["uri"],
+            params["domain_type"],
+            module.check_mode,
+        )
+    except NovaliteError as error:
+        module.fail_json(msg=str(error))
+    module.exit_json(changed=False, compute_host=facts)
+
+
+if __name__ == "__main__":
+    main()

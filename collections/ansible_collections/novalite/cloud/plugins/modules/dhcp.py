@@ -1,0 +1,159 @@
+#!/usr/bin/python
+
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+---
+module: dhcp
+short_description: Serve fixed addresses to the guests of a hypervisor
+version_added: 0.1.0
+description:
+  - Runs one dnsmasq for each network, which gives known guests, by MAC address, their fixed address and name, and
+    resolves their names.
+  - Its files are below C(/var/lib/novalite/networks/<bridge>). A new guest costs a signal, not a restart.
+  - The lease of a guest that was removed is released, so that the address can be given to another guest at once.
+author:
+  - novalite contributors (@novalite)
+requirements:
+  - dnsmasq on the hypervisor
+attributes:
+  check_mode:
+    description: Reports what would change and changes nothing.
+    support: full
+  diff_mode:
+    description: Shows each server's files before and after.
+    support: full
+options:
+  networks:
+    description: The networks.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      name:
+        description: Name of the network, for messages.
+        type: str
+        required: true
+      bridge:
+        description: The bridge that guests of the network are connected to. It must exist.
+        type: str
+        required: true
+      listen:
+        description: This host's own address on the bridge, from which it answers.
+        type: str
+        required: true
+      cidr:
+        description: The IPv4 network.
+        type: str
+        required: true
+      gateway:
+        description: Default gateway of the guests. Without one they get no default route.
+        type: str
+      dns:
+        description: Name servers that questions about other names are passed to, the host's own when empty.
+        type: list
+        elements: str
+        default: []
+      domain:
+        description: Domain of the guests' names.
+        type: str
+        default: novalocal
+      mtu:
+        description: MTU in bytes that guests are told.
+        type: int
+      lease_seconds:
+        description: How long a lease is valid, in seconds, at least 120.
+        type: int
+        default: 86400
+      hosts:
+        description: The guests. An entry that is there already for the same MAC or the same address is replaced.
+        type: list
+        elements: dict
+        default: []
+        suboptions:
+          mac:
+            description: MAC address.
+            type: str
+            required: true
+          ip:
+            description: Fixed IPv4 address.
+            type: str
+            required: true
+          hostname:
+            description: Name without the domain.
+            type: str
+            required: true
+  state_dir:
+    description: novalite's directory on the host; the servers' files go into C(networks) in it.
+    type: path
+    default: /var/lib/novalite
+  state:
+    description: V(absent) takes the hosts out by their MAC. With its last host a server ends and its files are removed.
+    type: str
+    choices: [present, absent]
+    default: present
+"""
+
+EXAMPLES = r"""
+- name: One guest
+  novalite.cloud.dhcp:
+    networks:
+      - name: private
+        bridge: br100
+        listen: 10.20.0.2
+        cidr: 10.20.0.0/24
+        gateway: 10.20.0.2
+        hosts:
+          - mac: fa:16:3e:00:00:05
+            ip: 10.20.0.5
+            hostname: web-1
+"""
+
+RETURN = r""" # """
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils._errors import NovaliteError
+from ..module_utils._host import STATE_DIR
+from ..module_utils._network import dhcp, dnsmasq
+
+HOST_SPEC = {
+    "mac": {"type": "str", "required": True},
+    "ip": {"type": "str", "required": True},
+    "hostname": {"type": "str", "required": True},
+}
+NETWORK_SPEC = {
+    "name": {"type": "str", "required": True},
+    "bridge": {"type": "str", "required": True},
+    "listen": {"type": "str", "required": True},
+    "cidr": {"type": "str", "required": True},
+    "gateway": {"type": "str"},
+    "dns": {"type": "list", "elements": "str", "default": []},
+    "domain": {"type": "str", "default": "novalocal"},
+    "mtu": {"type": "int"},
+    "lease_seconds": {"type": "int", "default": 86400},
+    "hosts": {"type": "list", "elements": "dict", "default": [], "options": HOST_SPEC},
+}
+ARGUMENT_SPEC = {
+    "networks": {"type": "list", "elements": "dict", "default": [], "options": NETWORK_SPEC},
+    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+    "state_dir": {"type": "path", "default": STATE_DIR},
+}
+
+
+def main() -> None:
+    module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
+    try:
+        networks = dnsmasq.parse(module.params["networks"])
+        result = dhcp.ensure(networks, module.params["state"], module.check_mode, module.params["state_dir"])
+    except NovaliteError as error:
+        module.fail_json(msg=str(error))
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,140 @@
+#!/usr/bin/python
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: disk
+short_description: Keep the copy-on-write disks of instances on a compute host
+version_added: 0.1.0
+description:
+  - Creates C(<state_dir>/instances/<uuid>/) with a qcow2 C(disk) on top of a raw base image in the cache, copies of
+    the C(kernel) and the C(ramdisk), and C(disk.info), which records the format of the disk.
+  - Files that exist are left alone. If one instance fails, what the call created for all of them is removed.
+options:
+  disks:
+    description: The instances and what their disks are made from.
+    type: list
+    elements: dict
+    required: true
+    suboptions:
+      uuid:
+        description: The UUID of the instance.
+        type: str
+        required: true
+      base:
+        description: The checksum of the cached disk image, C(sha256:<hex>). Required for O(state=present).
+        type: str
+      virtual_size_gb:
+        description: The size of the disk in GiB; 0 for the size of the image. It must hold the image.
+        type: int
+        default: 0
+      kernel:
+        description: The checksum of the cached kernel, for guests that are started from one.
+        type: str
+      ramdisk:
+        description: The checksum of the cached ramdisk.
+        type: str
+  state:
+    description: V(absent) removes the directories of the instances with all they hold.
+    type: str
+    choices: [present, absent]
+    default: present
+  state_dir:
+    description: The directory of novalite's state on the compute host.
+    type: path
+    default: /var/lib/novalite
+attributes:
+  check_mode:
+    support: full
+    description: Says what would be created or removed and changes nothing.
+  diff_mode:
+    support: full
+    description: Lists the files that are created or removed.
+requirements:
+  - qemu-img
+author:
+  - novalite contributors (@novalite)
+"""
+
+EXAMPLES = r"""
+- name: Give an instance its disk
+  novalite.cloud.disk:
+    disks:
+      - uuid: 5d7b1a3e-8a57-4a3c-9d34-6a9f0f5f8f41
+        base: sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
+        virtual_size_gb: 10
+
+- name: Remove it
+  novalite.cloud.disk:
+    disks:
+      - uuid: 5d7b1a3e-8a57-4a3c-9d34-6a9f0f5f8f41
+    state: absent
+"""
+
+RETURN = r"""
+disks:
+  description: One entry for each instance.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    uuid:
+      description: The UUID of the instance.
+      type: str
+      returned: always
+    path:
+      description: The path of its disk.
+      type: str
+      returned: when O(state=present)
+    created:
+      description: The files that were created.
+      type: list
+      elements: str
+      returned: when O(state=present)
+    removed:
+      description: The files that were removed.
+      type: list
+      elements: str
+      returned: when O(state=absent)
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils._disk.overlay import Disk, create_disks, remove_disks
+from ..module_utils._errors import NovaliteError
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "disks": {
+                "type": "list",
+                "elements": "dict",
+                "required": True,
+                "options": {
+                    "uuid": {"type": "str", "required": True},
+                    "base": {"type": "str"},
+                    "virtual_size_gb": {"type": "int", "default": 0},
+                    "kernel": {"type": "str"},
+                    "ramdisk": {"type": "str"},
+                },
+            },
+            "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+            "state_dir": {"type": "path", "default": "/var/lib/novalite"},
+        },
+        supports_check_mode=True,
+    )
+    apply = create_disks if module.params["state"] == "present" else remove_disks
+    try:
+        disks = [Disk(**disk) for disk in module.params["disks"]]
+        result = apply(disks, module.params["state_dir"], module.check_mode)
+    except NovaliteError as error:
+        module.fail_json(msg=str(error))
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()

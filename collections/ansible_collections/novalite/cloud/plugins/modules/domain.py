@@ -1,0 +1,163 @@
+#!/usr/bin/python
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: domain
+short_description: Define and start, or remove, this host's libvirt domains
+version_added: 0.1.0
+description:
+  - Makes a list of domains run, or be absent, in one task. Domains are started and removed in parallel.
+  - A domain that is missing is defined and started. One that is shut off is started, after its persistent definition
+    was brought back to O(domains[].xml) if it differs. One that is active is left alone; where it differs is reported
+    in RV(domains[].differences).
+  - When a domain does not start, what this task defined, started or redefined is undone for the whole list.
+  - Two definitions are compared field by field, never as text, so what libvirt adds to a definition is no difference.
+author:
+  - novalite contributors (@novalite)
+requirements:
+  - python3-libvirt on the host
+  - community.libvirt on the controller
+attributes:
+  check_mode:
+    support: full
+    description: Reports what it would do to each domain.
+  diff_mode:
+    support: full
+    description: Shows the compared fields before and after, and the XML of each new domain.
+options:
+  domains:
+    description: The domains.
+    type: list
+    elements: dict
+    required: true
+    suboptions:
+      uuid:
+        description: UUID of the domain, which is the instance's.
+        type: str
+        required: true
+      name:
+        description: Name of the domain, such as V(instance-00000007).
+        type: str
+        required: true
+      xml:
+        description:
+          - The domain XML, which must carry the same O(domains[].uuid) and O(domains[].name).
+          - Required if O(state=running).
+        type: str
+  state:
+    description:
+      - V(running) makes the domains exist and run.
+      - V(absent) destroys and undefines them, with their managed save image, snapshot metadata and NVRAM. Their disks
+        are left alone; see M(novalite.cloud.disk).
+    type: str
+    choices: [running, absent]
+    default: running
+  uri:
+    description: The libvirt connection.
+    type: str
+    default: qemu:///system
+  timeout:
+    description: Seconds that a domain may take between its start and its CPUs running.
+    type: float
+    default: 60
+seealso:
+  - module: novalite.cloud.domain_info
+"""
+
+EXAMPLES = r"""
+- name: Start a domain
+  novalite.cloud.domain:
+    domains:
+      - uuid: 6f1b6a2c-3f0e-4b1d-9a57-0d6c3f5f7c11
+        name: instance-00000007
+        xml: "{{ lookup('ansible.builtin.file', 'instance-00000007.xml') }}"
+
+- name: Remove it
+  novalite.cloud.domain:
+    domains:
+      - uuid: 6f1b6a2c-3f0e-4b1d-9a57-0d6c3f5f7c11
+        name: instance-00000007
+    state: absent
+"""
+
+RETURN = r"""
+domains:
+  description: One entry for each of O(domains), in the same order.
+  type: list
+  elements: dict
+  returned: success
+  contains:
+    uuid:
+      description: UUID of the domain.
+      type: str
+    name:
+      description: Name of the domain.
+      type: str
+    state:
+      description: Its state now (in check mode, the state that it would have).
+      type: str
+      sample: running
+    action:
+      description: What was done, one of V(none), V(start), V(redefine and start), V(define and start) and V(remove).
+      type: str
+      sample: define and start
+    differences:
+      description:
+        - Where the domain differed from O(domains[].xml) when it was looked at, as field, desired and actual value.
+        - C(where) is V(persistent) or V(live); C(effect) is V(live now), V(at next boot) or V(needs a rebuild).
+      type: list
+      elements: dict
+      sample:
+        - {field: memory_kib, desired: 98304, actual: 65536, where: persistent, effect: at next boot}
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils._domain import lifecycle
+from ..module_utils._domain.outcome import diff_of
+from ..module_utils._errors import NovaliteError
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "domains": {
+                "type": "list",
+                "elements": "dict",
+                "required": True,
+                "options": {
+                    "uuid": {"type": "str", "required": True},
+                    "name": {"type": "str", "required": True},
+                    "xml": {"type": "str"},
+                },
+            },
+            "state": {"type": "str", "choices": ["running", "absent"], "default": "running"},
+            "uri": {"type": "str", "default": lifecycle.DEFAULT_URI},
+            "timeout": {"type": "float", "default": lifecycle.START_TIMEOUT},
+        },
+        supports_check_mode=True,
+    )
+    domains = module.params["domains"]
+    try:
+        connection = lifecycle.connect(module.params["uri"])
+        if module.params["state"] == "running":
+            outcomes = lifecycle.ensure_running(connection, domains, module.check_mode, module.params["timeout"])
+        else:
+            outcomes = lifecycle.ensure_absent(connection, domains, module.check_mode)
+    except NovaliteError as error:
+        module.fail_json(msg=str(error))
+    result = {
+        "changed": any(outcome.changed for outcome in outcomes),
+        "domains": [outcome.as_dict() for outcome in outcomes],
+    }
+    if module._diff:
+        result["diff"] = diff_of(outcomes, domains)
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,124 @@
+#!/usr/bin/python
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: domain_info
+short_description: State of this host's libvirt domains, and where they differ from what they should be
+version_added: 0.1.0
+description:
+  - Looks up a list of domains by UUID and reports the state of each.
+  - With O(domains[].xml), names each field in which the persistent and the live definition differ from it. Definitions
+    are compared field by field, never as text, so what libvirt adds to a definition is no difference.
+author:
+  - novalite contributors (@novalite)
+requirements:
+  - python3-libvirt on the host
+  - community.libvirt on the controller
+attributes:
+  check_mode:
+    support: full
+    description: This module never changes anything.
+  diff_mode:
+    support: none
+    description: This module never changes anything.
+options:
+  domains:
+    description: The domains.
+    type: list
+    elements: dict
+    required: true
+    suboptions:
+      uuid:
+        description: UUID of the domain, which is the instance's.
+        type: str
+        required: true
+      name:
+        description: Name of the domain, such as V(instance-00000007).
+        type: str
+        required: true
+      xml:
+        description: What the domain should be. Without it only the state is reported.
+        type: str
+  uri:
+    description: The libvirt connection.
+    type: str
+    default: qemu:///system
+seealso:
+  - module: novalite.cloud.domain
+"""
+
+EXAMPLES = r"""
+- name: Look at a domain
+  novalite.cloud.domain_info:
+    domains:
+      - uuid: 6f1b6a2c-3f0e-4b1d-9a57-0d6c3f5f7c11
+        name: instance-00000007
+  register: found
+"""
+
+RETURN = r"""
+domains:
+  description: One entry for each of O(domains), in the same order.
+  type: list
+  elements: dict
+  returned: success
+  contains:
+    uuid:
+      description: UUID of the domain.
+      type: str
+    name:
+      description: Name of the domain.
+      type: str
+    state:
+      description: Its state, V(missing) when there is no such domain.
+      type: str
+      sample: running
+    differences:
+      description:
+        - Where the domain differs from O(domains[].xml), as field, desired and actual value.
+        - C(where) is V(persistent) or V(live); C(effect) is V(live now), V(at next boot) or V(needs a rebuild).
+      type: list
+      elements: dict
+      sample:
+        - {field: memory_kib, desired: 98304, actual: 65536, where: persistent, effect: at next boot}
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils._domain import lifecycle
+from ..module_utils._errors import NovaliteError
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "domains": {
+                "type": "list",
+                "elements": "dict",
+                "required": True,
+                "options": {
+                    "uuid": {"type": "str", "required": True},
+                    "name": {"type": "str", "required": True},
+                    "xml": {"type": "str"},
+                },
+            },
+            "uri": {"type": "str", "default": lifecycle.DEFAULT_URI},
+        },
+        supports_check_mode=True,
+    )
+    try:
+        outcomes = lifecycle.inspect(lifecycle.connect(module.params["uri"]), module.params["domains"])
+    except NovaliteError as error:
+        module.fail_json(msg=str(error))
+    rows = [outcome.as_dict() for outcome in outcomes]
+    for row in rows:
+        del row["action"]
+    module.exit_json(changed=False, domains=rows)
+
+
+if __name__ == "__main__":
+    main()

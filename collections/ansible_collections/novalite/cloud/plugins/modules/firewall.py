@@ -1,0 +1,233 @@
+#!/usr/bin/python
+
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+---
+module: firewall
+short_description: Enforce security groups for the instances of a hypervisor
+version_added: 0.1.0
+description:
+  - Builds Nova's iptables chains (C(nova-local), C(nova-inst-<id>), C(nova-sg-<id>)) for instances, IPv4 and IPv6.
+    An instance's path ends in DROP; what its security groups do not allow does not reach it.
+  - Unlike in Nova, a rule that was removed also cuts the connections that it had allowed.
+  - All changes of one family are one C(iptables-restore --noflush) transaction. Rules that are not novalite's are
+    never touched.
+  - Sets C(net.bridge.bridge-nf-call-iptables) and C(net.bridge.bridge-nf-call-ip6tables) to 1 and fails when it cannot,
+    because bridged packets would bypass the rules.
+author:
+  - novalite contributors (@novalite)
+requirements:
+  - iptables (with C(iptables-save) and C(iptables-restore)) on the hypervisor
+  - conntrack, to cut the connections of removed instances
+attributes:
+  check_mode:
+    description: Reports what would change and changes nothing.
+    support: full
+  diff_mode:
+    description: Shows the rules of each changed chain.
+    support: full
+options:
+  instances:
+    description: The instances to protect, or with O(state=absent) to forget.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      id:
+        description: Number of the instance, part of its chains' names.
+        type: int
+        required: true
+      addresses:
+        description: All IPv4 and IPv6 addresses of the instance on this host.
+        type: list
+        elements: str
+        default: []
+      dhcp_servers:
+        description: Addresses whose DHCP answers the instance may receive.
+        type: list
+        elements: str
+        default: []
+      ra_servers:
+        description: Link-local addresses of the routers whose advertisements it may receive, any router when empty.
+        type: list
+        elements: str
+        default: []
+      security_groups:
+        description: Numbers of its security groups. Without any it can only answer.
+        type: list
+        elements: int
+        default: []
+  security_groups:
+    description:
+      - The groups that O(instances) name, with all their rules.
+      - A group without an instance on this host is ignored.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      id:
+        description: Number of the group, part of its chain's name.
+        type: int
+        required: true
+      name:
+        description: Not used, accepted so that a recorded group can be passed as it is.
+        type: str
+      uuid:
+        description: Not used, accepted so that a recorded group can be passed as it is.
+        type: str
+      members:
+        description: Addresses of the instances that carry this group, for rules that name it as their source.
+        type: list
+        elements: str
+        default: []
+      rules:
+        description: What may reach the members of the group.
+        type: list
+        elements: dict
+        default: []
+        suboptions:
+          id:
+            description: Not used, accepted so that a recorded rule can be passed as it is.
+            type: str
+          direction:
+            description: Rules for V(egress) are ignored, instances may send what they like.
+            type: str
+            choices: [ingress, egress]
+            default: ingress
+          ethertype:
+            description: Address family of the rule.
+            type: str
+            choices: [IPv4, IPv6]
+            default: IPv4
+          protocol:
+            description: V(tcp), V(udp), V(sctp), V(icmp), V(icmpv6), V(any) or a protocol number.
+            type: str
+          port_min:
+            description: First port; for ICMP the type.
+            type: int
+          port_max:
+            description: Last port; for ICMP the code.
+            type: int
+          cidr:
+            description: Source addresses. Any source without this and O(security_groups[].rules[].remote_group_id).
+            type: str
+          remote_group_id:
+            description: Sources are the O(security_groups[].members) of this group.
+            type: int
+  state:
+    description:
+      - V(present) ensures the given instances and groups and leaves other instances as they are.
+      - V(absent) removes the given instances and the groups that no other instance uses, and cuts their connections.
+        With the last instance everything goes.
+    type: str
+    choices: [present, absent]
+    default: present
+  exclusive:
+    description: With O(state=present), whether instances that are not given are removed.
+    type: bool
+    default: false
+  backend:
+    description: Which iptables to use. V(auto) is the one that the host has chosen for C(iptables).
+    type: str
+    choices: [auto, nft, legacy]
+    default: auto
+"""
+
+EXAMPLES = r"""
+- name: One web server, reachable by ssh from everywhere
+  novalite.cloud.firewall:
+    instances:
+      - id: 7
+        addresses: [10.20.0.5]
+        dhcp_servers: [10.20.0.2]
+        security_groups: [1]
+    security_groups:
+      - id: 1
+        rules:
+          - {protocol: tcp, port_min: 22, port_max: 22, cidr: 0.0.0.0/0}
+
+- name: Forget it
+  novalite.cloud.firewall:
+    instances:
+      - id: 7
+        addresses: [10.20.0.5]
+    state: absent
+"""
+
+RETURN = r"""
+restores:
+  description: How many C(iptables-restore) transactions were needed.
+  returned: always
+  type: int
+  sample: 1
+"""
+
+import typing as t
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils._errors import NovaliteError
+from ..module_utils._firewall import apply, merge, policy
+
+RULE_SPEC = {
+    "id": {"type": "str"},
+    "direction": {"type": "str", "choices": ["ingress", "egress"], "default": "ingress"},
+    "ethertype": {"type": "str", "choices": ["IPv4", "IPv6"], "default": "IPv4"},
+    "protocol": {"type": "str"},
+    "port_min": {"type": "int"},
+    "port_max": {"type": "int"},
+    "cidr": {"type": "str"},
+    "remote_group_id": {"type": "int"},
+}
+GROUP_SPEC = {
+    "id": {"type": "int", "required": True},
+    "name": {"type": "str"},
+    "uuid": {"type": "str"},
+    "members": {"type": "list", "elements": "str", "default": []},
+    "rules": {"type": "list", "elements": "dict", "default": [], "options": RULE_SPEC},
+}
+INSTANCE_SPEC = {
+    "id": {"type": "int", "required": True},
+    "addresses": {"type": "list", "elements": "str", "default": []},
+    "dhcp_servers": {"type": "list", "elements": "str", "default": []},
+    "ra_servers": {"type": "list", "elements": "str", "default": []},
+    "security_groups": {"type": "list", "elements": "int", "default": []},
+}
+ARGUMENT_SPEC = {
+    "instances": {"type": "list", "elements": "dict", "default": [], "options": INSTANCE_SPEC},
+    "security_groups": {"type": "list", "elements": "dict", "default": [], "options": GROUP_SPEC},
+    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+    "exclusive": {"type": "bool", "default": False},
+    "backend": {"type": "str", "choices": ["auto", "nft", "legacy"], "default": "auto"},
+}
+
+
+def main() -> None:
+    module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
+    params = module.params
+    try:
+        groups = policy.parse_groups(params["security_groups"])
+        request = merge.Request(
+            instances=tuple(policy.parse_instances(params["instances"])),
+            groups=tuple(groups),
+            state=params["state"],
+            exclusive=params["exclusive"],
+        )
+        outcome = apply.apply(request, check_mode=module.check_mode, backend=params["backend"])
+    except NovaliteError as error:
+        module.fail_json(msg=str(error))
+    for warning in [*policy.unsupported(groups), *outcome.warnings]:
+        module.warn(warning)
+    result: dict[str, t.Any] = {"changed": outcome.changed, "restores": outcome.restores}
+    if outcome.changed:
+        result["diff"] = {"before": outcome.before, "after": outcome.after}
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()

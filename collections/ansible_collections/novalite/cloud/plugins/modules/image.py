@@ -1,0 +1,180 @@
+#!/usr/bin/python
+
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: image
+short_description: Manage the images that instances start from
+version_added: 0.1.0
+author:
+  - novalite contributors (@novalite)
+description:
+  - Makes, changes and removes image records in the ledger. The files stay where they are. Hypervisors fetch them once,
+    verify their checksum, and keep them in a cache.
+  - The format of an image is declared, never guessed. A local file is read, and must be what was declared, without a
+    backing file or external data.
+  - An instance carries a copy of its image's record from its launch on. To change or remove one touches no instance.
+extends_documentation_fragment:
+  - novalite.cloud.ledger
+  - novalite.cloud.ledger.attributes
+options:
+  images:
+    description:
+      - The images, by name.
+      - What is left out of an existing image stays as it is.
+    type: list
+    elements: dict
+    required: true
+    suboptions:
+      name:
+        description: Name of the image.
+        type: str
+        required: true
+      source:
+        description:
+          - Absolute path of the disk on the controller, or its HTTP or HTTPS URL. Required for a new image.
+          - A local file that has the size and time of the last run is not read again.
+        type: str
+      disk_format:
+        description: What the disk is. Required for a new image.
+        type: str
+        choices: [raw, qcow2]
+      checksum:
+        description: C(sha256:) and 64 hexadecimal digits. Required for a URL, computed for a local file.
+        type: str
+      kernel:
+        description:
+          - Kernel that the hypervisor starts, instead of the disk's boot loader.
+          - A path or URL, or a dictionary of C(source) and C(checksum). A URL needs the checksum. An empty text takes
+            the kernel away.
+        type: raw
+      ramdisk:
+        description: Initial RAM disk for the kernel, given like O(images[].kernel).
+        type: raw
+      cmdline:
+        description: Command line for the kernel, such as V(root=/dev/vda console=ttyS0).
+        type: str
+      min_disk_gb:
+        description: Least root disk, in GiB, of flavors that the image can be used with.
+        type: int
+      min_ram_mb:
+        description: Least memory, in MiB, of flavors that the image can be used with.
+        type: int
+      properties:
+        description: Further properties in Glance's terms. Replaces all properties of the image.
+        type: dict
+  project:
+    description:
+      - Name of the project that the images belong to, and that alone sees them.
+      - Without it they are public. Every project sees them.
+    type: str
+  state:
+    description: Whether the images exist.
+    type: str
+    choices: [present, absent]
+    default: present
+seealso:
+  - module: novalite.cloud.image_cache
+"""
+
+EXAMPLES = r"""
+- name: Have an image with its own boot loader, and one that is started with a kernel
+  novalite.cloud.image:
+    images:
+      - name: debian-12
+        source: https://cloud.example.com/debian-12-generic-amd64.qcow2
+        checksum: sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
+        disk_format: qcow2
+        min_disk_gb: 3
+      - name: ami-tiny
+        source: /srv/images/tiny.raw
+        disk_format: raw
+        kernel: /srv/images/vmlinuz
+        ramdisk: /srv/images/initrd.gz
+        cmdline: root=/dev/vda console=ttyS0
+"""
+
+RETURN = r"""
+images:
+  description: The images that were named, as they are now. Empty with O(state=absent).
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    id:
+      description: UUID of the image.
+      type: str
+    name:
+      description: Name of the image.
+      type: str
+    disk_format:
+      description: What the disk is.
+      type: str
+    source:
+      description: Where the disk is.
+      type: str
+    checksum:
+      description: Its SHA-256.
+      type: str
+    size:
+      description: Size of the file in bytes. 0 for a URL.
+      type: int
+    virtual_size:
+      description: Size of the disk in the file, in bytes. 0 for a URL.
+      type: int
+    kernel:
+      description: C(source), C(checksum) and C(size) of the kernel, or null.
+      type: dict
+    ramdisk:
+      description: C(source), C(checksum) and C(size) of the RAM disk, or null.
+      type: dict
+    cmdline:
+      description: Command line for the kernel.
+      type: str
+    min_disk_gb:
+      description: Least root disk in GiB.
+      type: int
+    min_ram_mb:
+      description: Least memory in MiB.
+      type: int
+    properties:
+      description: Further properties.
+      type: dict
+"""
+
+from ..module_utils._controller import run_module
+
+ARGUMENT_SPEC = {
+    "images": {
+        "type": "list",
+        "elements": "dict",
+        "required": True,
+        "options": {
+            "name": {"type": "str", "required": True},
+            "source": {"type": "str"},
+            "disk_format": {"type": "str", "choices": ["raw", "qcow2"]},
+            "checksum": {"type": "str"},
+            "kernel": {"type": "raw"},
+            "ramdisk": {"type": "raw"},
+            "cmdline": {"type": "str"},
+            "min_disk_gb": {"type": "int"},
+            "min_ram_mb": {"type": "int"},
+            "properties": {"type": "dict"},
+        },
+    },
+    "project": {"type": "str"},
+    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+}
+SPEC_RULES: dict = {}
+
+
+def main() -> None:
+    run_module("image", ARGUMENT_SPEC, **SPEC_RULES)
+
+
+if __name__ == "__main__":
+    main()

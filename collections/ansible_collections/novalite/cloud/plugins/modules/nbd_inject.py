@@ -1,0 +1,194 @@
+#!/usr/bin/python
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: nbd_inject
+short_description: Write keys, a host name and files into the disks of stopped instances
+version_added: 0.1.0
+description:
+  - Attaches the disk of each instance, mounts its root file system where nobody else sees it, and writes what is
+    missing. A second time nothing is written. What was written is read back.
+  - The file system is treated as hostile. No link in it leads out of it, only regular files are touched, and nothing
+    of it is ever executed. The format of the disk is the one that M(novalite.cloud.disk) recorded.
+  - Instances are worked on in parallel. The disk of a running guest is refused.
+options:
+  instances:
+    description: The instances and what must be in them.
+    type: list
+    elements: dict
+    required: true
+    suboptions:
+      uuid:
+        description: The UUID of the instance.
+        type: str
+        required: true
+      keys:
+        description: Public keys that the user's C(authorized_keys) must have. Others in it are left alone.
+        type: list
+        elements: str
+        default: []
+      user:
+        description: The user of the guest, looked up in its own C(/etc/passwd).
+        type: str
+        default: root
+      hostname:
+        description: What C(/etc/hostname) must say.
+        type: str
+      partition:
+        description:
+          - The number of the partition with the root file system; 0 for a file system on the whole disk.
+          - By default the only Linux partition is taken, or the whole disk where there is no partition table.
+        type: int
+      files:
+        description: Files that the guest must have, owned by root. Missing parents are created.
+        type: list
+        elements: dict
+        default: []
+        suboptions:
+          path:
+            description: The absolute path in the guest.
+            type: str
+            required: true
+          content:
+            description: The content, base64 encoded, at most 256 KiB.
+            type: str
+            required: true
+          mode:
+            description: The mode in octal.
+            type: str
+            default: '0644'
+  backend:
+    description:
+      - How disks are attached. V(nbd) is the kernel's nbd driver, as in Nova; V(fuse) is qemu-storage-daemon and a
+        loop device.
+      - V(auto) takes V(nbd) where the kernel has it, else V(fuse).
+    type: str
+    choices: [auto, nbd, fuse]
+    default: auto
+  state_dir:
+    description: The directory of novalite's state on the compute host.
+    type: path
+    default: /var/lib/novalite
+attributes:
+  check_mode:
+    support: full
+    description: Attaches the disks read-only and says what would be written.
+  diff_mode:
+    support: full
+    description: Shows keys and host names; of files only mode, owner and SHA-256.
+requirements:
+  - Linux 5.8 or newer
+  - qemu-utils (qemu-nbd, qemu-storage-daemon)
+author:
+  - novalite contributors (@novalite)
+"""
+
+EXAMPLES = r"""
+- name: Let the owner of an instance in
+  novalite.cloud.nbd_inject:
+    instances:
+      - uuid: 5d7b1a3e-8a57-4a3c-9d34-6a9f0f5f8f41
+        keys:
+          - ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGdldCB5b3VyIG93biBrZXkgZnJvbSBzc2gta2V5Z2Vu me@example.org
+        hostname: web-1
+        files:
+          - path: /etc/motd
+            content: "{{ 'Welcome' | b64encode }}"
+"""
+
+RETURN = r"""
+backend:
+  description: How the disks were attached.
+  returned: success
+  type: str
+instances:
+  description: One entry for each instance.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    uuid:
+      description: The UUID of the instance.
+      type: str
+      returned: always
+    changed:
+      description: Whether something was written.
+      type: bool
+      returned: always
+    written:
+      description: The paths in the guest that were written.
+      type: list
+      elements: str
+      returned: always
+"""
+
+import base64
+import binascii
+import typing as t
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils._disk.inject import File, Request
+from ..module_utils._disk.session import inject_all
+from ..module_utils._errors import NovaliteError
+
+
+def _file(path: str, content: str, mode: str) -> File:
+    try:
+        return File(path, base64.b64decode(content, validate=True), int(mode, 8))
+    except binascii.Error:
+        raise NovaliteError(f"file {path}: its content is not base64") from None
+    except ValueError:
+        raise NovaliteError(f"file {path}: mode '{mode}' is not octal") from None
+
+
+def _request(instance: dict[str, t.Any]) -> Request:
+    files = tuple(_file(**file) for file in instance["files"])
+    return Request(**{**instance, "keys": tuple(instance["keys"]), "files": files})
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "instances": {
+                "type": "list",
+                "elements": "dict",
+                "required": True,
+                "options": {
+                    "uuid": {"type": "str", "required": True},
+                    # Public keys; the option's name alone would make Ansible warn about a missing no_log.
+                    "keys": {"type": "list", "elements": "str", "default": [], "no_log": False},
+                    "user": {"type": "str", "default": "root"},
+                    "hostname": {"type": "str"},
+                    "partition": {"type": "int"},
+                    "files": {
+                        "type": "list",
+                        "elements": "dict",
+                        "default": [],
+                        "options": {
+                            "path": {"type": "str", "required": True},
+                            "content": {"type": "str", "required": True, "no_log": True},
+                            "mode": {"type": "str", "default": "0644"},
+                        },
+                    },
+                },
+            },
+            "backend": {"type": "str", "choices": ["auto", "nbd", "fuse"], "default": "auto"},
+            "state_dir": {"type": "path", "default": "/var/lib/novalite"},
+        },
+        supports_check_mode=True,
+    )
+    try:
+        requests = [_request(instance) for instance in module.params["instances"]]
+        result = inject_all(requests, module.params["state_dir"], module.params["backend"], module.check_mode)
+    except NovaliteError as error:
+        module.fail_json(msg=str(error))
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()

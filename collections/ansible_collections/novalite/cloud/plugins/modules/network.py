@@ -1,0 +1,222 @@
+#!/usr/bin/python
+
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: network
+short_description: Manage networks and their pools of fixed IPs
+version_added: 0.1.0
+author:
+  - novalite contributors (@novalite)
+description:
+  - Makes, changes and removes networks in the ledger. Each has a bridge on the hypervisors, and a pool of addresses,
+    out of which M(novalite.cloud.fixed_ip) hands out fixed IPs.
+  - Hypervisors are touched when an instance is launched, by M(novalite.cloud.bridge) and M(novalite.cloud.dhcp).
+extends_documentation_fragment:
+  - novalite.cloud.ledger
+  - novalite.cloud.ledger.attributes
+options:
+  networks:
+    description:
+      - The networks, by name.
+      - What is left out of an existing network stays as it is.
+    type: list
+    elements: dict
+    required: true
+    suboptions:
+      name:
+        description: Name of the network.
+        type: str
+        required: true
+      cidr:
+        description:
+          - Range of IPv4 addresses, between C(/16) and C(/30). Required for a new network.
+          - No two networks may overlap. While instances use the network, its ranges, bridge and VLAN cannot change.
+        type: str
+      gateway:
+        description:
+          - Default gateway of the guests, an address in the range. An empty text takes it away.
+          - Without it, each hypervisor's own address in the network is its guests' gateway.
+        type: str
+      cidr_v6:
+        description: Range of IPv6 addresses, a C(/64), in which guests address themselves. An empty text takes it away.
+        type: str
+      gateway_v6:
+        description: IPv6 gateway, in the range or link-local. An empty text takes it away.
+        type: str
+      bridge:
+        description:
+          - Name of the bridge on the hypervisors.
+          - C(br<vlan>) for a new network with a VLAN that does not say, otherwise the first free one from V(br100) on.
+        type: str
+      bridge_interface:
+        description:
+          - Interface of the hypervisors that connects their bridges. An empty text takes it away.
+          - Without it the network stays within each hypervisor.
+        type: str
+      vlan:
+        description: VLAN on O(networks[].bridge_interface) that carries the network, V(1) to V(4094).
+        type: int
+      dhcp:
+        description: Whether the hypervisors answer DHCP. V(true) for a new network that does not say.
+        type: bool
+      dns:
+        description: Addresses of up to eight DNS servers for the guests. With none, the hypervisor's own address.
+        type: list
+        elements: str
+      domain:
+        description: DNS domain of the guests. V(novalocal) for a new network that does not say.
+        type: str
+      mtu:
+        description: MTU of bridge and guests, in bytes.
+        type: int
+      reserved:
+        description:
+          - Addresses that are never handed out, each an address, a range C(a-b) or a C(cidr) in the network's range.
+          - Replaces the list that the network has. The network, broadcast and gateway addresses are reserved anyway.
+        type: list
+        elements: str
+      lease_seconds:
+        description: DHCP lease time. V(86400) for a new network that does not say.
+        type: int
+      quarantine_seconds:
+        description: How long a released address is kept back if there are others. V(600) for a new network.
+        type: int
+  project:
+    description:
+      - Name of the project that the networks belong to, and that alone sees them.
+      - Without it they are public. Every project sees them.
+    type: str
+  state:
+    description: Whether the networks exist.
+    type: str
+    choices: [present, absent]
+    default: present
+seealso:
+  - module: novalite.cloud.bridge
+  - module: novalite.cloud.dhcp
+  - module: novalite.cloud.fixed_ip
+"""
+
+EXAMPLES = r"""
+- name: Have a public network on a VLAN
+  novalite.cloud.network:
+    networks:
+      - name: private
+        cidr: 10.20.0.0/24
+        vlan: 120
+        bridge_interface: eth1
+        dns: [9.9.9.9]
+        reserved: [10.20.0.2-10.20.0.9]
+
+- name: Have one that the project ci alone sees, within each hypervisor
+  novalite.cloud.network:
+    networks:
+      - name: build
+        cidr: 10.30.0.0/20
+    project: ci
+"""
+
+RETURN = r"""
+networks:
+  description: The networks that were named, as they are now. Empty with O(state=absent).
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    id:
+      description: Number of the network.
+      type: int
+    uuid:
+      description: UUID of the network.
+      type: str
+    name:
+      description: Name of the network.
+      type: str
+    cidr:
+      description: Range of IPv4 addresses.
+      type: str
+    gateway:
+      description: Default gateway, or null.
+      type: str
+    cidr_v6:
+      description: Range of IPv6 addresses, or null.
+      type: str
+    gateway_v6:
+      description: IPv6 gateway, or null.
+      type: str
+    bridge:
+      description: Name of the bridge.
+      type: str
+    bridge_interface:
+      description: Interface that connects the bridges, or null.
+      type: str
+    vlan:
+      description: VLAN, or null.
+      type: int
+    dhcp:
+      description: Whether the hypervisors answer DHCP.
+      type: bool
+    dns:
+      description: Addresses of DNS servers.
+      type: list
+      elements: str
+    domain:
+      description: DNS domain.
+      type: str
+    mtu:
+      description: MTU in bytes, or null.
+      type: int
+    reserved:
+      description: Addresses that the user reserved, as single ones and ranges.
+      type: list
+      elements: str
+    lease_seconds:
+      description: DHCP lease time.
+      type: int
+    quarantine_seconds:
+      description: How long a released address is kept back.
+      type: int
+"""
+
+from ..module_utils._controller import run_module
+
+ARGUMENT_SPEC = {
+    "networks": {
+        "type": "list",
+        "elements": "dict",
+        "required": True,
+        "options": {
+            "name": {"type": "str", "required": True},
+            "cidr": {"type": "str"},
+            "gateway": {"type": "str"},
+            "cidr_v6": {"type": "str"},
+            "gateway_v6": {"type": "str"},
+            "bridge": {"type": "str"},
+            "bridge_interface": {"type": "str"},
+            "vlan": {"type": "int"},
+            "dhcp": {"type": "bool"},
+            "dns": {"type": "list", "elements": "str"},
+            "domain": {"type": "str"},
+            "mtu": {"type": "int"},
+            "reserved": {"type": "list", "elements": "str"},
+            "lease_seconds": {"type": "int"},
+            "quarantine_seconds": {"type": "int"},
+        },
+    },
+    "project": {"type": "str"},
+    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+}
+SPEC_RULES: dict = {}
+
+
+def main() -> None:
+    run_module("network", ARGUMENT_SPEC, **SPEC_RULES)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,124 @@
+#!/usr/bin/python
+
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+---
+module: nwfilter
+short_description: Keep guests from spoofing addresses, with libvirt network filters
+version_added: 0.1.0
+description:
+  - Defines one small libvirt network filter for each guest, and C(nova-base) and C(nova-ipv6), which they refer to.
+  - C(nova-base) lets a guest send under its own MAC and IPv4 address only, and needs the parameter C(IP) in the guest's
+    C(filterref). Everything else is dropped, among it DHCP answers, router advertisements, VLAN tags and all IPv6 but
+    neighbour discovery.
+  - C(nova-ipv6), beside C(nova-base), also lets it send under the addresses in the parameter C(IPV6), of which its
+    link-local address must be one.
+author:
+  - novalite contributors (@novalite)
+requirements:
+  - libvirt-python on the hypervisor
+  - ebtables on the hypervisor
+attributes:
+  check_mode:
+    description: Reports what would change and changes nothing.
+    support: full
+  diff_mode:
+    description: Shows the filters before and after.
+    support: full
+options:
+  filters:
+    description: The filters of the guests.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      name:
+        description: Name of the filter, by convention C(nova-instance-) and the name of the guest.
+        type: str
+        required: true
+      references:
+        description:
+          - Filters that apply to the guest.
+          - C(nova-base) and C(nova-ipv6) are defined when they are missing or differ, all others must exist.
+        type: list
+        elements: str
+        default: [nova-base]
+  state:
+    description:
+      - V(absent) undefines the filters. Their guests must have ended before.
+      - C(nova-base) and C(nova-ipv6) stay, as libvirt's own filters do.
+    type: str
+    choices: [present, absent]
+    default: present
+  uri:
+    description: The libvirt to talk to.
+    type: str
+    default: qemu:///system
+"""
+
+EXAMPLES = r"""
+- name: Filters for two guests
+  novalite.cloud.nwfilter:
+    filters:
+      - name: nova-instance-instance-00000007
+      - name: nova-instance-instance-00000008
+        references: [nova-base, nova-ipv6]
+
+- name: Remove one
+  novalite.cloud.nwfilter:
+    filters:
+      - name: nova-instance-instance-00000007
+    state: absent
+"""
+
+RETURN = r""" # """
+
+import traceback
+
+from ansible.module_utils.basic import AnsibleModule, missing_required_lib
+
+from ..module_utils._errors import NovaliteError
+from ..module_utils._network import nwfilter
+
+try:
+    import libvirt  # noqa: F401 pylint: disable=unused-import
+except ImportError:
+    LIBVIRT_ERROR = traceback.format_exc()
+else:
+    LIBVIRT_ERROR = ""
+
+ARGUMENT_SPEC = {
+    "filters": {
+        "type": "list",
+        "elements": "dict",
+        "default": [],
+        "options": {
+            "name": {"type": "str", "required": True},
+            "references": {"type": "list", "elements": "str", "default": ["nova-base"]},
+        },
+    },
+    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+    "uri": {"type": "str", "default": "qemu:///system"},
+}
+
+
+def main() -> None:
+    module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
+    if LIBVIRT_ERROR:
+        module.fail_json(msg=missing_required_lib("libvirt-python"), exception=LIBVIRT_ERROR)
+    params = module.params
+    try:
+        filters = nwfilter.parse(params["filters"])
+        result = nwfilter.ensure(filters, params["state"], params["uri"], check_mode=module.check_mode)
+    except NovaliteError as error:
+        module.fail_json(msg=str(error))
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()

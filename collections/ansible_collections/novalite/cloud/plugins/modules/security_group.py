@@ -1,0 +1,168 @@
+#!/usr/bin/python
+
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: security_group
+short_description: Manage security groups and their rules
+version_added: 0.1.0
+author:
+  - novalite contributors (@novalite)
+description:
+  - Makes, changes and removes security groups in the ledger. What instances let in is the sum of their groups' rules.
+    What no rule allows is denied. Egress is open.
+  - Every project has a group V(default), without rules, from its first launch on.
+extends_documentation_fragment:
+  - novalite.cloud.ledger
+  - novalite.cloud.ledger.attributes
+options:
+  security_groups:
+    description: The groups, by name.
+    type: list
+    elements: dict
+    required: true
+    suboptions:
+      name:
+        description: Name of the group.
+        type: str
+        required: true
+      description:
+        description: What the group is for.
+        type: str
+      rules:
+        description:
+          - All rules of the group, in any order. Those that are not listed are removed.
+          - Left out, the rules stay as they are.
+        type: list
+        elements: dict
+        suboptions:
+          protocol:
+            description: V(tcp), V(udp), V(icmp), V(icmpv6), V(any), or the number of a protocol, V(0) to V(255).
+            type: str
+            required: true
+          port_min:
+            description: First port, for V(tcp) and V(udp). Without ports all are allowed.
+            type: int
+          port_max:
+            description: Last port. The same as O(security_groups[].rules[].port_min) when it is left out.
+            type: int
+          icmp_type:
+            description: ICMP type, for V(icmp) and V(icmpv6). All are allowed without it.
+            type: int
+          icmp_code:
+            description: ICMP code.
+            type: int
+          cidr:
+            description:
+              - Range of addresses, IPv4 or IPv6, that may connect.
+              - Everyone, of O(security_groups[].rules[].ethertype), without it and
+                O(security_groups[].rules[].remote_group).
+            type: str
+          ethertype:
+            description: Needed without O(security_groups[].rules[].cidr) only. IPv4 then, unless it says otherwise.
+            type: str
+            choices: [IPv4, IPv6]
+          remote_group:
+            description: Name of a group of the same project, whose instances may connect. It may be the group itself.
+            type: str
+  project:
+    description: Name of the project that the groups belong to. M(novalite.cloud.project) makes projects.
+    type: str
+    default: demo
+  state:
+    description: Whether the groups exist.
+    type: str
+    choices: [present, absent]
+    default: present
+seealso:
+  - module: novalite.cloud.firewall
+"""
+
+EXAMPLES = r"""
+- name: Let the world in to ssh and ping, and the group's members to everything
+  novalite.cloud.security_group:
+    project: demo
+    security_groups:
+      - name: default
+        rules:
+          - {protocol: tcp, port_min: 22, cidr: 0.0.0.0/0}
+          - {protocol: tcp, port_min: 22, cidr: "::/0"}
+          - {protocol: icmp, icmp_type: 8, cidr: 0.0.0.0/0}
+          - {protocol: any, remote_group: default}
+"""
+
+RETURN = r"""
+security_groups:
+  description: The groups that were named, as they are now. Empty with O(state=absent).
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    id:
+      description: Number of the group, which is in the name of its chains.
+      type: int
+    uuid:
+      description: UUID of the group.
+      type: str
+    name:
+      description: Name of the group.
+      type: str
+    description:
+      description: What the group is for.
+      type: str
+    rules:
+      description: The rules. For ICMP, C(port_min) is the type and C(port_max) the code, as in Nova.
+      type: list
+      elements: dict
+  sample:
+    - id: 1
+      uuid: 4bd4a1d8-1c5f-4b8e-8d4e-2f0f8a6b1c11
+      name: default
+      description: The default group
+      rules:
+        - {direction: ingress, ethertype: IPv4, protocol: tcp, port_min: 22, port_max: 22, cidr: 0.0.0.0/0,
+           remote_group: null}
+"""
+
+from ..module_utils._controller import run_module
+
+ARGUMENT_SPEC = {
+    "security_groups": {
+        "type": "list",
+        "elements": "dict",
+        "required": True,
+        "options": {
+            "name": {"type": "str", "required": True},
+            "description": {"type": "str"},
+            "rules": {
+                "type": "list",
+                "elements": "dict",
+                "options": {
+                    "protocol": {"type": "str", "required": True},
+                    "port_min": {"type": "int"},
+                    "port_max": {"type": "int"},
+                    "icmp_type": {"type": "int"},
+                    "icmp_code": {"type": "int"},
+                    "cidr": {"type": "str"},
+                    "ethertype": {"type": "str", "choices": ["IPv4", "IPv6"]},
+                    "remote_group": {"type": "str"},
+                },
+            },
+        },
+    },
+    "project": {"type": "str", "default": "demo"},
+    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+}
+SPEC_RULES: dict = {}
+
+
+def main() -> None:
+    run_module("security_group", ARGUMENT_SPEC, **SPEC_RULES)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,57 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.novalite.cloud.plugins.module_utils._domain import capabilities
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+
+XML = """<capabilities>
+  <host><uuid>6c1c53ad-bb7b-4bb1-8d89-c2bf3fb21f0f</uuid><cpu><arch>{arch}</arch><model>kvm64</model></cpu></host>
+  <guest><os_type>hvm</os_type><arch name='i686'><emulator>/usr/bin/qemu-system-i386</emulator>
+    <machine>pc</machine><domain type='qemu'/></arch></guest>
+  <guest><os_type>hvm</os_type><arch name='x86_64'><wordsize>64</wordsize>
+    <emulator>/usr/bin/qemu-system-x86_64</emulator>
+    <machine maxCpus='255'>pc-i440fx-7.2</machine><machine canonical='pc-i440fx-7.2' maxCpus='255'>pc</machine>
+    <domain type='qemu'/><domain type='kvm'/></arch></guest>
+  <guest><os_type>hvm</os_type><arch name='aarch64'><emulator>/usr/bin/qemu-system-aarch64</emulator>
+    <machine>vexpress</machine><domain type='qemu'/></arch></guest>
+</capabilities>"""
+
+
+def test_the_hosts_own_architecture_is_taken() -> None:
+    assert capabilities.parse_capabilities(XML.format(arch="x86_64")) == capabilities.Capabilities(
+        arch="x86_64",
+        cpu_model="kvm64",
+        emulator="/usr/bin/qemu-system-x86_64",
+        machine="pc",
+        domain_types=("qemu", "kvm"),
+    )
+
+
+def test_without_the_usual_machine_the_first_one_is_taken() -> None:
+    assert capabilities.parse_capabilities(XML.format(arch="aarch64")).machine == "vexpress"
+
+
+def test_a_host_without_qemu_is_told_what_to_do() -> None:
+    with pytest.raises(NovaliteError, match=r"cannot run ppc64le guests.*install qemu-system"):
+        capabilities.parse_capabilities(XML.format(arch="ppc64le"))
+
+
+CPUINFO = "processor\t: 0\nmodel name\t: AMD EPYC\nflags\t\t: fpu aes sse4_1 unheard_of avx2\n\nprocessor\t: 1\n"
+
+
+def test_traits_and_model() -> None:
+    assert capabilities.traits_of(CPUINFO) == ["HW_CPU_X86_AESNI", "HW_CPU_X86_AVX2", "HW_CPU_X86_SSE41"]
+    assert capabilities.cpu_model_of(CPUINFO) == "AMD EPYC"
+    assert capabilities.traits_of("processor : 0\n") == []
+    assert capabilities.cpu_model_of("processor : 0\n") is None
+
+
+def test_memory_is_in_whole_mib() -> None:
+    assert capabilities.memory_mb_of("MemFree: 1 kB\nMemTotal:       24683999 kB\n") == 24105
+    with pytest.raises(NovaliteError, match="no MemTotal"):
+        capabilities.memory_mb_of("MemFree: 1 kB\n")

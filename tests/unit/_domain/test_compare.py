@@ -1,0 +1,387 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""render -> parse keeps every field; each field that is changed is named; what libvirt adds is not."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import typing as t
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.novalite.cloud.plugins.module_utils._domain import compare
+from ansible_collections.novalite.cloud.plugins.module_utils._domain.guest import Guest, Interface, render
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+
+# All that XML can hold: everything but control characters and surrogates.
+TEXT = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Cn"]), min_size=1, max_size=20)
+HEX = st.text("0123456789abcdef", min_size=2, max_size=2)
+MAC = st.tuples(HEX, HEX, HEX).map(lambda octets: "fa:16:3e:" + ":".join(octets))
+INTERFACES = st.builds(
+    Interface,
+    mac=MAC,
+    bridge=st.from_regex(r"\Abr[0-9]{1,4}\Z"),
+    filter=TEXT,
+    parameters=st.dictionaries(st.sampled_from(["IP", "DHCPSERVER", "PROJNET", "PROJMASK"]), TEXT).map(
+        lambda parameters: tuple(parameters.items())
+    ),
+    mtu=st.none() | st.integers(68, 9000),
+)
+GUESTS = st.builds(
+    Guest,
+    uuid=st.uuids().map(str),
+    name=st.integers(0, 2**32 - 1).map(lambda number: f"instance-{number:08x}"),
+    domain_type=st.sampled_from(["kvm", "qemu"]),
+    arch=st.sampled_from(["x86_64", "aarch64"]),
+    machine=st.sampled_from(["pc", "q35", "virt", "pc-q35-7.2"]),
+    emulator=st.just("/usr/bin/qemu"),
+    memory_mb=st.integers(1, 2**22),
+    vcpus=st.integers(1, 512),
+    disk=TEXT,
+    disk_format=st.sampled_from(["qcow2", "raw"]),
+    disk_cache=st.sampled_from(["none", "writethrough"]),
+    console_log=TEXT,
+    kernel=st.just("/k"),
+    ramdisk=st.none() | TEXT,
+    cmdline=st.none() | TEXT,
+    interfaces=st.lists(INTERFACES, max_size=3, unique_by=lambda interface: interface.mac).map(tuple),
+    display_name=TEXT,
+    project_id=TEXT,
+    project_name=TEXT,
+    flavor=TEXT,
+    image_id=TEXT,
+    image_name=TEXT,
+)
+
+
+def model_of(guest: Guest) -> compare.DomainModel:
+    """What parse() must find, said a second time and without XML."""
+    return compare.DomainModel(
+        uuid=guest.uuid,
+        name=guest.name,
+        type=guest.domain_type,
+        memory_kib=guest.memory_mb * 1024,
+        current_memory_kib=guest.memory_mb * 1024,
+        vcpus=guest.vcpus,
+        current_vcpus=guest.vcpus,
+        arch=guest.arch,
+        machine=guest.machine,
+        kernel=guest.kernel,
+        initrd=guest.ramdisk,
+        cmdline=guest.cmdline,
+        on_crash="destroy",
+        disks=(compare.Disk("vda", guest.disk, guest.disk_format, "virtio", guest.disk_cache),),
+        interfaces=tuple(
+            compare.Nic(i.mac, i.bridge, i.model, i.filter, tuple(sorted(i.parameters)), i.mtu)
+            for i in guest.interfaces
+        ),
+        serials=((0, "file", guest.console_log), (1, "pty", None)),
+        rng="/dev/urandom",
+        metadata=tuple(
+            sorted(
+                {
+                    "uuid": guest.uuid,
+                    "name": guest.display_name,
+                    "project": guest.project_name,
+                    "project.id": guest.project_id,
+                    "flavor": guest.flavor,
+                    "image": guest.image_name,
+                    "image.id": guest.image_id,
+                }.items()
+            )
+        ),
+    )
+
+
+EXAMPLE = Guest(
+    uuid="6f1b6a2c-3f0e-4b1d-9a57-0d6c3f5f7c11",
+    name="instance-00000007",
+    domain_type="qemu",
+    arch="x86_64",
+    machine="pc",
+    emulator="/usr/bin/qemu-system-x86_64",
+    memory_mb=96,
+    vcpus=1,
+    disk="/i/disk",
+    disk_format="qcow2",
+    disk_cache="none",
+    console_log="/i/console.log",
+    kernel="/i/kernel",
+    ramdisk="/i/ramdisk",
+    cmdline="root=/dev/vda console=ttyS0",
+    interfaces=(
+        Interface("fa:16:3e:00:00:01", "br100", "nova-instance-instance-00000007", (("IP", "10.20.0.5"),), 1450),
+    ),
+    display_name="web",
+    project_id="a" * 32,
+    project_name="demo",
+    flavor="m1.nano",
+    image_id="8b",
+    image_name="ami-tiny",
+)
+
+
+@given(GUESTS)
+def test_parse_finds_what_was_rendered(guest: Guest) -> None:
+    assert compare.parse(render(guest)) == model_of(guest)
+
+
+@given(GUESTS)
+def test_a_guest_does_not_differ_from_itself(guest: Guest) -> None:
+    model = compare.parse(render(guest))
+    assert compare.differences(model, model, model) == []
+
+
+MAC_1 = "fa:16:3e:00:00:01"
+MUTATIONS: list[tuple[str, dict[str, t.Any]]] = [
+    ("uuid", {"uuid": "0f1b6a2c-3f0e-4b1d-9a57-0d6c3f5f7c11"}),
+    ("name", {"name": "instance-00000008"}),
+    ("type", {"domain_type": "kvm"}),
+    ("memory_kib", {"memory_mb": 97}),
+    ("vcpus", {"vcpus": 2}),
+    ("arch", {"arch": "i686"}),
+    ("machine", {"machine": "q35"}),
+    ("kernel", {"kernel": "/other"}),
+    ("initrd", {"ramdisk": None}),
+    ("cmdline", {"cmdline": "quiet"}),
+    ("disks[vda].source", {"disk": "/other"}),
+    ("disks[vda].format", {"disk_format": "raw"}),
+    ("disks[vda].cache", {"disk_cache": "writethrough"}),
+    (f"interfaces[{MAC_1}]", {"interfaces": ()}),
+    ("serials[0].path", {"console_log": "/other"}),
+    ("metadata.name", {"display_name": "db"}),
+    ("metadata.project", {"project_name": "other"}),
+    ("metadata.project.id", {"project_id": "b" * 32}),
+    ("metadata.flavor", {"flavor": "m1.tiny"}),
+    ("metadata.image", {"image_name": "other"}),
+    ("metadata.image.id", {"image_id": "9c"}),
+]
+INTERFACE_MUTATIONS: list[tuple[str, dict[str, t.Any]]] = [
+    ("bridge", {"bridge": "br101"}),
+    ("model", {"model": "e1000"}),
+    ("filter", {"filter": None}),
+    ("parameters.IP", {"parameters": (("IP", "10.20.0.6"),)}),
+    ("parameters.PROJNET", {"parameters": (("IP", "10.20.0.5"), ("PROJNET", "10.20.0.0"))}),
+    ("mtu", {"mtu": 1500}),
+]
+
+
+@pytest.mark.parametrize(("field", "change"), MUTATIONS, ids=[field for field, change in MUTATIONS])
+def test_each_changed_field_is_named(field: str, change: dict[str, t.Any]) -> None:
+    desired = compare.parse(render(EXAMPLE))
+    actual = compare.parse(render(dataclasses.replace(EXAMPLE, **change)))
+    named = [difference["field"] for difference in compare.differences(desired, actual, None)]
+    with_it = {  # what cannot change alone
+        "uuid": {"metadata.uuid"},
+        "memory_kib": {"current_memory_kib"},
+        "vcpus": {"current_vcpus"},
+    }
+    assert field in named
+    assert set(named) == {field} | with_it.get(field, set())
+
+
+@pytest.mark.parametrize(("field", "change"), INTERFACE_MUTATIONS, ids=[field for field, _c in INTERFACE_MUTATIONS])
+def test_each_changed_field_of_an_interface_is_named(field: str, change: dict[str, t.Any]) -> None:
+    changed = dataclasses.replace(EXAMPLE.interfaces[0], **change)
+    desired = compare.parse(render(EXAMPLE))
+    actual = compare.parse(render(dataclasses.replace(EXAMPLE, interfaces=(changed,))))
+    # without a filter its parameters cannot be written either
+    expected = {"filter", "parameters.IP"} if field == "filter" else {field}
+    assert {difference["field"] for difference in compare.differences(desired, None, actual)} == {
+        f"interfaces[{MAC_1}].{name}" for name in expected
+    }
+
+
+@pytest.mark.parametrize(
+    ("path", "field"),
+    [("devices/rng", "rng"), ("on_crash", "on_crash"), ("devices/serial[2]", "serials[1]")],
+)
+def test_what_was_taken_out_is_named(path: str, field: str) -> None:
+    root = ElementTree.fromstring(render(EXAMPLE))
+    parent = root.find(path.rpartition("/")[0] or ".")
+    element = root.find(path)
+    assert parent is not None and element is not None
+    parent.remove(element)
+    actual = compare.parse(ElementTree.tostring(root, encoding="unicode"))
+    assert [d["field"] for d in compare.differences(compare.parse(render(EXAMPLE)), actual, None)] == [field]
+
+
+def test_a_device_that_was_added_is_named() -> None:
+    disk = "<disk device='disk'><target dev='vdb' bus='virtio'/></disk>"
+    added = re.sub("</devices>", f"{disk}</devices>", render(EXAMPLE))
+    (difference,) = compare.differences(compare.parse(render(EXAMPLE)), None, compare.parse(added))
+    assert difference["field"] == "disks[vdb]"
+    assert difference["desired"] is None
+    assert difference["actual"]["bus"] == "virtio"
+
+
+def test_where_and_effect() -> None:
+    desired = compare.parse(render(EXAMPLE))
+    other = compare.parse(render(dataclasses.replace(EXAMPLE, cmdline="quiet", disk_format="raw")))
+    assert [(d["field"], d["where"], d["effect"]) for d in compare.differences(desired, other, other)] == [
+        ("cmdline", "persistent", "at next boot"),
+        ("disks[vda].format", "persistent", "needs a rebuild"),
+        ("cmdline", "live", "live now"),
+        ("disks[vda].format", "live", "needs a rebuild"),
+    ]
+    assert compare.differences(desired, None, None) == []
+
+
+# What libvirt 9.0 answers as the live XML of a guest like EXAMPLE.
+LIVE = """<domain type='qemu' id='1'>
+  <name>instance-00000007</name>
+  <uuid>6f1b6a2c-3f0e-4b1d-9a57-0d6c3f5f7c11</uuid>
+  <metadata>
+    <novalite:instance xmlns:novalite="urn:novalite:instance:1">
+      <novalite:uuid>6f1b6a2c-3f0e-4b1d-9a57-0d6c3f5f7c11</novalite:uuid>
+      <novalite:name>web</novalite:name>
+      <novalite:project id="aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa">demo</novalite:project>
+      <novalite:flavor>m1.nano</novalite:flavor>
+      <novalite:image id="8b">ami-tiny</novalite:image>
+    </novalite:instance>
+  </metadata>
+  <memory unit='KiB'>98304</memory>
+  <currentMemory unit='KiB'>98304</currentMemory>
+  <vcpu placement='static'>1</vcpu>
+  <os>
+    <type arch='x86_64' machine='pc-i440fx-7.2'>hvm</type>
+    <kernel>/i/kernel</kernel>
+    <initrd>/i/ramdisk</initrd>
+    <cmdline>root=/dev/vda console=ttyS0</cmdline>
+    <boot dev='hd'/>
+  </os>
+  <features>
+    <acpi/>
+    <apic/>
+  </features>
+  <cpu mode='custom' match='exact' check='full'>
+    <model fallback='forbid'>qemu64</model>
+    <feature policy='require' name='hypervisor'/>
+  </cpu>
+  <clock offset='utc'/>
+  <on_poweroff>destroy</on_poweroff>
+  <on_reboot>restart</on_reboot>
+  <on_crash>destroy</on_crash>
+  <devices>
+    <emulator>/usr/bin/qemu-system-x86_64</emulator>
+    <disk type='file' device='disk'>
+      <driver name='qemu' type='qcow2' cache='none'/>
+      <source file='/i/disk' index='1'/>
+      <backingStore/>
+      <target dev='vda' bus='virtio'/>
+      <alias name='virtio-disk0'/>
+      <address type='pci' domain='0x0000' bus='0x00' slot='0x03' function='0x0'/>
+    </disk>
+    <controller type='usb' index='0' model='piix3-uhci'>
+      <alias name='usb'/>
+    </controller>
+    <interface type='bridge'>
+      <mac address='fa:16:3e:00:00:01'/>
+      <source bridge='br100'/>
+      <target dev='vnet0'/>
+      <model type='virtio'/>
+      <filterref filter='nova-instance-instance-00000007'>
+        <parameter name='IP' value='10.20.0.5'/>
+      </filterref>
+      <mtu size='1450'/>
+      <alias name='net0'/>
+      <address type='pci' domain='0x0000' bus='0x00' slot='0x02' function='0x0'/>
+    </interface>
+    <serial type='file'>
+      <source path='/i/console.log'/>
+      <target type='isa-serial' port='0'>
+        <model name='isa-serial'/>
+      </target>
+      <alias name='serial0'/>
+    </serial>
+    <serial type='pty'>
+      <source path='/dev/pts/0'/>
+      <target type='isa-serial' port='1'>
+        <model name='isa-serial'/>
+      </target>
+      <alias name='serial1'/>
+    </serial>
+    <console type='file'>
+      <source path='/i/console.log'/>
+      <target type='serial' port='0'/>
+      <alias name='serial0'/>
+    </console>
+    <input type='mouse' bus='ps2'/>
+    <audio id='1' type='none'/>
+    <memballoon model='virtio'>
+      <stats period='10'/>
+      <alias name='balloon0'/>
+    </memballoon>
+    <rng model='virtio'>
+      <backend model='random'>/dev/urandom</backend>
+      <alias name='rng0'/>
+    </rng>
+  </devices>
+  <seclabel type='dynamic' model='dac' relabel='yes'>
+    <label>+64055:+64055</label>
+  </seclabel>
+</domain>
+"""
+
+
+def test_what_libvirt_adds_is_no_difference() -> None:
+    live = compare.parse(LIVE)
+    assert compare.differences(compare.parse(render(EXAMPLE)), live, live) == []
+
+
+@pytest.mark.parametrize(
+    ("desired", "actual", "same"),
+    [
+        ("pc", "pc-i440fx-7.2", True),
+        ("pc-i440fx-7.2", "pc", True),
+        ("q35", "pc-q35-8.1", True),
+        ("pc", "pc-i440fx-rhel7.6.0", True),
+        ("virt", "virt-7.2", True),
+        ("pc-i440fx-7.2", "pc-i440fx-7.2", True),
+        ("pc-i440fx-7.2", "pc-i440fx-8.0", False),
+        ("pc", "pc-q35-7.2", False),
+        ("q35", "pc", False),
+        ("pc", None, False),
+        (None, "pc-i440fx-7.2", True),
+    ],
+)
+def test_same_machine(desired: str | None, actual: str | None, same: bool) -> None:
+    assert compare.same_machine(desired, actual) is same
+
+
+@pytest.mark.parametrize(
+    ("memory", "kib"),
+    [("<memory>1000</memory>", 1000), ("<memory unit='MiB'>2</memory>", 2048), ("<memory unit='b'>1025</memory>", 2)],
+)
+def test_units_of_memory(memory: str, kib: int) -> None:
+    assert compare.parse(f"<domain><name>x</name>{memory}</domain>").memory_kib == kib
+
+
+def test_a_balloon_or_an_unplugged_vcpu_is_named() -> None:
+    changed = LIVE.replace(">98304</currentMemory>", ">65536</currentMemory>").replace(
+        "<vcpu placement='static'>1<", "<vcpu current='1'>2<"
+    )
+    found = compare.differences(compare.parse(render(EXAMPLE)), None, compare.parse(changed))
+    assert [(d["field"], d["desired"], d["actual"]) for d in found] == [
+        ("current_memory_kib", 98304, 65536),
+        ("vcpus", 1, 2),
+    ]
+
+
+@pytest.mark.parametrize(
+    "xml", ["", "<domain", "<network><name>x</name></network>", "<domain><memory>1</memory></domain>"]
+)
+def test_what_is_no_domain_is_refused(xml: str) -> None:
+    with pytest.raises(NovaliteError, match="not XML of a libvirt domain"):
+        compare.parse(xml)
+
+
+def test_memory_without_an_amount_is_refused() -> None:
+    with pytest.raises(NovaliteError, match="domain x: 'much' KiB is no amount of memory"):
+        compare.parse("<domain><name>x</name><memory>much</memory></domain>")

@@ -1,0 +1,124 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""An Instance dict and a host's facts into a guest, and the parts of its XML that the comparison does not model."""
+
+from __future__ import annotations
+
+import copy
+import typing as t
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+
+from ansible_collections.novalite.cloud.plugins.module_utils._domain.guest import guest_of, render
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+
+UUID = "6f1b6a2c-3f0e-4b1d-9a57-0d6c3f5f7c11"
+FACTS = {
+    "domain_type": "qemu",
+    "arch": "x86_64",
+    "machine": "pc",
+    "emulator": "/usr/bin/qemu-system-x86_64",
+    "disk_cache": "writethrough",
+}
+INSTANCE: dict[str, t.Any] = {
+    "uuid": UUID,
+    "name": "web <1> & \"co\"",
+    "domain_name": "instance-00000007",
+    "project": {"id": "a" * 32, "name": "demo"},
+    "flavor": {"name": "m1.nano", "vcpus": 2, "memory_mb": 96},
+    "image": {
+        "id": "8b",
+        "name": "ami-tiny",
+        "kernel": {"source": "/k"},
+        "ramdisk": {"source": "/r"},
+        "cmdline": "root=/dev/vda console=ttyS0",
+    },
+    "nics": [
+        {
+            "mac": "FA:16:3E:00:00:01",
+            "ip": "10.20.0.5",
+            "ipv6": None,
+            "dhcp_server": "10.20.0.2",
+            "network": {"cidr": "10.20.0.0/24", "cidr_v6": None, "gateway_v6": None, "bridge": "br100", "mtu": None},
+        }
+    ],
+}
+
+
+def instance(**changes: t.Any) -> dict[str, t.Any]:
+    return {**copy.deepcopy(INSTANCE), **changes}
+
+
+def nic(**changes: t.Any) -> dict[str, t.Any]:
+    network = {**INSTANCE["nics"][0]["network"], **changes.pop("network", {})}
+    return {**INSTANCE["nics"][0], "network": network, **changes}
+
+
+def xml_of(of: t.Mapping[str, t.Any], **facts: t.Any) -> ElementTree.Element:
+    return ElementTree.fromstring(render(guest_of(of, {**FACTS, **facts})))
+
+
+def test_paths_lie_in_the_instance_directory() -> None:
+    guest = guest_of(INSTANCE, FACTS, "/srv/nova")
+    assert (guest.disk, guest.kernel, guest.ramdisk, guest.console_log) == tuple(
+        f"/srv/nova/instances/{UUID}/{name}" for name in ("disk", "kernel", "ramdisk", "console.log")
+    )
+
+
+def test_without_a_kernel_it_boots_from_its_disk() -> None:
+    root = xml_of(instance(image={**INSTANCE["image"], "kernel": None}))
+    assert [root.find(f"os/{tag}") for tag in ("kernel", "initrd", "cmdline")] == [None, None, None]
+    boot = root.find("os/boot")
+    assert boot is not None and boot.get("dev") == "hd"
+
+
+def test_filter_parameters_are_those_that_have_a_value() -> None:
+    (interface,) = guest_of(INSTANCE, FACTS).interfaces
+    assert interface.filter == "nova-instance-instance-00000007"
+    assert interface.mac == "fa:16:3e:00:00:01"
+    assert dict(interface.parameters) == {
+        "IP": "10.20.0.5",
+        "DHCPSERVER": "10.20.0.2",
+        "PROJNET": "10.20.0.0",
+        "PROJMASK": "255.255.255.0",
+    }
+    six = nic(ip=None, dhcp_server=None, network={"cidr": None, "cidr_v6": "fd00:1::/64", "gateway_v6": "fe80::1"})
+    (interface,) = guest_of(instance(nics=[six]), FACTS).interfaces
+    assert dict(interface.parameters) == {"RASERVER": "fe80::1", "PROJNETV6": "fd00:1::", "PROJMASKV6": "64"}
+
+
+@pytest.mark.parametrize("mtu", [None, 1450])
+def test_an_mtu_is_written_when_there_is_one(mtu: int | None) -> None:
+    element = xml_of(instance(nics=[nic(network={"mtu": mtu})])).find("devices/interface/mtu")
+    assert (None if element is None else element.get("size")) == (None if mtu is None else str(mtu))
+
+
+@pytest.mark.parametrize(("domain_type", "mode"), [("kvm", "host-model"), ("qemu", None)])
+def test_the_host_cpu_is_for_kvm_only(domain_type: str, mode: str | None) -> None:
+    root = xml_of(INSTANCE, domain_type=domain_type)
+    cpu = root.find("cpu")
+    assert root.get("type") == domain_type
+    assert (None if cpu is None else cpu.get("mode")) == mode
+
+
+def test_what_every_guest_has() -> None:
+    root = xml_of(INSTANCE)
+    assert root.find("features/acpi") is not None
+    assert root.find("features/apic") is not None
+    assert root.find("devices/graphics") is None
+    assert [serial.get("type") for serial in root.iterfind("devices/serial")] == ["file", "pty"]
+    balloon, clock = root.find("devices/memballoon"), root.find("clock")
+    assert balloon is not None and balloon.get("model") == "virtio"
+    assert clock is not None and clock.get("offset") == "utc"
+    driver = root.find("devices/disk/driver")
+    assert driver is not None and driver.attrib == {"name": "qemu", "type": "qcow2", "cache": "writethrough"}
+    assert xml_of(INSTANCE, arch="aarch64", machine="virt").find("features/apic") is None
+
+
+@pytest.mark.parametrize("name", ["a\x00b", "a\nb", "a\x1bb", "a\ufffeb", "a\ud800b"])
+def test_what_xml_cannot_hold_is_refused_by_name(name: str) -> None:
+    with pytest.raises(NovaliteError, match=f"instance {UUID}: display_name .* control character"):
+        guest_of(instance(name=name), FACTS)

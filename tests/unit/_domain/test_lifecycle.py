@@ -1,0 +1,242 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What is done to which domain, and what is undone, against a libvirt made of dictionaries."""
+
+from __future__ import annotations
+
+import typing as t
+
+import pytest
+
+from ansible_collections.novalite.cloud.plugins.module_utils._domain import lifecycle
+from ansible_collections.novalite.cloud.plugins.module_utils._domain.outcome import DomainSpec, diff_of
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NovaliteError
+
+RUNNING, PAUSED, SHUTOFF = 1, 3, 5
+
+
+class FakeError(Exception):
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+    def get_error_code(self) -> int:
+        return self.code
+
+    def get_error_message(self) -> str:
+        return str(self)
+
+
+class FakeLibvirt:
+    libvirtError = FakeError
+    VIR_ERR_NO_DOMAIN = 42
+    VIR_ERR_OPERATION_INVALID = 55
+    VIR_DOMAIN_XML_INACTIVE = 2
+    VIR_DOMAIN_XML_SECURE = 1
+    VIR_DOMAIN_UNDEFINE_MANAGED_SAVE = 1
+    VIR_DOMAIN_UNDEFINE_SNAPSHOTS_METADATA = 2
+    VIR_DOMAIN_UNDEFINE_NVRAM = 4
+    VIR_DOMAIN_UNDEFINE_CHECKPOINTS_METADATA = 16
+
+
+class Domain:
+    def __init__(self, host: Host, uuid: str, name: str, xml: str) -> None:
+        self.host, self.uuid, self.title, self.xml = host, uuid, name, xml
+        self.code = SHUTOFF
+        self.live: str | None = None
+
+    def name(self) -> str:
+        return self.title
+
+    def UUIDString(self) -> str:
+        return self.uuid
+
+    def isPersistent(self) -> bool:
+        return True
+
+    def isActive(self) -> bool:
+        return self.code in (RUNNING, PAUSED)
+
+    def state(self) -> list[int]:
+        return [self.code, 0]
+
+    def XMLDesc(self, flags: int) -> str:
+        return self.xml if flags & 2 or self.live is None else self.live
+
+    def create(self) -> None:
+        if self.title in self.host.unstartable:
+            raise FakeError(1, f"Cannot get interface MTU\non 'br-{self.title}'")
+        self.code = SHUTOFF if self.title in self.host.dying else RUNNING
+        self.live = self.xml
+
+    def destroy(self) -> None:
+        if not self.isActive():
+            raise FakeError(FakeLibvirt.VIR_ERR_OPERATION_INVALID, "domain is not running")
+        self.code, self.live = SHUTOFF, None
+
+    def undefineFlags(self, flags: int) -> None:
+        assert flags == 1 | 2 | 4 | 16
+        del self.host.domains[self.uuid]
+
+
+class Host:
+    """A virConnect, as far as lifecycle uses one."""
+
+    def __init__(self) -> None:
+        self.domains: dict[str, Domain] = {}
+        self.unstartable: set[str] = set()
+        self.dying: set[str] = set()
+
+    def lookupByUUIDString(self, uuid: str) -> Domain:
+        if uuid not in self.domains:
+            raise FakeError(FakeLibvirt.VIR_ERR_NO_DOMAIN, "Domain not found")
+        return self.domains[uuid]
+
+    def lookupByName(self, name: str) -> Domain:
+        for domain in self.domains.values():
+            if domain.name() == name:
+                return domain
+        raise FakeError(FakeLibvirt.VIR_ERR_NO_DOMAIN, "Domain not found")
+
+    def defineXML(self, xml: str) -> Domain:
+        model = lifecycle.compare.parse(xml)
+        domain = self.domains.setdefault(str(model.uuid), Domain(self, str(model.uuid), model.name, xml))
+        domain.xml = xml
+        return domain
+
+    def states(self) -> dict[str, int]:
+        return {domain.name(): domain.code for domain in self.domains.values()}
+
+
+@pytest.fixture
+def host(monkeypatch: pytest.MonkeyPatch) -> Host:
+    monkeypatch.setattr(lifecycle, "libvirt", FakeLibvirt, raising=False)
+    return Host()
+
+
+def spec(number: int, memory: int = 64) -> DomainSpec:
+    uuid, name = f"6f1b6a2c-3f0e-4b1d-9a57-{number:012x}", f"instance-{number:08x}"
+    xml = f"<domain type='qemu'><name>{name}</name><uuid>{uuid}</uuid><memory unit='MiB'>{memory}</memory></domain>"
+    return DomainSpec(uuid=uuid, name=name, xml=xml)
+
+
+def actions(outcomes: t.Sequence[t.Any]) -> list[str]:
+    return [outcome.action for outcome in outcomes]
+
+
+def test_missing_ones_are_defined_and_started_once(host: Host) -> None:
+    specs = [spec(1), spec(2)]
+    outcomes = lifecycle.ensure_running(host, specs)
+    assert actions(outcomes) == ["define and start"] * 2
+    assert host.states() == {"instance-00000001": RUNNING, "instance-00000002": RUNNING}
+    again = lifecycle.ensure_running(host, specs)
+    assert [(outcome.changed, outcome.state) for outcome in again] == [(False, "running")] * 2
+
+
+def test_check_mode_tells_the_same_and_does_nothing(host: Host) -> None:
+    outcomes = lifecycle.ensure_running(host, [spec(1)], check_mode=True)
+    assert (actions(outcomes), host.domains) == (["define and start"], {})
+    lifecycle.ensure_running(host, [spec(1)])
+    outcomes = lifecycle.ensure_absent(host, [spec(1)], check_mode=True)
+    assert (actions(outcomes), host.states()) == (["remove"], {"instance-00000001": RUNNING})
+
+
+@pytest.mark.parametrize("code", [RUNNING, PAUSED])
+def test_an_active_one_is_left_alone_and_its_differences_told(host: Host, code: int) -> None:
+    lifecycle.ensure_running(host, [spec(1)])
+    host.domains[spec(1)["uuid"]].code = code
+    (outcome,) = lifecycle.ensure_running(host, [spec(1, memory=128)])
+    assert outcome.action == "none"
+    assert {(d["field"], d["where"]) for d in outcome.differences} == {
+        (field, where) for field in ("memory_kib", "current_memory_kib") for where in ("persistent", "live")
+    }
+    assert host.domains[spec(1)["uuid"]].xml == spec(1)["xml"]
+
+
+@pytest.mark.parametrize(("memory", "action"), [(64, "start"), (128, "redefine and start")])
+def test_one_that_is_shut_off_is_redefined_if_it_differs(host: Host, memory: int, action: str) -> None:
+    host.defineXML(str(spec(1)["xml"]))
+    (outcome,) = lifecycle.ensure_running(host, [spec(1, memory)])
+    assert (outcome.action, outcome.state) == (action, "running")
+    assert host.domains[spec(1)["uuid"]].live == spec(1, memory)["xml"]
+
+
+def test_a_failed_start_undoes_the_whole_call(host: Host) -> None:
+    running, shut_off, differing, missing, failing = (spec(number) for number in range(1, 6))
+    lifecycle.ensure_running(host, [running])
+    host.defineXML(str(shut_off["xml"]))
+    host.defineXML(str(differing["xml"]).replace(">64<", ">32<"))
+    before = {uuid: (domain.xml, domain.code) for uuid, domain in host.domains.items()}
+    host.unstartable.add(failing["name"])
+    message = "^domain instance-00000005 does not start: Cannot get interface MTU on 'br-instance-00000005'$"
+    with pytest.raises(NovaliteError, match=message):
+        lifecycle.ensure_running(host, [running, shut_off, differing, missing, failing])
+    assert {uuid: (domain.xml, domain.code) for uuid, domain in host.domains.items()} == before
+
+
+def test_a_guest_that_ends_at_once_is_a_failure(host: Host) -> None:
+    host.dying.add(spec(1)["name"])
+    with pytest.raises(NovaliteError, match=r"ended right after its start; see .*/instance-00000001\.log"):
+        lifecycle.ensure_running(host, [spec(1)])
+    assert host.domains == {}
+
+
+def test_absent_removes_what_there_is_and_is_idempotent(host: Host) -> None:
+    lifecycle.ensure_running(host, [spec(1), spec(3)])
+    host.defineXML(str(spec(2)["xml"]))
+    outcomes = lifecycle.ensure_absent(host, [spec(1), spec(2), spec(9)])
+    assert actions(outcomes) == ["remove", "remove", "none"]
+    assert host.states() == {"instance-00000003": RUNNING}
+    assert actions(lifecycle.ensure_absent(host, [spec(1), spec(2)])) == ["none", "none"]
+
+
+def test_a_name_that_belongs_to_another_uuid_is_refused(host: Host) -> None:
+    other = spec(1)
+    host.defineXML(str(other["xml"]))
+    wanted = spec(2)
+    wanted = DomainSpec(
+        uuid=wanted["uuid"], name=other["name"], xml=str(wanted["xml"]).replace(wanted["name"], other["name"])
+    )
+    with pytest.raises(ConflictError, match=f"uuid {other['uuid']}, wanted with uuid {wanted['uuid']}"):
+        lifecycle.ensure_running(host, [wanted])
+    assert host.states() == {other["name"]: SHUTOFF}
+
+
+def test_a_uuid_that_belongs_to_another_name_is_refused(host: Host) -> None:
+    host.defineXML(str(spec(1)["xml"]))
+    wanted = DomainSpec(uuid=spec(1)["uuid"], name="web", xml=str(spec(1)["xml"]).replace("instance-00000001", "web"))
+    with pytest.raises(ConflictError, match="exists on this host as instance-00000001, wanted as web"):
+        lifecycle.ensure_running(host, [wanted])
+
+
+def test_xml_of_another_domain_is_refused(host: Host) -> None:
+    with pytest.raises(NovaliteError, match="describes instance-00000002"):
+        lifecycle.ensure_running(host, [DomainSpec(uuid=spec(1)["uuid"], name=spec(1)["name"], xml=spec(2)["xml"])])
+    with pytest.raises(NovaliteError, match="is to run but has no xml"):
+        lifecycle.ensure_running(host, [DomainSpec(uuid=spec(1)["uuid"], name=spec(1)["name"], xml=None)])
+    assert host.domains == {}
+
+
+def test_inspect_without_xml_tells_the_state_only(host: Host) -> None:
+    lifecycle.ensure_running(host, [spec(1)])
+    bare = [DomainSpec(uuid=spec(n)["uuid"], name=spec(n)["name"], xml=None) for n in (1, 2)]
+    assert [(o.state, o.differences) for o in lifecycle.inspect(host, bare)] == [("running", []), ("missing", [])]
+
+
+def test_the_diff_shows_fields_and_the_xml_of_new_ones(host: Host) -> None:
+    host.defineXML(str(spec(2, memory=32)["xml"]))
+    specs = [spec(1), spec(2), spec(3)]
+    lifecycle.ensure_running(host, [spec(3)])
+    fields, text = diff_of(lifecycle.ensure_running(host, specs, check_mode=True), specs)
+    assert set(fields["after"]["domains"]) == {"instance-00000001", "instance-00000002"}
+    assert fields["before"]["domains"]["instance-00000001"] is None
+    assert fields["before"]["domains"]["instance-00000002"]["memory_kib"] == 32 * 1024
+    assert fields["after"]["domains"]["instance-00000002"]["memory_kib"] == 64 * 1024
+    assert fields["after"]["domains"]["instance-00000002"]["state"] == "running"
+    assert (text["before"], text["after"]) == ("", spec(1)["xml"])
+    (gone,) = diff_of(lifecycle.ensure_absent(host, [spec(3)]), [spec(3)])
+    assert gone["before"]["domains"]["instance-00000003"]["state"] == "running"
+    assert gone["after"] == {"domains": {"instance-00000003": None}}
+    assert diff_of(lifecycle.ensure_absent(host, [spec(3)]), [spec(3)]) == []

@@ -1,0 +1,166 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Rules as text: what `iptables-save` prints for them, and nothing that opens more than was asked."""
+
+from __future__ import annotations
+
+import typing as t
+
+import pytest
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._firewall import policy
+
+
+def group_rules(family: str, *rules: dict[str, t.Any], others: t.Sequence[dict[str, t.Any]] = ()) -> list[str]:
+    groups = {group.id: group for group in policy.parse_groups([{"id": 1, "rules": list(rules)}, *others])}
+    return list(policy.group_chain(groups[1], groups, family).rules)
+
+
+@pytest.mark.parametrize(
+    ("rule", "text"),
+    [
+        ({"protocol": "tcp", "port_min": 22, "cidr": "0.0.0.0/0"}, "-p tcp -m tcp --dport 22 -j ACCEPT"),
+        ({"protocol": "TCP", "port_min": 22, "port_max": 22}, "-p tcp -m tcp --dport 22 -j ACCEPT"),
+        ({"protocol": "6", "port_min": 1, "port_max": 2}, "-p tcp -m tcp --dport 1:2 -j ACCEPT"),
+        ({"protocol": "udp", "port_min": 0, "port_max": 65535}, "-p udp -j ACCEPT"),
+        ({"protocol": "udp", "port_min": 0, "port_max": 0}, "-p udp -m udp --dport 0 -j ACCEPT"),
+        ({"protocol": "udp", "port_min": 53}, "-p udp -m udp --dport 53 -j ACCEPT"),
+        ({"protocol": "udp", "port_min": -1, "port_max": -1}, "-p udp -j ACCEPT"),
+        ({"protocol": "tcp", "cidr": "10.1.2.3/8"}, "-s 10.0.0.0/8 -p tcp -j ACCEPT"),
+        ({"protocol": "icmp"}, "-p icmp -j ACCEPT"),
+        ({"protocol": "icmp", "port_min": 8}, "-p icmp -m icmp --icmp-type 8 -j ACCEPT"),
+        ({"protocol": "icmp", "port_min": 3, "port_max": 4}, "-p icmp -m icmp --icmp-type 3/4 -j ACCEPT"),
+        ({"protocol": "47", "cidr": "10.0.0.1"}, "-s 10.0.0.1/32 -p 47 -j ACCEPT"),
+        ({"protocol": "any"}, "-j ACCEPT"),
+        ({"protocol": None, "cidr": "192.0.2.0/24"}, "-s 192.0.2.0/24 -j ACCEPT"),
+    ],
+)
+def test_ipv4_rule(rule: dict[str, t.Any], text: str) -> None:
+    assert group_rules("IPv4", {"ethertype": "IPv4", **rule}) == [text]
+    assert group_rules("IPv6", {"ethertype": "IPv4", **rule}) == []
+
+
+@pytest.mark.parametrize("protocol", ["icmp", "icmpv6", "ipv6-icmp", "58", "ICMPv6"])
+def test_the_type_of_an_icmpv6_rule_is_kept(protocol: str) -> None:
+    # Nova rendered `-p icmpv6` here and opened every type.
+    assert group_rules("IPv6", {"ethertype": "IPv6", "protocol": protocol, "port_min": 128}) == [
+        "-p ipv6-icmp -m icmp6 --icmpv6-type 128 -j ACCEPT"
+    ]
+
+
+def test_ipv6_source_is_spelled_as_iptables_does() -> None:
+    rule = {"ethertype": "IPv6", "protocol": "tcp", "port_min": 80, "cidr": "2001:DB8:0::1/64"}
+    assert group_rules("IPv6", rule) == ["-s 2001:db8::/64 -p tcp -m tcp --dport 80 -j ACCEPT"]
+    mapped = {"ethertype": "IPv6", "protocol": "any", "cidr": "::ffff:1.2.3.4/128"}
+    assert group_rules("IPv6", mapped) == ["-s ::ffff:1.2.3.4/128 -j ACCEPT"]
+
+
+@pytest.mark.parametrize("rule", [{"protocol": "0"}, {"protocol": "icmp", "port_min": 255}])
+def test_what_iptables_takes_for_any_stays_closed(rule: dict[str, t.Any]) -> None:
+    assert group_rules("IPv4", rule) == []
+    assert len(policy.unsupported(policy.parse_groups([{"id": 1, "rules": [rule]}]))) == 1
+
+
+def test_egress_rules_are_left_out() -> None:
+    assert group_rules("IPv4", {"direction": "egress", "protocol": "any"}) == []
+
+
+def test_order_and_repetition_of_rules_are_no_difference() -> None:
+    one = {"protocol": "tcp", "port_min": 22}
+    two = {"protocol": "udp", "port_min": 53}
+    assert group_rules("IPv4", one, two, one) == group_rules("IPv4", two, one)
+
+
+def test_a_remote_group_is_its_members_of_the_family() -> None:
+    rule = {"protocol": "tcp", "port_min": 5, "remote_group_id": 2}
+    members = [{"id": 2, "members": ["10.0.0.10", "10.0.0.9", "fd00::9", "10.0.0.9"]}]
+    assert group_rules("IPv4", rule, others=members) == [
+        "-s 10.0.0.10/32 -p tcp -m tcp --dport 5 -j ACCEPT",
+        "-s 10.0.0.9/32 -p tcp -m tcp --dport 5 -j ACCEPT",
+    ]
+    assert group_rules("IPv6", {"ethertype": "IPv6", **rule}, others=members) == [
+        "-s fd00::9/128 -p tcp -m tcp --dport 5 -j ACCEPT"
+    ]
+    # Nobody is in it, or it is not known: nobody may come in, rather than anybody.
+    assert group_rules("IPv4", rule) == []
+    assert group_rules("IPv4", rule, others=[{"id": 2}]) == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "named"),
+    [
+        ({"protocol": "tcpp"}, "tcpp"),
+        ({"protocol": "256"}, "256"),
+        ({"protocol": "gre", "port_min": 1}, "gre"),
+        ({"protocol": "47", "port_min": 1}, "47"),
+        ({"protocol": "tcp", "port_min": 10, "port_max": 9}, "10:9"),
+        ({"protocol": "tcp", "port_min": 1, "port_max": 65536}, "65536"),
+        ({"protocol": "icmp", "port_min": 256}, "256"),
+        ({"protocol": "icmp", "port_max": 3}, "3"),
+        ({"protocol": "icmpv6"}, "icmpv6"),
+        ({"protocol": "tcp", "cidr": "10.0.0.0/33"}, "10.0.0.0/33"),
+        ({"protocol": "tcp", "cidr": "fd00::/64"}, "fd00::/64"),
+        ({"protocol": "tcp", "cidr": "10.0.0.0/8 -j ACCEPT"}, "-j ACCEPT"),
+        ({"ethertype": "IPv5", "protocol": "tcp"}, "IPv5"),
+    ],
+)
+def test_an_impossible_rule_is_refused_by_its_value(rule: dict[str, t.Any], named: str) -> None:
+    with pytest.raises(NovaliteError, match=named.replace("+", r"\+")):
+        policy.parse_groups([{"id": 1, "rules": [rule]}])
+
+
+def test_instance_chains_are_novas() -> None:
+    (instance,) = policy.parse_instances(
+        [{"id": 7, "addresses": ["10.20.0.5"], "dhcp_servers": ["10.20.0.2"], "security_groups": [1, 3]}]
+    )
+    judged = (
+        "-j nova-sg-1",
+        "-j nova-sg-3",
+        "-s 10.20.0.2/32 -p udp -m udp --sport 67 --dport 68 -j ACCEPT",
+        "-j nova-ipv4-fallback",
+    )
+    assert policy.instance_chains(instance, "IPv4") == [
+        (
+            "nova-inst-7",
+            (
+                "-m conntrack --ctstate INVALID -j DROP",
+                "-m conntrack --ctstate ESTABLISHED --ctdir ORIGINAL -j nova-new-7",
+                "-m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT",
+                *judged,
+            ),
+        ),
+        ("nova-new-7", judged),
+    ]
+    assert policy.jumps(instance, "IPv4") == ["-d 10.20.0.5/32 -j nova-inst-7"]
+    assert policy.instance_chains(instance, "IPv6") == []
+
+
+def test_neighbour_discovery_comes_before_invalid() -> None:
+    instance = policy.Instance(7, ("fd00::5",), ra_servers=("fe80::1",))
+    rules = policy.instance_chains(instance, "IPv6")[0].rules
+    invalid = rules.index("-m conntrack --ctstate INVALID -j DROP")
+    assert list(rules[:invalid]) == [
+        "-p ipv6-icmp -m icmp6 --icmpv6-type 135 -j ACCEPT",
+        "-p ipv6-icmp -m icmp6 --icmpv6-type 136 -j ACCEPT",
+        "-s fe80::1/128 -p ipv6-icmp -m icmp6 --icmpv6-type 134 -j ACCEPT",
+    ]
+    anyone = policy.instance_chains(policy.Instance(7, ("fd00::5",)), "IPv6")[0].rules
+    assert "-s fe80::/10 -p ipv6-icmp -m icmp6 --icmpv6-type 134 -j ACCEPT" in anyone
+
+
+@pytest.mark.parametrize(
+    ("instances", "named"),
+    [
+        ([{"id": 1}, {"id": 1}], "instance 1 "),
+        ([{"id": 1, "addresses": ["10.0.0.5"]}, {"id": 2, "addresses": ["10.0.0.5"]}], "10.0.0.5"),
+        ([{"id": 1, "addresses": ["fd00::5"]}, {"id": 2, "addresses": ["FD00:0::5"]}], "fd00::5"),
+        ([{"id": 1, "addresses": ["10.0.0.500"]}], "10.0.0.500"),
+        ([{"id": -1}], "-1"),
+    ],
+)
+def test_impossible_instances_are_refused(instances: list[dict[str, t.Any]], named: str) -> None:
+    with pytest.raises(NovaliteError, match=named):
+        policy.parse_instances(instances)
