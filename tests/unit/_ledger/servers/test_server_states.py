@@ -88,7 +88,7 @@ def test_a_server_that_is_being_deleted_does_not_come_alive(cloud: t.Any) -> Non
 def test_error_gives_everything_back(cloud: t.Any) -> None:
     one = launch(cloud)
     assert vcpus_used(cloud) == 1
-    outcome = {"uuid": one["uuid"], "state": "error", "host": "hv1", "message": "qemu said\nno\x07 " + "x" * 400}
+    outcome = {"uuid": one["uuid"], "state": "error", "host": "hv1", "reason": "qemu said\nno\x07 " + "x" * 400}
     result = cloud.state(outcome)
     (now,) = result["instances"]
     assert (now["vm_state"], now["task_state"], now["host"], now["attempts"]) == ("error", None, None, ["hv1"])
@@ -99,7 +99,7 @@ def test_error_gives_everything_back(cloud: t.Any) -> None:
     (action,) = cloud.info(actions=True)[0]["actions"]
     assert action["finished_at"] and action["message"] == now["fault"]["message"]
     assert again(cloud, outcome)["errors"] == result["errors"]
-    assert again(cloud, {**outcome, "message": "other"})["errors"] == result["errors"]
+    assert again(cloud, {**outcome, "reason": "other"})["errors"] == result["errors"]
 
 
 def test_error_without_a_host_or_a_reason(cloud: t.Any) -> None:
@@ -110,14 +110,14 @@ def test_error_without_a_host_or_a_reason(cloud: t.Any) -> None:
 
 def test_a_running_server_cannot_be_declared_failed(cloud: t.Any) -> None:
     one = running(cloud)
-    (error,) = again(cloud, {"uuid": one["uuid"], "state": "error", "message": "late"})["errors"]
+    (error,) = again(cloud, {"uuid": one["uuid"], "state": "error", "reason": "late"})["errors"]
     assert error["message"] == "'web' cannot be recorded as failed: it is active"
     assert claims(cloud) == [one["uuid"]]
 
 
 def test_retry_frees_the_host_and_keeps_the_address(cloud: t.Any) -> None:
     one = launch(cloud)
-    outcome = {"uuid": one["uuid"], "state": "retry", "host": "hv1", "message": "disk full"}
+    outcome = {"uuid": one["uuid"], "state": "retry", "host": "hv1", "reason": "disk full"}
     result = cloud.state(outcome)
     (now,) = result["retry"]
     assert (now["vm_state"], now["task_state"], now["host"], now["attempts"]) == (
@@ -138,9 +138,9 @@ def test_retry_frees_the_host_and_keeps_the_address(cloud: t.Any) -> None:
 def test_the_last_attempt_is_an_error(cloud: t.Any) -> None:
     one = launch(cloud)
     for host in ("hv1", "hv2"):
-        assert cloud.state({"uuid": one["uuid"], "state": "retry", "host": host, "message": "no"})["retry"]
+        assert cloud.state({"uuid": one["uuid"], "state": "retry", "host": host, "reason": "no"})["retry"]
         cloud.place(one["uuid"], {"hv1": "hv2", "hv2": "hv3"}[host])
-    last = {"uuid": one["uuid"], "state": "retry", "host": "hv3", "message": "no room"}
+    last = {"uuid": one["uuid"], "state": "retry", "host": "hv3", "reason": "no room"}
     result = cloud.state(last)
     assert result["retry"] == [] and result["changed"]
     (now,) = result["instances"]
@@ -155,7 +155,7 @@ def test_the_last_attempt_is_an_error(cloud: t.Any) -> None:
 
 def test_max_attempts_of_one_never_retries(cloud: t.Any) -> None:
     one = launch(cloud)
-    result = cloud.state({"uuid": one["uuid"], "state": "retry", "message": "no"}, max_attempts=1)
+    result = cloud.state({"uuid": one["uuid"], "state": "retry", "reason": "no"}, max_attempts=1)
     assert not result["retry"] and result["instances"][0]["vm_state"] == "error"
 
 
@@ -198,7 +198,7 @@ def test_only_what_was_to_be_deleted_can_be_gone(cloud: t.Any) -> None:
 def test_a_deletion_that_failed_keeps_what_the_guest_may_still_use(cloud: t.Any) -> None:
     one = running(cloud)
     cloud.server({"name": "web"}, state="absent")
-    outcome = {"uuid": one["uuid"], "state": "error", "message": "host unreachable"}
+    outcome = {"uuid": one["uuid"], "state": "error", "reason": "host unreachable"}
     result = cloud.state(outcome)
     (now,) = result["instances"]
     assert (now["vm_state"], now["task_state"], now["host"]) == ("active", "deleting", "hv1")
@@ -216,7 +216,7 @@ def test_one_refused_outcome_does_not_stop_the_others(cloud: t.Any) -> None:
         {"uuid": two["uuid"], "state": "deleted"},
         {"uuid": "no-such", "state": "active"},
         {"uuid": one["uuid"], "state": "active"},
-        {"uuid": three["uuid"], "state": "retry", "message": "no"},
+        {"uuid": three["uuid"], "state": "retry", "reason": "no"},
     )
     assert {error["name"] for error in result["errors"]} == {"b", "no-such"}
     assert [one["vm_state"] for one in result["instances"]] == ["active", "active", "building"]

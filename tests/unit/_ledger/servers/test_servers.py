@@ -174,7 +174,7 @@ def test_a_failed_server_is_begun_again_as_itself(cloud: t.Any) -> None:
     (one,) = cloud.server(ask(hints={"a": 1}, networks=[{"name": "private", "fixed_ip": "10.20.0.9"}]))["to_build"]
     assert one["nics"][0]["ip"] == "10.20.0.9"
     cloud.place(one["uuid"])
-    cloud.state({"uuid": one["uuid"], "state": "error", "message": "boom"})
+    cloud.state({"uuid": one["uuid"], "state": "error", "reason": "boom"})
     assert cloud.info(name="web")[0]["nics"][0]["ip"] is None
     result = cloud.server(ask())
     (again,) = result["to_build"]
@@ -191,7 +191,7 @@ def test_a_failed_server_is_begun_again_as_itself(cloud: t.Any) -> None:
 
 def test_a_failed_server_whose_address_went_to_another_says_so(cloud: t.Any) -> None:
     (one,) = cloud.server(ask(networks=[{"name": "private", "fixed_ip": "10.20.0.9"}]))["to_build"]
-    cloud.state({"uuid": one["uuid"], "state": "error", "message": "boom"})
+    cloud.state({"uuid": one["uuid"], "state": "error", "reason": "boom"})
     cloud.server(ask("db", networks=[{"name": "private", "fixed_ip": "10.20.0.9"}]))
     with pytest.raises(ConflictError, match=r"10\.20\.0\.9 in network 'private' .* is in use by instance 'db'"):
         cloud.server(ask())

@@ -46,7 +46,7 @@ options:
         description:
           - The compute host that this comes from. It must be the one that the ledger has. Defaults to that one.
         type: str
-      message:
+      reason:
         description:
           - Why it failed, for V(error) and V(retry). It becomes the server's fault, cut to one line of 255 characters.
         type: str
@@ -72,7 +72,7 @@ EXAMPLES = r"""
       - uuid: 0a7f0f0c-3a55-4a55-8f7c-5f8d7a2f1c11
         state: retry
         host: hv2
-        message: image cache is full
+        reason: image cache is full
   register: recorded
 """
 
@@ -116,7 +116,7 @@ ARGUMENT_SPEC = {
             "uuid": {"type": "str", "required": True},
             "state": {"type": "str", "choices": ["active", "error", "retry", "deleted"], "required": True},
             "host": {"type": "str"},
-            "message": {"type": "str"},
+            "reason": {"type": "str"},
             "power_state": {"type": "int"},
         },
     },

@@ -152,12 +152,12 @@ def _retry(
             report.error(row, _too_late(row, "to be tried again", host))
             continue
         attempts = [*row.attempts, host]
-        message = actions.one_line(outcome.get("message")) or f"host {host} could not build it"
+        message = actions.one_line(outcome.get("reason")) or f"host {host} could not build it"
         if len(attempts) >= max_attempts:
             last = {
                 "state": "error",
                 "host": host,
-                "message": f"gave up after {len(attempts)} attempts ({', '.join(map(str, attempts))}): {message}",
+                "reason": f"gave up after {len(attempts)} attempts ({', '.join(map(str, attempts))}): {message}",
             }
             exhausted.append((row, last))
             continue
@@ -185,7 +185,7 @@ def _failed(connection: sa.Connection, pairs: list[tuple[t.Any, Outcome]], repor
     undeleted: list[tuple[str, str | None, str | None]] = []
     for row, outcome in pairs:
         host = outcome.get("host") or row.host
-        message = actions.one_line(outcome.get("message")) or "no reason was given"
+        message = actions.one_line(outcome.get("reason")) or "no reason was given"
         fault = {"code": 500, "message": message, "created": now}
         deleting = row.task_state == "deleting"
         if (row.vm_state == "error" and not deleting) or (deleting and _fault_of(row) == message):

@@ -118,7 +118,7 @@ def insert_vifs(connection: sa.Connection, nics: list[dict[str, t.Any]]) -> None
 def _free_macs(connection: sa.Connection, count: int) -> list[str]:
     macs: set[str] = set()
     while len(macs) < count:
-        macs.update(new_mac() for _ in range(count - len(macs)))
+        macs.update(new_mac() for _missing in range(count - len(macs)))
         macs.difference_update(connection.execute(sa.select(vif.c.mac).where(vif.c.mac.in_(sorted(macs)))).scalars())
     return sorted(macs)
 
