@@ -1,0 +1,303 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Operation `server_state`: what became of a build or a deletion, by compare-and-swap.
+
+Each transition names the state that it expects in its UPDATE. An outcome that comes twice changes nothing the second
+time; one that comes too late (the server was deleted meanwhile, or another run took the build over) is refused for
+that server alone, so that the others of the same call are recorded.
+"""
+
+from __future__ import annotations
+
+import time
+import typing as t
+from dataclasses import dataclass, field
+
+import sqlalchemy as sa
+
+from .._errors import NovaliteError
+from . import actions
+from .addresses import release_addresses, release_host_address
+from .claims import release_claims
+from .tables import instance, instance_security_group, vif
+from .views import instances_by
+
+MAX_ATTEMPTS = 3  # Nova's: one build and two alternates
+RUNNING = 1  # Nova's power states
+NO_STATE = 0
+STATES = ("active", "error", "retry", "deleted")
+# a server whose deletion was asked for does not come back because its build ends just then
+_BUILDING = sa.and_(instance.c.vm_state == "building", instance.c.task_state.is_distinct_from("deleting"))
+
+Outcome = t.Mapping[str, t.Any]
+
+
+@dataclass
+class _Report:
+    """What the transitions of one call did."""
+
+    changed: set[str] = field(default_factory=set)  # UUIDs
+    retry: list[str] = field(default_factory=list)
+    errors: list[dict[str, str]] = field(default_factory=list)
+
+    def error(self, row: t.Any, message: str) -> None:
+        self.errors.append({"name": row.name, "uuid": row.uuid, "message": message})
+
+
+def server_state(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """Operation `server_state`: see the module's documentation for `params` and what is returned.
+
+    Raises NovaliteError for outcomes that contradict each other; everything else that is wrong with one server is in
+    `errors`, beside those whose outcome was an error.
+    """
+    outcomes = {}
+    for outcome in params.get("outcomes") or []:
+        if outcome["state"] not in STATES:
+            raise NovaliteError(f"state '{outcome['state']}' of {outcome['uuid']}: give one of {', '.join(STATES)}")
+        if outcome["uuid"] in outcomes:
+            raise NovaliteError(f"server {outcome['uuid']} has two outcomes in one call: give one")
+        outcomes[outcome["uuid"]] = outcome
+    max_attempts = params.get("max_attempts") or MAX_ATTEMPTS
+    now = int(time.time())
+    report = _Report()
+    before = {one["uuid"]: one for one in instances_by(connection, uuids=outcomes, deleted=True)}
+    rows = {
+        row.uuid: row for row in connection.execute(sa.select(instance).where(instance.c.uuid.in_(sorted(outcomes))))
+    }
+    by_state: dict[str, list[tuple[t.Any, Outcome]]] = {state: [] for state in STATES}
+    for uuid, outcome in outcomes.items():
+        if uuid in rows:
+            by_state[outcome["state"]].append((rows[uuid], outcome))
+        else:
+            report.errors.append({"name": uuid, "uuid": uuid, "message": "the ledger knows no such server"})
+    _active(connection, by_state["active"], report, now)
+    exhausted = _retry(connection, by_state["retry"], report, max_attempts, now)
+    _failed(connection, by_state["error"] + exhausted, report, now)
+    _deleted(connection, by_state["deleted"], report, now)
+
+    after = instances_by(connection, uuids=outcomes, deleted=True)
+    waiting = set(report.retry)
+    result: dict[str, t.Any] = {
+        "changed": bool(report.changed),
+        "instances": after,
+        "retry": [one for one in after if one["uuid"] in waiting],
+        "errors": report.errors,
+    }
+    if report.changed:
+        result["diff"] = {
+            "before": {one["name"]: _summary(one) for one in before.values() if one["uuid"] in report.changed},
+            "after": {one["name"]: _summary(one) for one in after if one["uuid"] in report.changed},
+        }
+    return result
+
+
+def _active(connection: sa.Connection, pairs: list[tuple[t.Any, Outcome]], report: _Report, now: int) -> None:
+    """The guest runs. Expected: it is being built, on the host that says so."""
+    done: list[tuple[str, str | None, str | None]] = []
+    for row, outcome in pairs:
+        host = outcome.get("host") or row.host
+        power_state = RUNNING if outcome.get("power_state") is None else outcome["power_state"]
+        if (row.vm_state, row.task_state, row.host) == ("active", None, host):
+            continue  # said before
+        if host is None:
+            report.error(row, f"'{row.name}' cannot be active without a host: name it")
+            continue
+        moved = _swap(
+            connection,
+            row,
+            (_BUILDING, instance.c.host == host),
+            {
+                "vm_state": "active",
+                "task_state": None,
+                "power_state": power_state,
+                "launched_at": now,
+                "fault": None,
+                "updated_at": now,
+            },
+        )
+        if moved:
+            report.changed.add(row.uuid)
+            done.append((row.uuid, host, None))
+        else:
+            report.error(row, _too_late(row, "active", host))
+    actions.finish(connection, "create", done, now=now)
+
+
+def _retry(
+    connection: sa.Connection,
+    pairs: list[tuple[t.Any, Outcome]],
+    report: _Report,
+    max_attempts: int,
+    now: int,
+) -> list[tuple[t.Any, Outcome]]:
+    """A host failed to build it: the next one may. Returns, with their outcomes, those that had attempts enough."""
+    exhausted: list[tuple[t.Any, Outcome]] = []
+    freed: list[str] = []
+    done: list[tuple[str, str | None, str | None]] = []
+    for row, outcome in pairs:
+        host = outcome.get("host") or row.host
+        if row.vm_state == "building" and row.host is None and row.task_state == "scheduling":
+            report.retry.append(row.uuid)  # said before, or it never got as far as a host
+            continue
+        if row.vm_state == "error":
+            report.error(row, _fault_of(row))  # said before, and it was the last attempt
+            continue
+        if row.vm_state == "building" and row.host != host and host in row.attempts:
+            continue  # said before, and it is on its next host already
+        if row.task_state == "deleting":
+            report.error(row, _too_late(row, "to be tried again", host))
+            continue
+        attempts = [*row.attempts, host]
+        message = actions.one_line(outcome.get("reason")) or f"host {host} could not build it"
+        if len(attempts) >= max_attempts:
+            last = {
+                "state": "error",
+                "host": host,
+                "reason": f"gave up after {len(attempts)} attempts ({', '.join(map(str, attempts))}): {message}",
+            }
+            exhausted.append((row, last))
+            continue
+        moved = _swap(
+            connection,
+            row,
+            (_BUILDING, instance.c.host == host),
+            {"task_state": "scheduling", "host": None, "attempts": attempts, "updated_at": now},
+        )
+        if moved:
+            report.changed.add(row.uuid)
+            report.retry.append(row.uuid)
+            freed.append(row.uuid)
+            done.append((row.uuid, host, message))
+        else:
+            report.error(row, _too_late(row, "to be tried again", host))
+    release_claims(connection, freed)
+    actions.finish(connection, "create", done, ended=False, now=now)
+    return exhausted
+
+
+def _failed(connection: sa.Connection, pairs: list[tuple[t.Any, Outcome]], report: _Report, now: int) -> None:
+    """It will not be built, or could not be deleted: record why, and give back what a failed build held."""
+    built: list[tuple[str, str | None, str | None]] = []
+    undeleted: list[tuple[str, str | None, str | None]] = []
+    for row, outcome in pairs:
+        host = outcome.get("host") or row.host
+        message = actions.one_line(outcome.get("reason")) or "no reason was given"
+        fault = {"code": 500, "message": message, "created": now}
+        deleting = row.task_state == "deleting"
+        if (row.vm_state == "error" and not deleting) or (deleting and _fault_of(row) == message):
+            report.error(row, _fault_of(row))  # said before; the first reason stays
+            continue
+        values: dict[str, t.Any] = {"fault": fault, "updated_at": now}
+        guard: sa.ColumnElement[bool]
+        if deleting:
+            # The guest may still run there: it keeps host, claim and address until a deletion succeeds.
+            guard = instance.c.task_state == "deleting"
+            undeleted.append((row.uuid, host, message))
+        else:
+            guard = sa.and_(_BUILDING, sa.or_(instance.c.host.is_(None), instance.c.host == host))
+            attempts = [*row.attempts, host] if host and host not in row.attempts else row.attempts
+            values |= {
+                "vm_state": "error",
+                "task_state": None,
+                "power_state": NO_STATE,
+                "host": None,
+                "attempts": attempts,
+            }
+            built.append((row.uuid, host, message))
+        if _swap(connection, row, (guard,), values):
+            report.changed.add(row.uuid)
+            report.error(row, message)
+        else:
+            report.error(row, _too_late(row, "failed", host))
+    built = [one for one in built if one[0] in report.changed]
+    undeleted = [one for one in undeleted if one[0] in report.changed]
+    _give_back(connection, [uuid for uuid, _host, _message in built], now)
+    actions.finish(connection, "create", built, now=now)
+    actions.finish(connection, "delete", undeleted, ended=False, now=now)
+
+
+def _deleted(connection: sa.Connection, pairs: list[tuple[t.Any, Outcome]], report: _Report, now: int) -> None:
+    """Nothing of it is left on its host. Expected: it was being deleted."""
+    gone = []
+    for row, _outcome in pairs:
+        if row.deleted:
+            continue
+        moved = _swap(
+            connection,
+            row,
+            (instance.c.task_state == "deleting",),
+            {
+                "vm_state": "deleted",
+                "task_state": None,
+                "power_state": NO_STATE,
+                "deleted": instance.c.id,
+                "terminated_at": now,
+                "updated_at": now,
+            },
+        )
+        if moved:
+            report.changed.add(row.uuid)
+            gone.append(row)
+        else:
+            message = f"'{row.name}' is {row.vm_state} and not being deleted: run server with state=absent first"
+            report.error(row, message)
+    if not gone:
+        return
+    uuids = [row.uuid for row in gone]
+    hosts = {row.uuid: row.host for row in gone}
+    nics = connection.execute(
+        sa.select(vif.c.instance_uuid, vif.c.network_id).where(vif.c.instance_uuid.in_(uuids))
+    ).all()
+    _give_back(connection, uuids, now)
+    connection.execute(sa.delete(vif).where(vif.c.instance_uuid.in_(uuids)))
+    connection.execute(
+        sa.delete(instance_security_group).where(instance_security_group.c.instance_id.in_([row.id for row in gone]))
+    )
+    for network_id, host in sorted({(network_id, hosts[uuid]) for uuid, network_id in nics if hosts[uuid]}):
+        release_host_address(connection, network_id, host, now)
+    actions.finish(connection, "delete", [(row.uuid, row.host, None) for row in gone], now=now)
+
+
+def _give_back(connection: sa.Connection, uuids: list[str], now: int) -> None:
+    """Release the claims and the addresses of these instances."""
+    nics = connection.execute(sa.select(vif.c.id).where(vif.c.instance_uuid.in_(uuids))).scalars().all()
+    release_claims(connection, uuids)
+    release_addresses(connection, nics, now)
+
+
+def _swap(
+    connection: sa.Connection, row: t.Any, expected: t.Sequence[sa.ColumnElement[bool]], values: t.Mapping[str, t.Any]
+) -> bool:
+    """Write `values` if the row is not deleted, its task is still the one that was read, and `expected` holds."""
+    same = (instance.c.id == row.id, instance.c.task_state.is_not_distinct_from(row.task_state))
+    swapped = connection.execute(
+        sa.update(instance).where(*same, instance.c.deleted == 0, *expected).values(**values)
+    )
+    return swapped.rowcount == 1
+
+
+def _fault_of(row: t.Any) -> str:
+    return (row.fault or {}).get("message", "")
+
+
+def _too_late(row: t.Any, wanted: str, host: str | None) -> str:
+    if row.deleted:
+        state = "is deleted"
+    elif row.task_state == "deleting":
+        state = "is being deleted"
+    elif row.host != host:
+        state = f"is {row.vm_state} on host {row.host}, not on {host}"
+    else:
+        state = f"is {row.vm_state}"
+    return f"'{row.name}' cannot be recorded as {wanted}: it {state}"
+
+
+def _summary(one: dict[str, t.Any]) -> dict[str, t.Any]:
+    return {
+        **{name: one[name] for name in ("vm_state", "task_state", "power_state", "host", "attempts")},
+        "fault": None if one["fault"] is None else one["fault"]["message"],
+    }

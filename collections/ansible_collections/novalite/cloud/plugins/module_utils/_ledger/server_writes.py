@@ -1,0 +1,144 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Writing new instances: rows, interfaces with their MACs, addresses asked for, groups, the record of the action."""
+
+from __future__ import annotations
+
+import typing as t
+import uuid
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from .._addressing import pools
+from .._addressing.macs import new_mac
+from .._errors import ConflictError
+from . import actions
+from .pool_claims import claim_one
+from .security_groups import ensure_default_group
+from .server_requests import ServerRequest
+from .tables import instance, instance_security_group, vif
+
+MAC_ATTEMPTS = 5
+
+
+class NetworkRef(t.NamedTuple):
+    """What it takes to find a network's addresses, and to speak of it."""
+
+    id: int
+    name: str
+    cidr: str
+
+
+@dataclass(frozen=True)
+class Blueprint:
+    """One instance to be written: its request with everything that it names looked up."""
+
+    uuid: str
+    request: ServerRequest
+    flavor: dict[str, t.Any]
+    image: dict[str, t.Any]
+    public_key: str | None
+    nics: tuple[tuple[NetworkRef, str | None], ...]  # with the IPv4 address that was asked for
+    group_ids: tuple[int | None, ...]  # None: the project's default group
+
+
+def write(connection: sa.Connection, project_id: str, plans: list[Blueprint], request_id: str, now: int) -> None:
+    """Insert what `plans` say, in a handful of statements whatever their number.
+
+    Raises ConflictError when a name, or an address that was asked for, is taken, and NovaliteError for an address that
+    the network does not have.
+    """
+    if not plans:
+        return
+    try:
+        connection.execute(sa.insert(instance), [_row(plan, project_id, now) for plan in plans])
+    except sa.exc.IntegrityError as error:
+        raise ConflictError("another run made a server of one of these names just now: run again") from error
+    ids: dict[str, int] = {
+        row.uuid: row.id
+        for row in connection.execute(
+            sa.select(instance.c.uuid, instance.c.id).where(instance.c.uuid.in_([plan.uuid for plan in plans]))
+        )
+    }
+    default = None
+    if any(None in plan.group_ids for plan in plans):
+        default = ensure_default_group(connection, project_id)
+    links = [
+        {"instance_id": ids[plan.uuid], "group_id": default if group is None else group}
+        for plan in plans
+        for group in plan.group_ids
+    ]
+    if links:
+        connection.execute(sa.insert(instance_security_group), links)
+    nics = [
+        {"id": str(uuid.uuid4()), "instance_uuid": plan.uuid, "network_id": network.id, "position": position}
+        for plan in plans
+        for position, (network, _address) in enumerate(plan.nics)
+    ]
+    insert_vifs(connection, nics)
+    nic_ids = iter([str(nic["id"]) for nic in nics])
+    fixed: dict[str, dict[str, str]] = {plan.uuid: {} for plan in plans}
+    for plan in plans:
+        for network, address in plan.nics:
+            vif_id = next(nic_ids)
+            if address is not None:
+                # taken now, not when the server has a host: who comes second hears of it before anything is built
+                claim_one(connection, network, f"vif:{vif_id}", pools.to_int(address))
+                fixed[plan.uuid][vif_id] = address
+    details = {plan.uuid: {"hints": plan.request.hints, "fixed_ips": fixed[plan.uuid]} for plan in plans}
+    actions.start(connection, "create", details, request_id, now)
+
+
+def insert_vifs(connection: sa.Connection, nics: list[dict[str, t.Any]]) -> None:
+    """Insert these interfaces, each with a MAC that no other interface has.
+
+    The constraint decides; MACs are random, so that a collision costs another try, and no sequence tells a tenant
+    how many interfaces there are. Raises ConflictError after five tries.
+    """
+    if not nics:
+        return
+    for _attempt in range(MAC_ATTEMPTS):
+        try:
+            # a savepoint: PostgreSQL goes on after a failed statement only from there
+            with connection.begin_nested():
+                connection.execute(
+                    sa.insert(vif), [{**nic, "mac": mac} for nic, mac in zip(nics, _free_macs(connection, len(nics)))]
+                )
+            return
+        except sa.exc.IntegrityError:
+            continue
+    raise ConflictError(f"found no free MAC addresses in {MAC_ATTEMPTS} tries: run again")
+
+
+def _free_macs(connection: sa.Connection, count: int) -> list[str]:
+    macs: set[str] = set()
+    while len(macs) < count:
+        macs.update(new_mac() for _missing in range(count - len(macs)))
+        macs.difference_update(connection.execute(sa.select(vif.c.mac).where(vif.c.mac.in_(sorted(macs)))).scalars())
+    return sorted(macs)
+
+
+def _row(plan: Blueprint, project_id: str, now: int) -> dict[str, t.Any]:
+    request = plan.request
+    return {
+        "uuid": plan.uuid,
+        "project_id": project_id,
+        "name": request.name,
+        "hostname": request.hostname,
+        "flavor": plan.flavor,
+        "image": plan.image,
+        "key_name": request.key,
+        "public_key": plan.public_key,
+        "availability_zone": request.availability_zone,
+        "metadata": request.metadata,
+        "vm_state": "building",
+        "task_state": "scheduling",
+        "attempts": [],
+        "created_at": now,
+        "updated_at": now,
+    }

@@ -1,0 +1,348 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Operations `server` and `server_info`: which instances there shall be, and which there are.
+
+`server` is what Nova's API does before it casts to the conductor: everything is looked up and checked first, then
+written in one go, and the quota is counted once more over what was written.
+"""
+
+from __future__ import annotations
+
+import time
+import typing as t
+import uuid
+
+import sqlalchemy as sa
+
+from .._addressing import pools
+from .._errors import ConflictError, NotFoundError, NovaliteError
+from . import actions, lookups, quotas, server_requests
+from .addresses import release_addresses
+from .claims import release_claims
+from .pool_claims import claim_one
+from .server_requests import NetworkRequest, ServerRequest
+from .server_writes import Blueprint, NetworkRef, write
+from .tables import instance, instance_action, network, vif
+from .views import Instance, flavor_of, image_of, instances_by
+
+DEFAULT_PROJECT = "demo"
+BUILD_TIMEOUT = 600  # seconds without a sign of life, after which another run may take a build over
+
+Record = t.Mapping[str, t.Any]
+
+_SUMMARY = ("vm_state", "task_state", "host", "availability_zone", "metadata")
+
+
+def server(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """Operation `server`: see the module's documentation for `params` and what is returned.
+
+    Raises NovaliteError for the first thing that is wrong with any server; nothing was written then.
+    """
+    # One writer for each project at a time: on PostgreSQL two runs could otherwise both count before either commits.
+    owner = lookups.project_by_name(connection, params.get("project") or DEFAULT_PROJECT, lock=True)
+    absent = (params.get("state") or "present") == "absent"
+    result = _absent(connection, owner["id"], params) if absent else _present(connection, owner, params)
+    return {"to_build": [], "existing": [], "differences": [], "to_delete": [], **result}
+
+
+def server_info(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """Operation `server_info`: the instances of a project, or of all, that meet the conditions in `params`."""
+    names = None if params.get("names") is None else set(params["names"])
+    if params.get("name") is not None:
+        names = (names or set()) | {params["name"]}
+    project_id = None
+    if not params.get("all_projects"):
+        project_id = lookups.project_by_name(connection, params.get("project") or DEFAULT_PROJECT)["id"]
+    found = instances_by(
+        connection,
+        names=names,
+        project_id=project_id,
+        hosts=None if params.get("host") is None else [params["host"]],
+        deleted=bool(params.get("deleted")),
+    )
+    if params.get("actions"):
+        history = actions.history(connection, [one["uuid"] for one in found])
+        for one in found:
+            one["actions"] = history.get(one["uuid"], [])
+    return {"changed": False, "servers": found}
+
+
+# --- present --------------------------------------------------------------------------------------------------------
+
+
+def _present(connection: sa.Connection, owner: Record, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    now = int(time.time())
+    requests = server_requests.expand(params.get("servers") or [])
+    stored = _stored(connection, owner["id"], requests)
+    rest, again = _at_rest_or_again(stored.values(), now, params)
+    new = [request for request in requests if request.name not in stored]
+    blueprints = _blueprints(connection, owner, new)
+    limits = quotas.quota_limits(connection, owner["id"])
+    asked = _amounts(blueprints)
+    server_requests.check_quota(asked, _usage(connection, owner["id"]), limits)
+    for request in new:
+        server_requests.check_metadata_quota(request, limits)
+
+    request_id = actions.new_request_id()
+    before = instances_by(connection, uuids=[row.uuid for row in again])
+    _begin_again(connection, again, request_id, now)
+    write(connection, owner["id"], blueprints, request_id, now)
+    # What was counted above may have grown since, where the database lets two transactions read at once.
+    used = _usage(connection, owner["id"])
+    server_requests.check_quota(asked, {what: used[what] - asked[what] for what in used}, limits)
+
+    to_build = instances_by(connection, uuids=[row.uuid for row in again] + [plan.uuid for plan in blueprints])
+    result: dict[str, t.Any] = {
+        "changed": bool(to_build),
+        "to_build": to_build,
+        "existing": instances_by(connection, uuids=[row.uuid for row in rest]),
+        "differences": [
+            difference
+            for request in requests
+            if request.name in stored
+            for difference in server_requests.differences(request, stored[request.name]._mapping)
+        ],
+    }
+    if to_build:
+        result["request_id"] = request_id
+        result["diff"] = {"before": _summaries(before), "after": _summaries(to_build)}
+    return result
+
+
+def _stored(connection: sa.Connection, project_id: str, requests: list[ServerRequest]) -> dict[str, t.Any]:
+    """The rows of those requested servers that are there already, by name.
+
+    Raises ConflictError when another server has the host name of a new one: DHCP and DNS know one owner of a name.
+    """
+    rows = connection.execute(
+        sa.select(instance).where(
+            instance.c.project_id == project_id,
+            instance.c.deleted == 0,
+            sa.or_(
+                instance.c.name.in_([request.name for request in requests]),
+                instance.c.hostname.in_([request.hostname for request in requests]),
+            ),
+        )
+    ).all()
+    owners = {row.hostname: row.name for row in rows}
+    by_name = {row.name: row for row in rows}
+    for request in requests:
+        if request.name not in by_name and request.hostname in owners:
+            raise ConflictError(
+                f"server '{request.name}' would get the host name '{request.hostname}', which server "
+                f"'{owners[request.hostname]}' has: choose another name or hostname"
+            )
+    return {request.name: by_name[request.name] for request in requests if request.name in by_name}
+
+
+def _at_rest_or_again(
+    rows: t.Iterable[t.Any], now: int, params: t.Mapping[str, t.Any]
+) -> tuple[list[t.Any], list[t.Any]]:
+    """Split rows into those to leave alone and those to build again. Raises ConflictError if another run is at one."""
+    patience = BUILD_TIMEOUT if params.get("build_timeout") is None else params["build_timeout"]
+    rest: list[t.Any] = []
+    again: list[t.Any] = []
+    for row in rows:
+        age = max(0, now - row.updated_at)
+        if row.task_state == "deleting":
+            raise ConflictError(
+                f"'{row.name}' is being deleted since {age} s: bring that to its end with state=absent first"
+            )
+        if row.vm_state == "building" and not params.get("takeover") and age < patience:
+            raise ConflictError(
+                f"'{row.name}' is being built by another run since {age} s: wait for it, "
+                "or, if that run was killed, set takeover=true"
+            )
+        (again if row.vm_state in ("building", "error") else rest).append(row)
+    return rest, again
+
+
+def _begin_again(connection: sa.Connection, rows: list[t.Any], request_id: str, now: int) -> None:
+    """Make failed builds, and those of a run that died, new ones: same id, UUID, MACs, and what they were made with."""
+    failed = [row.uuid for row in rows if row.vm_state == "error"]
+    nics = connection.execute(sa.select(vif.c.id).where(vif.c.instance_uuid.in_(failed))).scalars().all()
+    release_claims(connection, failed)
+    release_addresses(connection, nics, now)
+    for row in rows:
+        changed = connection.execute(
+            sa.update(instance)
+            .where(
+                instance.c.id == row.id,
+                instance.c.deleted == 0,
+                instance.c.vm_state == row.vm_state,
+                instance.c.task_state.is_not_distinct_from(row.task_state),
+            )
+            .values(
+                vm_state="building",
+                task_state="scheduling",
+                power_state=0,
+                # A run that died may have left a guest that runs: only on that same host will it be found and kept.
+                host=row.host if row.vm_state == "building" else None,
+                fault=None,
+                attempts=[],
+                updated_at=now,
+            )
+        ).rowcount
+        if changed != 1:
+            raise ConflictError(f"'{row.name}' was changed by another run just now: run again")
+    uuids = [row.uuid for row in rows]
+    actions.abandon(connection, uuids, "ended without a result; begun again", now)
+    wanted = _wanted_addresses(connection, failed)
+    actions.start(connection, "create", {one: {} for one in uuids}, request_id, now)
+    for vif_id, where, address in wanted:
+        claim_one(connection, where, f"vif:{vif_id}", pools.to_int(address))
+
+
+def _wanted_addresses(connection: sa.Connection, uuids: list[str]) -> list[tuple[str, NetworkRef, str]]:
+    """(interface, network, address) for each address that these servers were asked for with."""
+    asked = connection.execute(
+        sa.select(instance_action.c.details["fixed_ips"]).where(
+            instance_action.c.instance_uuid.in_(uuids), instance_action.c.action == "create"
+        )
+    ).scalars()
+    wanted = {vif_id: address for addresses in asked for vif_id, address in (addresses or {}).items()}
+    rows = connection.execute(
+        sa.select(vif.c.id.label("vif_id"), network.c.id, network.c.name, network.c.cidr)
+        .join(network, network.c.id == vif.c.network_id)
+        .where(vif.c.id.in_(sorted(wanted)))
+    )
+    return [(row.vif_id, NetworkRef(row.id, row.name, row.cidr), wanted[row.vif_id]) for row in rows]
+
+
+def _blueprints(connection: sa.Connection, owner: Record, requests: list[ServerRequest]) -> list[Blueprint]:
+    """Look up, once each, everything that the requests name, and check what can be checked without writing."""
+    owner_id = owner["id"]
+    flavors = {name: flavor_of(lookups.flavor_by_name(connection, name)) for name in _named(requests, "flavor")}
+    images = {name: image_of(lookups.image_by_name(connection, name, owner_id)) for name in _named(requests, "image")}
+    keys = {name: lookups.keypair_by_name(connection, name, owner_id) for name in _named(requests, "key", False)}
+    group_names = dict.fromkeys(name for request in requests for name in request.security_groups if name != "default")
+    found = lookups.security_groups_by_name(connection, list(group_names), owner_id) if group_names else []
+    groups = {record["name"]: record["id"] for record in found}
+    network_names = dict.fromkeys(nic.name for request in requests for nic in request.networks or ())
+    found = lookups.networks_by_name(connection, list(network_names), owner_id) if network_names else []
+    networks: dict[str, Record] = {record["name"]: record for record in found}
+    alone: tuple[NetworkRequest, ...] = ()
+    if lone := next((request for request in requests if request.networks is None), None):
+        only = _only_network(connection, owner, lone.name)
+        networks[only["name"]] = only
+        alone = (NetworkRequest(only["name"]),)
+
+    blueprints = []
+    for request in requests:
+        nics = alone if request.networks is None else request.networks
+        flavor, image = flavors[request.flavor or ""], images[request.image or ""]
+        server_requests.check_fits(request.name, flavor, image)
+        blueprints.append(
+            Blueprint(
+                uuid=str(uuid.uuid4()),
+                request=request,
+                flavor=flavor,
+                image=image,
+                public_key=None if request.key is None else keys[request.key]["public_key"],
+                nics=tuple((_ref(networks[nic.name]), nic.fixed_ip) for nic in nics),
+                # None stands for the project's default group, which may have to be made first
+                group_ids=tuple(groups.get(name) for name in request.security_groups),
+            )
+        )
+    return blueprints
+
+
+def _named(requests: list[ServerRequest], field: str, required: bool = True) -> list[str]:
+    names: dict[str, None] = {}
+    for request in requests:
+        name = getattr(request, field)
+        if name is None and required:
+            raise NovaliteError(f"server '{request.name}' does not exist yet and names no {field}: give one")
+        if name is not None:
+            names[name] = None
+    return list(names)
+
+
+def _only_network(connection: sa.Connection, owner: Record, name: str) -> Record:
+    seen = connection.execute(
+        sa.select(network.c.name).where(network.c.owner.in_(["", owner["id"]])).distinct().order_by(network.c.name)
+    ).scalars()
+    names = list(seen)
+    if not names:
+        raise NotFoundError(f"'{name}' needs a network, and project '{owner['name']}' sees none: create one first")
+    if len(names) > 1:
+        shown = ", ".join(names[:5])
+        raise NovaliteError(
+            f"'{name}' names no network, and project '{owner['name']}' sees {len(names)} ({shown}): "
+            "name one in networks"
+        )
+    return lookups.network_by_name(connection, names[0], owner["id"])
+
+
+def _ref(record: Record) -> NetworkRef:
+    return NetworkRef(record["id"], record["name"], record["cidr"])
+
+
+def _amounts(blueprints: list[Blueprint]) -> dict[str, int]:
+    return {
+        "instances": len(blueprints),
+        "cores": sum(plan.flavor["vcpus"] for plan in blueprints),
+        "ram": sum(plan.flavor["memory_mb"] for plan in blueprints),
+        "fixed_ips": sum(len(plan.nics) for plan in blueprints),
+    }
+
+
+def _usage(connection: sa.Connection, project_id: str) -> dict[str, int]:
+    """What the project's instances take now, counted from the rows: a table of sums would drift, as Nova's did."""
+    own = sa.and_(instance.c.project_id == project_id, instance.c.deleted == 0)
+    instances, cores, ram = connection.execute(
+        sa.select(
+            sa.func.count(),
+            sa.func.coalesce(sa.func.sum(instance.c.flavor["vcpus"].as_integer()), 0),
+            sa.func.coalesce(sa.func.sum(instance.c.flavor["memory_mb"].as_integer()), 0),
+        ).where(own)
+    ).one()
+    nics = connection.execute(
+        sa.select(sa.func.count()).select_from(vif.join(instance, instance.c.uuid == vif.c.instance_uuid)).where(own)
+    ).scalar_one()
+    return {"instances": instances, "cores": int(cores), "ram": int(ram), "fixed_ips": nics}
+
+
+# --- absent ---------------------------------------------------------------------------------------------------------
+
+
+def _absent(connection: sa.Connection, project_id: str, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    names = server_requests.expand_names(params.get("servers") or [])
+    doomed = instances_by(connection, names=names, project_id=project_id)
+    if not doomed:
+        return {"changed": False}
+    now, request_id = int(time.time()), actions.new_request_id()
+    # One that another run was deleting is deleted again: it may have died, and every step can be repeated.
+    fresh = [one["uuid"] for one in doomed if one["task_state"] != "deleting"]
+    connection.execute(
+        sa.update(instance)
+        .where(instance.c.uuid.in_(fresh), instance.c.deleted == 0)
+        .values(task_state="deleting", updated_at=now)
+    )
+    actions.abandon(connection, fresh, "ended by a request to delete", now)
+    actions.start(connection, "delete", {one: {} for one in fresh}, request_id, now)
+    return {
+        "changed": True,
+        "to_delete": instances_by(connection, uuids=[one["uuid"] for one in doomed]),
+        "request_id": request_id,
+        "diff": {"before": _summaries(doomed), "after": {}},
+    }
+
+
+def _summaries(instances: t.Iterable[Instance]) -> dict[str, dict[str, t.Any]]:
+    """What a person wants to see of each instance in a diff, by name."""
+    return {
+        one["name"]: {
+            **{field: one[field] for field in _SUMMARY},
+            "flavor": one["flavor"]["name"],
+            "image": one["image"]["name"],
+            "key": None if one["key"] is None else one["key"]["name"],
+            "networks": [nic["network"]["name"] for nic in one["nics"]],
+            "security_groups": [group["name"] for group in one["security_groups"]],
+        }
+        for one in instances
+    }

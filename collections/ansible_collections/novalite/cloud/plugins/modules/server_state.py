@@ -1,0 +1,133 @@
+#!/usr/bin/python
+
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: server_state
+short_description: Record what became of instances
+version_added: 0.1.0
+author:
+  - novalite contributors (@novalite)
+description:
+  - The last step of a launch and of a termination. Records outcomes, and gives back the claims and addresses of what
+    failed or is gone.
+  - Every transition expects a state, and is refused for that server alone when the server is in another one, because
+    its deletion was asked for meanwhile, for example. The same outcome twice changes nothing the second time.
+extends_documentation_fragment:
+  - novalite.cloud.ledger
+  - novalite.cloud.ledger.attributes
+options:
+  outcomes:
+    description: What became of each server.
+    type: list
+    elements: dict
+    required: true
+    suboptions:
+      uuid:
+        description: UUID of the server.
+        type: str
+        required: true
+      state:
+        description:
+          - V(active), the guest runs.
+          - V(error), it will not be built, or, after a request to delete it, could not be deleted. A server that could
+            not be deleted keeps its host, claim and addresses until it is.
+          - V(retry), the host failed to build it. The claim is released and the next host may try, until there were
+            O(max_attempts).
+          - V(deleted), nothing of it is left on its host.
+        type: str
+        choices: [active, error, retry, deleted]
+        required: true
+      host:
+        description:
+          - The compute host that this comes from. It must be the one that the ledger has. Defaults to that one.
+        type: str
+      reason:
+        description:
+          - Why it failed, for V(error) and V(retry). It becomes the server's fault, cut to one line of 255 characters.
+        type: str
+      power_state:
+        description: Nova's number of the guest's power state, for V(active). V(1), running, if it is left out.
+        type: int
+  max_attempts:
+    description: How many hosts may try to build a server, the first one included.
+    type: int
+    default: 3
+seealso:
+  - module: novalite.cloud.server
+  - module: novalite.cloud.server_info
+"""
+
+EXAMPLES = r"""
+- name: Record what the hosts reported
+  novalite.cloud.server_state:
+    outcomes:
+      - uuid: 5e9ffd77-49b4-4c87-9a1f-8ed1d6ff5a0c
+        state: active
+        host: hv1
+      - uuid: 0a7f0f0c-3a55-4a55-8f7c-5f8d7a2f1c11
+        state: retry
+        host: hv2
+        reason: image cache is full
+  register: recorded
+"""
+
+RETURN = r"""
+instances:
+  description: The instances as they are now, as M(novalite.cloud.server) returns them.
+  returned: success
+  type: list
+  elements: dict
+retry:
+  description: Those of RV(instances) that are to be scheduled again.
+  returned: success
+  type: list
+  elements: dict
+errors:
+  description:
+    - The servers that failed, and those whose outcome was refused, with the reason.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    name:
+      description: Name of the server, or its UUID if the ledger does not know it.
+      type: str
+    uuid:
+      description: UUID of the server.
+      type: str
+    message:
+      description: The reason.
+      type: str
+"""
+
+from ..module_utils._controller import run_module
+
+ARGUMENT_SPEC = {
+    "outcomes": {
+        "type": "list",
+        "elements": "dict",
+        "required": True,
+        "options": {
+            "uuid": {"type": "str", "required": True},
+            "state": {"type": "str", "choices": ["active", "error", "retry", "deleted"], "required": True},
+            "host": {"type": "str"},
+            "reason": {"type": "str"},
+            "power_state": {"type": "int"},
+        },
+    },
+    "max_attempts": {"type": "int", "default": 3},
+}
+SPEC_RULES: dict = {}
+
+
+def main() -> None:
+    run_module("server_state", ARGUMENT_SPEC, **SPEC_RULES)
+
+
+if __name__ == "__main__":
+    main()

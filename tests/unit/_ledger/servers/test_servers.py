@@ -1,0 +1,341 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import multiprocessing
+import pathlib
+import time
+import typing as t
+
+import pytest
+import sqlalchemy as sa
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
+    ConflictError,
+    NotFoundError,
+    NovaliteError,
+    QuotaError,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import server_writes, tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import open_ledger, transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.servers import server
+
+DEMO = "d" * 32
+Entry = dict[str, t.Any]
+
+
+def ask(name: str = "web", **more: t.Any) -> Entry:
+    return {"name": name, "flavor": "m1.nano", "image": "ami-tiny", **more}
+
+
+def test_a_new_server_is_recorded_whole(cloud: t.Any) -> None:
+    result = cloud.server(
+        ask("Web", key="test", availability_zone="nova", metadata={"tier": "1"}, hints={"same_host": ["x"]})
+    )
+    assert result["changed"] and not result["existing"] and not result["differences"] and not result["to_delete"]
+    (one,) = result["to_build"]
+    assert (one["name"], one["hostname"], one["domain_name"]) == ("Web", "web", f"instance-{one['id']:08x}")
+    assert one["project"] == {"id": DEMO, "name": "demo"}
+    assert (one["vm_state"], one["task_state"], one["power_state"], one["host"]) == ("building", "scheduling", 0, None)
+    assert one["flavor"]["memory_mb"] == 96 and one["image"]["disk_format"] == "qcow2"
+    assert one["key"] == {"name": "test", "public_key": "ssh-ed25519 AAAA test"}
+    assert (one["availability_zone"], one["metadata"], one["request"]) == ("nova", {"tier": "1"}, {"same_host": ["x"]})
+    assert [group["name"] for group in one["security_groups"]] == ["default"]
+    (nic,) = one["nics"]
+    assert nic["mac"].startswith("fa:16:3e:") and nic["ip"] is None and nic["network"]["name"] == "private"
+    (action,) = cloud.info(name="Web", actions=True)[0]["actions"]
+    assert (action["action"], action["request_id"], action["finished_at"]) == ("create", result["request_id"], None)
+    assert result["request_id"].startswith("req-") and len(result["request_id"]) == 40
+    assert result["diff"]["before"] == {} and result["diff"]["after"]["Web"]["networks"] == ["private"]
+
+
+def test_count_makes_numbered_servers_with_macs_of_their_own(cloud: t.Any) -> None:
+    built = cloud.server(ask(count=3))["to_build"]
+    assert [one["name"] for one in built] == ["web-1", "web-2", "web-3"]
+    assert len({one["nics"][0]["mac"] for one in built}) == len({one["uuid"] for one in built}) == 3
+
+
+def test_check_mode_shows_all_and_writes_nothing(cloud: t.Any) -> None:
+    before = cloud.dump()
+    assert len(cloud.server(ask(count=3), check_mode=True)["to_build"]) == 3
+    assert cloud.dump() == before
+
+
+@pytest.mark.parametrize(
+    ("entries", "error", "message"),
+    [
+        ([ask(), ask("db", flavor="m9")], NotFoundError, "m9"),
+        ([ask(), ask("db", image="win")], NotFoundError, "win"),
+        ([ask(), ask("db", key="mine")], NotFoundError, "mine"),
+        ([ask(), ask("db", networks=["dmz"])], NotFoundError, "dmz"),
+        ([ask(), ask("db", security_groups=["open"])], NotFoundError, "open"),
+        ([ask(), {"name": "db", "image": "ami-tiny"}], NovaliteError, "'db' does not exist yet and names no flavor"),
+        ([ask(), {"name": "db", "flavor": "m1.nano"}], NovaliteError, "'db' does not exist yet and names no image"),
+        ([ask(), ask("db", image="ami-ram")], NovaliteError, "96 MiB of RAM, the image needs 1024"),
+        ([ask(), ask("db", flavor="m1.tiny", image="ami-disk")], NovaliteError, "1 GiB, the image needs 2"),
+        ([ask(), ask("db", flavor="m1.tiny", image="ami-wide")], NovaliteError, "1 GiB, the image's disk 2 GiB"),
+        ([ask(), ask("db", count=10)], QuotaError, "for instances: Requested 11, but already used 0 of 10 instances"),
+        ([ask(), ask("db", flavor="m1.large", count=5)], QuotaError, "for cores: Requested 21, but already used 0 of"),
+        ([ask(), ask("a..b")], NovaliteError, "'a..b' is not a host name"),
+        ([ask(), ask("db", networks=[{"name": "private", "fixed_ip": "10.9.0.5"}])], NovaliteError, "10.9.0.5"),
+        ([ask(), ask("db", networks=[{"name": "private", "fixed_ip": "10.20.0.15"}])], NovaliteError, "10.20.0.15"),
+        ([ask(), ask("db", metadata={str(n): "" for n in range(129)})], QuotaError, "129 items: at most 128"),
+    ],
+)
+def test_one_wrong_server_stops_all(
+    cloud: t.Any, entries: list[Entry], error: type[NovaliteError], message: str
+) -> None:
+    before = cloud.dump()
+    with pytest.raises(error) as caught:
+        cloud.server(*entries)
+    assert message in str(caught.value) and "\n" not in str(caught.value)
+    assert cloud.dump() == before
+
+
+def test_unknown_project(cloud: t.Any) -> None:
+    with pytest.raises(NotFoundError, match="nowhere"):
+        cloud.server(ask(), project="nowhere")
+
+
+def test_the_only_network_is_the_default_and_a_choice_must_be_made_among_two(cloud: t.Any) -> None:
+    cloud.add_network("hidden", 0x0A150000, owner="e" * 32)
+    assert cloud.server(ask("one"))["to_build"][0]["nics"][0]["network"]["name"] == "private"
+    cloud.add_network("mine", 0x0A160000, owner=DEMO)
+    with pytest.raises(NovaliteError, match=r"'two' names no network, and project 'demo' sees 2 \(mine, private\)"):
+        cloud.server(ask("two"))
+    (two,) = cloud.server(ask("two", networks=["mine", "private"]))["to_build"]
+    assert [nic["network"]["name"] for nic in two["nics"]] == ["mine", "private"]
+    with pytest.raises(NotFoundError, match="hidden"):
+        cloud.server(ask("three", networks=["hidden"]))
+    cloud.write(sa.update(tables.network).values(owner="x" * 32))
+    with pytest.raises(NotFoundError, match="project 'demo' sees none"):
+        cloud.server(ask("four"))
+
+
+def test_quota_counts_what_is_there_and_lets_go_of_what_is_deleted(cloud: t.Any) -> None:
+    cloud.server(ask("web", count=9))
+    with pytest.raises(QuotaError, match=r"^Quota exceeded for instances: Requested 3, but already used 9 of 10 inst"):
+        cloud.server(ask("db", count=3))
+    (gone,) = cloud.server({"name": "web-1"}, state="absent")["to_delete"]
+    with pytest.raises(QuotaError):
+        cloud.server(ask("db", count=2))
+    cloud.state({"uuid": gone["uuid"], "state": "deleted"})
+    assert len(cloud.server(ask("db", count=2))["to_build"]) == 2
+
+
+def test_quota_of_ram_and_fixed_ips(cloud: t.Any) -> None:
+    cloud.add_network("dmz", 0x0A150000)
+    cloud.write(
+        sa.insert(tables.quota).values([{"project_id": DEMO, "resource": "fixed_ips", "hard_limit": 3}]),
+        sa.insert(tables.quota).values([{"project_id": DEMO, "resource": "ram", "hard_limit": 150}]),
+    )
+    cloud.server(ask("one", networks=["dmz", "private"]))
+    with pytest.raises(QuotaError, match="for ram, fixed_ips: Requested 96, 2, but already used 96, 2 of 150, 3 ram"):
+        cloud.server(ask("two", networks=["dmz", "private"]))
+    with pytest.raises(QuotaError, match="for ram: Requested 96, but already used 96 of 150 ram"):
+        cloud.server(ask("two", networks=["dmz"]))
+
+
+def test_another_projects_servers_do_not_count(cloud: t.Any) -> None:
+    cloud.server(ask(count=10), project="other")
+    assert len(cloud.server(ask(count=10))["to_build"]) == 10
+
+
+def test_a_server_that_runs_is_left_alone(cloud: t.Any) -> None:
+    (one,) = cloud.server(ask(key="test"))["to_build"]
+    cloud.place(one["uuid"])
+    cloud.state({"uuid": one["uuid"], "state": "active", "host": "hv1"})
+    cloud.write(sa.delete(tables.flavor).where(tables.flavor.c.name == "m1.nano"))
+    before = cloud.dump()
+    result = cloud.server(ask(key="test"))
+    assert (result["changed"], result["to_build"], result["differences"]) == (False, [], [])
+    assert [one["name"] for one in result["existing"]] == ["web"] and "diff" not in result
+    result = cloud.server(ask(flavor="m1.large", image="ami-ram"))
+    assert not result["changed"]
+    assert result["differences"] == [
+        {"name": "web", "field": "flavor", "requested": "m1.large", "actual": "m1.nano"},
+        {"name": "web", "field": "image", "requested": "ami-ram", "actual": "ami-tiny"},
+    ]
+    assert cloud.dump() == before
+
+
+def test_more_of_a_kind_adds_what_is_missing(cloud: t.Any) -> None:
+    for one in cloud.server(ask(count=2))["to_build"]:
+        cloud.place(one["uuid"])
+        cloud.state({"uuid": one["uuid"], "state": "active"})
+    result = cloud.server(ask(count=3))
+    assert [one["name"] for one in result["existing"]] == ["web-1", "web-2"]
+    assert [one["name"] for one in result["to_build"]] == ["web-3"]
+
+
+def test_a_failed_server_is_begun_again_as_itself(cloud: t.Any) -> None:
+    (one,) = cloud.server(ask(hints={"a": 1}, networks=[{"name": "private", "fixed_ip": "10.20.0.9"}]))["to_build"]
+    assert one["nics"][0]["ip"] == "10.20.0.9"
+    cloud.place(one["uuid"])
+    cloud.state({"uuid": one["uuid"], "state": "error", "reason": "boom"})
+    assert cloud.info(name="web")[0]["nics"][0]["ip"] is None
+    result = cloud.server(ask())
+    (again,) = result["to_build"]
+    for same in ("id", "uuid", "request", "created_at"):
+        assert again[same] == one[same]
+    assert again["nics"][0]["mac"] == one["nics"][0]["mac"]
+    assert again["nics"][0]["ip"] == "10.20.0.9"
+    assert (again["fault"], again["attempts"], again["host"]) == (None, [], None)
+    assert (again["vm_state"], again["task_state"]) == ("building", "scheduling")
+    assert result["changed"] and result["diff"]["before"]["web"]["vm_state"] == "error"
+    actions = cloud.info(name="web", actions=True)[0]["actions"]
+    assert [action["finished_at"] is None for action in actions] == [True, False]
+
+
+def test_a_failed_server_whose_address_went_to_another_says_so(cloud: t.Any) -> None:
+    (one,) = cloud.server(ask(networks=[{"name": "private", "fixed_ip": "10.20.0.9"}]))["to_build"]
+    cloud.state({"uuid": one["uuid"], "state": "error", "reason": "boom"})
+    cloud.server(ask("db", networks=[{"name": "private", "fixed_ip": "10.20.0.9"}]))
+    with pytest.raises(ConflictError, match=r"10\.20\.0\.9 in network 'private' .* is in use by instance 'db'"):
+        cloud.server(ask())
+
+
+def test_a_build_of_another_run_is_not_touched_until_it_is_old_or_dead(cloud: t.Any) -> None:
+    (one,) = cloud.server(ask())["to_build"]
+    cloud.place(one["uuid"])
+    now = int(time.time())
+    cloud.write(sa.update(tables.instance).values(updated_at=now - 500))
+    with pytest.raises(ConflictError, match=r"'web' is being built by another run since 50\d s: .*takeover=true"):
+        cloud.server(ask())
+    with pytest.raises(ConflictError):
+        cloud.server(ask("db"), ask())
+    assert [one["name"] for one in cloud.info()] == ["web"]
+    (taken,) = cloud.server(ask(), takeover=True)["to_build"]
+    # the host is kept: a guest that the dead run started must be found there, not started elsewhere, too
+    assert (taken["uuid"], taken["host"], taken["task_state"]) == (one["uuid"], "hv1", "scheduling")
+    assert taken["updated_at"] >= now
+    cloud.write(sa.update(tables.instance).values(updated_at=now - 601))
+    assert cloud.server(ask())["to_build"]
+    cloud.write(sa.update(tables.instance).values(updated_at=now - 20))
+    assert cloud.server(ask(), build_timeout=10)["to_build"]
+
+
+def test_what_is_being_deleted_is_not_begun_again(cloud: t.Any) -> None:
+    cloud.server(ask())
+    cloud.server({"name": "web"}, state="absent")
+    with pytest.raises(ConflictError, match="'web' is being deleted"):
+        cloud.server(ask(), takeover=True)
+
+
+def test_a_hostname_has_one_owner(cloud: t.Any) -> None:
+    cloud.server(ask("web", hostname="front"))
+    with pytest.raises(ConflictError, match="'Front' would get the host name 'front', which server 'web' has"):
+        cloud.server(ask("Front"))
+    assert cloud.server(ask("front"), project="other")["changed"]
+
+
+def test_absent_takes_exactly_the_names(cloud: t.Any) -> None:
+    cloud.server(ask(count=3), ask("web"), ask("web-10"))
+    result = cloud.server({"name": "web", "count": 2}, {"name": "never"}, state="absent")
+    assert [one["name"] for one in result["to_delete"]] == ["web-1", "web-2"]
+    assert {one["task_state"] for one in result["to_delete"]} == {"deleting"}
+    assert result["changed"] and set(result["diff"]["before"]) == {"web-1", "web-2"} and result["diff"]["after"] == {}
+    log = cloud.info(name="web-1", actions=True)[0]["actions"]
+    assert [action["action"] for action in log] == ["delete", "create"]
+    assert log[1]["finished_at"] is not None
+
+
+def test_absent_of_nothing_changes_nothing_and_of_something_can_be_repeated(cloud: t.Any) -> None:
+    result = cloud.server({"name": "web"}, state="absent")
+    assert (result["changed"], result["to_delete"]) == (False, []) and "diff" not in result
+    cloud.server(ask())
+    (first,) = cloud.server({"name": "web"}, state="absent")["to_delete"]
+    before = cloud.dump()
+    (second,) = cloud.server({"name": "web"}, state="absent")["to_delete"]
+    assert first == second and cloud.dump() == before
+
+
+def test_absent_leaves_other_projects_alone(cloud: t.Any) -> None:
+    cloud.server(ask(), project="other")
+    assert not cloud.server({"name": "web"}, state="absent")["changed"]
+
+
+def test_a_deleted_name_can_be_used_again_and_ids_never(cloud: t.Any) -> None:
+    (one,) = cloud.server(ask())["to_build"]
+    cloud.server({"name": "web"}, state="absent")
+    cloud.state({"uuid": one["uuid"], "state": "deleted"})
+    (two,) = cloud.server(ask())["to_build"]
+    assert two["id"] > one["id"] and two["uuid"] != one["uuid"]
+
+
+def test_a_chosen_address_goes_to_one(cloud: t.Any) -> None:
+    chosen = [{"name": "private", "fixed_ip": "10.20.0.9"}]
+    (one,) = cloud.server(ask(networks=chosen))["to_build"]
+    assert one["nics"][0]["ip"] == "10.20.0.9"
+    with pytest.raises(ConflictError, match=r"10\.20\.0\.9"):
+        cloud.server(ask("db", networks=chosen))
+    cloud.server({"name": "web"}, state="absent")
+    cloud.state({"uuid": one["uuid"], "state": "deleted"})
+    assert cloud.server(ask("db", networks=chosen))["to_build"][0]["nics"][0]["ip"] == "10.20.0.9"
+
+
+def test_macs_that_are_taken_are_drawn_again(cloud: t.Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    taken = cloud.server(ask("one"))["to_build"][0]["nics"][0]["mac"]
+    draws = iter([taken, taken, "fa:16:3e:00:00:01", "fa:16:3e:00:00:01", "fa:16:3e:00:00:02"])
+    monkeypatch.setattr(server_writes, "new_mac", lambda: next(draws))
+    built = cloud.server(ask(count=2))["to_build"]
+    assert {one["nics"][0]["mac"] for one in built} == {"fa:16:3e:00:00:01", "fa:16:3e:00:00:02"}
+
+
+def test_a_lost_race_for_a_mac_costs_a_try_not_the_launch(cloud: t.Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    taken = cloud.server(ask("one"))["to_build"][0]["nics"][0]["mac"]
+    draws = iter([[taken], [taken], ["fa:16:3e:00:00:01"]])
+    monkeypatch.setattr(server_writes, "_free_macs", lambda connection, count: next(draws))
+    assert cloud.server(ask("two"))["to_build"][0]["nics"][0]["mac"] == "fa:16:3e:00:00:01"
+    monkeypatch.setattr(server_writes, "_free_macs", lambda connection, count: [taken])
+    with pytest.raises(ConflictError, match="no free MAC addresses in 5 tries"):
+        cloud.server(ask("three"))
+    assert cloud.info(name="three") == []
+
+
+def _launch(home: str, worker: int, results: t.Any) -> None:
+    engine = open_ledger(home=home)
+    made = refused = 0
+    for number in range(6):
+        try:
+            with transaction(engine) as connection:
+                server(connection, {"servers": [ask(f"w{worker}-{number}")]})
+            made += 1
+        except QuotaError:
+            refused += 1
+    results.put((made, refused))
+
+
+def test_a_quota_holds_against_processes_that_launch_at_once(cloud: t.Any, tmp_path: pathlib.Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    results = context.Queue()
+    workers = [context.Process(target=_launch, args=(str(tmp_path), n, results)) for n in range(4)]
+    for worker in workers:
+        worker.start()
+    answers = [results.get(timeout=60) for _worker in workers]
+    for worker in workers:
+        worker.join()
+    assert sum(made for made, _refused in answers) == 10
+    assert sum(refused for _made, refused in answers) == 14
+    assert len(cloud.info()) == 10
+
+
+def test_the_quota_is_counted_again_after_the_writes(cloud: t.Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What another transaction commits between count and insert is seen by the second count."""
+    written = server_writes.write
+
+    def write_and_more(connection: sa.Connection, project_id: str, plans: list[t.Any], *rest: t.Any) -> None:
+        written(connection, project_id, plans, *rest)
+        row = connection.execute(sa.select(tables.instance)).mappings().one()
+        other = {key: row[key] for key in row if key != "id"}
+        connection.execute(
+            sa.insert(tables.instance),
+            [{**other, "uuid": f"{n:036}", "name": f"late-{n}", "hostname": f"late-{n}"} for n in range(10)],
+        )
+
+    monkeypatch.setattr("ansible_collections.novalite.cloud.plugins.module_utils._ledger.servers.write", write_and_more)
+    with pytest.raises(QuotaError, match="Requested 1, but already used 10 of 10 instances"):
+        cloud.server(ask())
+    assert cloud.info() == []
