@@ -37,7 +37,8 @@ class Cloud:
 
     def __enter__(self) -> Cloud:
         self.inventory.mkdir()
-        (self.inventory / "group_vars").symlink_to(REPOSITORY / "inventories/lab/group_vars")
+        for shared in ("group_vars", "controller.yml"):
+            (self.inventory / shared).symlink_to(REPOSITORY / "inventories/lab" / shared)
         (self.home / "lab").mkdir()
         self._run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(self.home / "lab/test_key")])
         self._run([str(TINY_IMAGE), str(IMAGES)])

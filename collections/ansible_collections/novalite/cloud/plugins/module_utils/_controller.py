@@ -43,6 +43,7 @@ OPERATIONS = {
     "scheduler": "claims",
     "security_group": "security_groups",
     "server": "servers",
+    "server_access": "access",
     "server_info": "servers",
     "server_plan": "plans",
     "server_state": "server_states",

@@ -28,10 +28,10 @@ options:
     description: The ssh_config to write. Guests' host keys go to C(known_hosts) beside it.
     type: path
     required: true
-  hypervisors:
-    description: For each compute host the variables by which Ansible reaches it (C(ansible_host) and so on).
-    type: dict
-    default: {}
+  group:
+    description: The inventory group of the compute hosts. The jump goes through them as Ansible itself reaches them.
+    type: str
+    default: compute
   identity_file:
     description: Private key to offer to the guests. Without it ssh offers what it has.
     type: path
@@ -46,8 +46,7 @@ EXAMPLES = r"""
 - name: Write the ways in
   novalite.cloud.server_access:
     path: /var/lib/novalite/ssh_config
-    hypervisors:
-      hv1: {ansible_host: 192.0.2.11, ansible_user: root}
+    group: compute
 """
 
 RETURN = r"""
@@ -68,7 +67,7 @@ from ..module_utils._controller import run_module
 
 ARGUMENT_SPEC = {
     "path": {"type": "path", "required": True},
-    "hypervisors": {"type": "dict", "default": {}},
+    "group": {"type": "str", "default": "compute"},
     "identity_file": {"type": "path"},
     "servers": {"type": "list", "elements": "dict", "default": []},
 }

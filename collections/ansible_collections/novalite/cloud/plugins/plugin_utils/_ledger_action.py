@@ -54,9 +54,13 @@ class LedgerAction(ActionBase):
         if self.operation is None:
             raise AnsibleActionFail(self.missing)
         try:
-            result = run_operation(self.operation, params, self._task.check_mode)
+            result = run_operation(self.operation, self.complete(params, task_vars or {}), self._task.check_mode)
         except NovaliteError as error:
             result = {"failed": True, "msg": str(error)}
         if not self._task.diff:
             result.pop("diff", None)
         return remove_values(result, validated._no_log_values)
+
+    def complete(self, params: dict[str, t.Any], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
+        """`params` with what only the controller's process knows; a subclass may add some."""
+        return params

@@ -12,11 +12,19 @@ import shlex
 import typing as t
 
 
+JUMP_VARIABLES = (
+    "ansible_host",
+    "ansible_port",
+    "ansible_user",
+    "ansible_ssh_private_key_file",
+    "ansible_ssh_common_args",
+)
+
+
 def jump_options(hostvars: t.Mapping[str, t.Any]) -> dict[str, str]:
     """ssh_config options to reach a compute host, from the variables by which Ansible reaches it.
 
-    Takes `ansible_host`, `ansible_port`, `ansible_user`, `ansible_ssh_private_key_file` and the `-o` options in
-    `ansible_ssh_common_args`.
+    Takes JUMP_VARIABLES; of `ansible_ssh_common_args` the `-o` options.
     """
     options = {"HostName": str(hostvars["ansible_host"])} if hostvars.get("ansible_host") else {}
     for name, variable in (

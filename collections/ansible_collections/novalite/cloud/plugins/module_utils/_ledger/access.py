@@ -23,12 +23,13 @@ from .views import instances_by
 def server_access(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
     """Write `path` from the ledger and return `access`: uuid, host, ip and the ssh command of the asked `servers`.
 
-    A file, not a row: nothing is written while `check_mode` is true.
+    `hypervisors` (how Ansible reaches each compute host) and `check_mode` are the action plug-in's to add: what is
+    written here is a file, which no rollback takes back.
     """
     path = params["path"]
     text = render(
         [one for one in instances_by(connection) if one["vm_state"] == "active"],
-        params["hypervisors"] or {},
+        params.get("hypervisors") or {},
         known_hosts=os.path.join(os.path.dirname(path), "known_hosts"),
         identity_file=params["identity_file"],
     )
@@ -36,7 +37,7 @@ def server_access(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> d
     if os.path.exists(path):
         with open(path, encoding="utf-8") as handle:
             before = handle.read()
-    if text != before and not params["check_mode"]:
+    if text != before and not params.get("check_mode"):
         try:
             os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
             write_atomically(path, text, 0o600)

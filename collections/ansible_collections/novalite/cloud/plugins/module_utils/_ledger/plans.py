@@ -12,8 +12,7 @@ import typing as t
 
 import sqlalchemy as sa
 
-from .._domain.guest import guest_of
-from .._domain.render import render
+from .._domain.guest import guest_of, render
 from .._launch.plan import Plan, plan_by_host
 from .tables import compute_host, instance, vif
 

@@ -1,0 +1,25 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Adds to the arguments how Ansible itself reaches the compute hosts, which only this side knows."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ..module_utils._launch.ssh import JUMP_VARIABLES
+from ..modules import server_access
+from ..plugin_utils._ledger_action import LedgerAction
+
+
+class ActionModule(LedgerAction):
+    module = server_access
+
+    def complete(self, params: dict[str, t.Any], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
+        hostvars = task_vars["hostvars"]
+        hypervisors = {
+            host: {name: hostvars[host][name] for name in JUMP_VARIABLES if name in hostvars[host]}
+            for host in task_vars["groups"].get(params["group"], [])
+        }
+        return {**params, "hypervisors": hypervisors, "check_mode": self._task.check_mode}
