@@ -13,7 +13,7 @@ import pytest
 import sqlalchemy as sa
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
-from ansible_collections.novalite.cloud.plugins.module_utils._controller import operation_of, run_operation
+from ansible_collections.novalite.cloud.plugins.module_utils._controller import operation_of, plain, run_operation
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import open_ledger, transaction
 
@@ -52,7 +52,7 @@ def run(home: pathlib.Path, ledger: sa.Engine) -> Run:
 
     def task(name: str, *, check_mode: bool = False, **args: t.Any) -> dict[str, t.Any]:
         module = importlib.import_module(f"ansible_collections.novalite.cloud.plugins.modules.{name}")
-        validated = ArgumentSpecValidator(module.ARGUMENT_SPEC, **module.SPEC_RULES).validate(args)
+        validated = ArgumentSpecValidator(module.ARGUMENT_SPEC, **module.SPEC_RULES).validate(plain(args))
         assert validated.error_messages == []
         params = {**validated.validated_parameters, "home": str(home)}
         return run_operation(operation_of(name), params, check_mode)

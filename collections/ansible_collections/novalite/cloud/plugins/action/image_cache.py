@@ -28,7 +28,7 @@ class ActionModule(ActionBase):
         staged = {image["checksum"]: image["staged"] for image in missing if image["staged"]}
         if complaints:
             self._remove(staged.values())
-            return {**result, "failed": True, "changed": False, "msg": "; ".join(complaints)}
+            return {**result, "failed": True, "changed": False, "refused": True, "msg": "; ".join(complaints)}
         if staged:
             self._push(result, staged, task_vars)
         return result

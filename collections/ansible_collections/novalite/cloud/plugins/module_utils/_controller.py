@@ -56,31 +56,32 @@ def operation_of(name: str) -> Operation:
     return t.cast(Operation, getattr(room, name))
 
 
+def plain(value: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """A deep copy of `value` in JSON's types alone.
+
+    Ansible's values, and the names of SQLAlchemy's columns, are subclasses of str, dict and so on, which database
+    drivers here, and Ansible there, do not take. And where a playbook uses a variable twice, both places hold the same
+    dictionary, which Ansible's validation fills in, in place, and then refuses the second time.
+    """
+    return t.cast("dict[str, t.Any]", json.loads(json.dumps(value)))
+
+
 def run_operation(operation: Operation, params: Params, check_mode: bool) -> dict[str, t.Any]:
     """Open the ledger that `params` name and run `operation` in one transaction. Raises NovaliteError.
 
     What takes long and needs no lock comes before it, in the function `prepare_<operation>(engine, params) -> params`
-    that may stand beside the operation.
-
-    Ansible's values, and the names of SQLAlchemy's columns, are subclasses of str, dict and so on, which database
-    drivers there, and Ansible here, do not take: both ways, plain data only.
+    that may stand beside the operation. What goes in and out is plain().
     """
     from ._ledger.engine import open_ledger, transaction
 
     prepare = getattr(sys.modules[operation.__module__], f"prepare_{operation.__name__}", None)
     engine = open_ledger(params.get("home"), params.get("ledger_url"), check_mode=check_mode)
     try:
-        params = _plain(params)
-        if prepare is not None:
-            params = prepare(engine, params)
+        params = plain(params) if prepare is None else prepare(engine, plain(params))
         with transaction(engine, check_mode) as connection:
-            return _plain(operation(connection, params))
+            return plain(operation(connection, params))
     finally:
         engine.dispose()
-
-
-def _plain(value: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
-    return t.cast("dict[str, t.Any]", json.loads(json.dumps(value)))
 
 
 def run_module(name: str, argument_spec: t.Mapping[str, t.Any], **rules: t.Any) -> None:

@@ -27,3 +27,7 @@ class QuotaError(NovaliteError):
 
 class NoValidHostError(NovaliteError):
     """The scheduler found no compute host for a request."""
+
+
+class ImageRefusedError(NovaliteError):
+    """An image is not what was declared: no other host would take it either."""

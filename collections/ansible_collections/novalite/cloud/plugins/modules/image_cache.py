@@ -79,6 +79,10 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+refused:
+  description: Whether an image is not what was declared, so that no other host would take it either.
+  returned: failure
+  type: bool
 images:
   description: One entry for each image.
   returned: success
@@ -124,7 +128,7 @@ missing:
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._disk.cache import Image, ensure_images
-from ..module_utils._errors import NovaliteError
+from ..module_utils._errors import ImageRefusedError, NovaliteError
 
 
 def main() -> None:
@@ -152,7 +156,7 @@ def main() -> None:
         images = [Image(**image) for image in module.params["images"]]
         result = ensure_images(images, module.params["state_dir"], module.check_mode)
     except NovaliteError as error:
-        module.fail_json(msg=str(error))
+        module.fail_json(msg=str(error), refused=isinstance(error, ImageRefusedError))
     module.exit_json(**result)
 
 

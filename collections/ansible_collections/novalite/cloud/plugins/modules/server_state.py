@@ -22,14 +22,15 @@ extends_documentation_fragment:
   - novalite.cloud.ledger.attributes
 options:
   outcomes:
-    description: What became of each server.
+    description: What became of which servers.
     type: list
     elements: dict
-    required: true
+    default: []
     suboptions:
-      uuid:
-        description: UUID of the server.
-        type: str
+      uuids:
+        description: UUIDs of the servers that it became of.
+        type: list
+        elements: str
         required: true
       state:
         description:
@@ -53,6 +54,12 @@ options:
       power_state:
         description: Nova's number of the guest's power state, for V(active). V(1), running, if it is left out.
         type: int
+  plans:
+    description:
+      - The plans that the hosts were given, as M(novalite.cloud.server_plan) returns them. A server that was to be
+        built and is in none of the O(outcomes) counts as V(retry), since its host did not even say that it failed.
+    type: dict
+    default: {}
   max_attempts:
     description: How many hosts may try to build a server, the first one included.
     type: int
@@ -66,10 +73,10 @@ EXAMPLES = r"""
 - name: Record what the hosts reported
   novalite.cloud.server_state:
     outcomes:
-      - uuid: 5e9ffd77-49b4-4c87-9a1f-8ed1d6ff5a0c
+      - uuids: [5e9ffd77-49b4-4c87-9a1f-8ed1d6ff5a0c]
         state: active
         host: hv1
-      - uuid: 0a7f0f0c-3a55-4a55-8f7c-5f8d7a2f1c11
+      - uuids: [0a7f0f0c-3a55-4a55-8f7c-5f8d7a2f1c11]
         state: retry
         host: hv2
         reason: image cache is full
@@ -111,15 +118,16 @@ ARGUMENT_SPEC = {
     "outcomes": {
         "type": "list",
         "elements": "dict",
-        "required": True,
+        "default": [],
         "options": {
-            "uuid": {"type": "str", "required": True},
+            "uuids": {"type": "list", "elements": "str", "required": True},
             "state": {"type": "str", "choices": ["active", "error", "retry", "deleted"], "required": True},
             "host": {"type": "str"},
             "reason": {"type": "str"},
             "power_state": {"type": "int"},
         },
     },
+    "plans": {"type": "dict", "default": {}},
     "max_attempts": {"type": "int", "default": 3},
 }
 SPEC_RULES: dict = {}

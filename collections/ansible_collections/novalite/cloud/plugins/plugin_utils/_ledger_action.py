@@ -11,10 +11,11 @@ import typing as t
 
 from ansible.errors import AnsibleActionFail
 from ansible.module_utils.basic import missing_required_lib
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.module_utils.common.parameters import remove_values
 from ansible.plugins.action import ActionBase
 
-from ..module_utils._controller import LEDGER_ARGUMENTS, operation_of, run_operation
+from ..module_utils._controller import LEDGER_ARGUMENTS, operation_of, plain, run_operation
 from ..module_utils._errors import NovaliteError
 
 
@@ -48,13 +49,15 @@ class LedgerAction(ActionBase):
 
     def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
         super().run(tmp, task_vars)
-        validated, params = self.validate_argument_spec(
-            argument_spec={**self.module.ARGUMENT_SPEC, **LEDGER_ARGUMENTS}, **self.module.SPEC_RULES
-        )
+        spec = {**self.module.ARGUMENT_SPEC, **LEDGER_ARGUMENTS}
+        validated = ArgumentSpecValidator(spec, **self.module.SPEC_RULES).validate(plain(self._task.args))
+        if validated.error_messages:
+            raise AnsibleActionFail("; ".join(validated.error_messages))
         if self.operation is None:
             raise AnsibleActionFail(self.missing)
         try:
-            result = run_operation(self.operation, self.complete(params, task_vars or {}), self._task.check_mode)
+            params = self.complete(validated.validated_parameters, task_vars or {})
+            result = run_operation(self.operation, params, self._task.check_mode)
         except NovaliteError as error:
             result = {"failed": True, "msg": str(error)}
         if not self._task.diff:

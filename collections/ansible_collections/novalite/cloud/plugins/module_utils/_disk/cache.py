@@ -26,7 +26,7 @@ import urllib.parse
 import urllib.request
 
 from .._command import run
-from .._errors import NovaliteError
+from .._errors import ImageRefusedError, NovaliteError
 from .._host import in_threads, locked
 from . import layout
 from .inspect import DEFAULT_LIMIT, inspect_image
@@ -127,7 +127,7 @@ def _is_cached(image: Image, path: str) -> bool:
 
 def _check_virtual_size(image: Image, virtual_size: int) -> None:
     if image.virtual_size and virtual_size != image.virtual_size:
-        raise NovaliteError(f"{image} has a virtual size of {virtual_size} bytes but {image.virtual_size} was declared")
+        raise ImageRefusedError(f"{image} has a virtual size of {virtual_size} bytes but {image.virtual_size} was declared")
 
 
 def _fetch(image: Image, path: str) -> None:
@@ -181,21 +181,21 @@ def _receive(image: Image, source: t.Any, target: t.BinaryIO) -> None:
     for chunk in iter(lambda: source.read(CHUNK), b""):
         left -= len(chunk)
         if left < 0:
-            raise NovaliteError(f"{image} is larger than the {image.size} bytes that were declared")
+            raise ImageRefusedError(f"{image} is larger than the {image.size} bytes that were declared")
         target.write(chunk)
 
 
 def _verify(image: Image, part: str) -> None:
     size = os.stat(part, follow_symlinks=False).st_size
     if size != image.size:
-        raise NovaliteError(f"{image} has {size} bytes but {image.size} were declared")
+        raise ImageRefusedError(f"{image} has {size} bytes but {image.size} were declared")
     digest = hashlib.sha256()
     with open(part, "rb") as handle:
         for chunk in iter(lambda: handle.read(CHUNK), b""):
             digest.update(chunk)
     found = f"sha256:{digest.hexdigest()}"
     if found != image.checksum:
-        raise NovaliteError(f"{image} is not what was registered: its checksum is {found} but {image.checksum} "
+        raise ImageRefusedError(f"{image} is not what was registered: its checksum is {found} but {image.checksum} "
                             "was declared")
 
 
@@ -208,9 +208,9 @@ def _convert(image: Image, part: str, converted: str) -> None:
     # Our own reader has refused these already; QEMU's opinion is asked because QEMU will open the file.
     data_file = info.get("format-specific", {}).get("data", {}).get("data-file")
     if info.get("backing-filename") or info.get("full-backing-filename") or data_file:
-        raise NovaliteError(f"{image} refers to another file; flatten it first (qemu-img convert)")
+        raise ImageRefusedError(f"{image} refers to another file; flatten it first (qemu-img convert)")
     if info["virtual-size"] != virtual_size:
-        raise NovaliteError(f"{image} has a virtual size of {info['virtual-size']} bytes for QEMU "
+        raise ImageRefusedError(f"{image} has a virtual size of {info['virtual-size']} bytes for QEMU "
                             f"but {virtual_size} in its header")
     # CVE-2013-4463: what comes out is bounded by the declared size. The default cache mode is fast, we fsync.
     run(["prlimit", "--as=2147483648", f"--cpu={CONVERT_CPU}", f"--fsize={virtual_size}", "--",

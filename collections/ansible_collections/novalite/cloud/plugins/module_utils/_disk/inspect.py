@@ -20,7 +20,7 @@ import stat
 import struct
 import typing as t
 
-from .._errors import NovaliteError
+from .._errors import ImageRefusedError, NovaliteError
 
 DISK_FORMATS = ("raw", "qcow2")
 DEFAULT_LIMIT = 16 << 40  # bytes; a 1 PiB qcow2 is a file of 17 MB, and a raw base file must be able to hold it
@@ -82,7 +82,7 @@ def inspect_image(path: str, disk_format: str, limit: int = DEFAULT_LIMIT, name:
     """
     name = name or f"image file '{path}'"
     if disk_format not in DISK_FORMATS:
-        raise NovaliteError(
+        raise ImageRefusedError(
             f"{name}: disk_format '{disk_format}' is not accepted; use one of {', '.join(DISK_FORMATS)}"
         )
     try:
@@ -93,7 +93,7 @@ def inspect_image(path: str, disk_format: str, limit: int = DEFAULT_LIMIT, name:
     except OSError as error:
         raise NovaliteError(f"{name} cannot be read: {error.strerror}") from error
     if found != disk_format:
-        raise NovaliteError(
+        raise ImageRefusedError(
             f"{name} was declared {disk_format} but its content is {found}; "
             f"declare the right disk_format, or convert it to raw or qcow2 first"
         )
@@ -101,9 +101,9 @@ def inspect_image(path: str, disk_format: str, limit: int = DEFAULT_LIMIT, name:
     raw_info = ImageInfo("raw", -(-size // SECTOR) * SECTOR, size)
     info = _Qcow2(name, head, size).info() if found == "qcow2" else raw_info
     if info.virtual_size == 0:
-        raise NovaliteError(f"{name}, declared {disk_format}, is an empty disk")
+        raise ImageRefusedError(f"{name}, declared {disk_format}, is an empty disk")
     if info.virtual_size > limit:
-        raise NovaliteError(
+        raise ImageRefusedError(
             f"{name}, declared {disk_format}, has a virtual size of {info.virtual_size} bytes; "
             f"at most {limit} are accepted"
         )
@@ -115,7 +115,7 @@ def _open_regular(path: str, name: str) -> t.BinaryIO:
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
-        raise NovaliteError(f"{name} is not a regular file")
+        raise ImageRefusedError(f"{name} is not a regular file")
     return os.fdopen(fd, "rb")
 
 
@@ -168,8 +168,8 @@ class _Qcow2:
             self.incompatible, _, _, self.refcount_order, self.header_length = HEADER_V3.unpack_from(
                 head, HEADER_V2.size)
 
-    def _bad(self, what: str) -> NovaliteError:
-        return NovaliteError(f"{self.name}, declared qcow2, {what}")
+    def _bad(self, what: str) -> ImageRefusedError:
+        return ImageRefusedError(f"{self.name}, declared qcow2, {what}")
 
     def info(self) -> ImageInfo:
         self._check_references()

@@ -13,7 +13,6 @@ such as command="...". The formats are those of RFC 4253 6.6, RFC 5656 3.1, RFC 
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import typing as t
 
@@ -47,7 +46,7 @@ def parse_public_key(text: str) -> PublicKey:
     encoded, _, comment = rest.strip().partition(" ")
     try:
         blob = base64.b64decode(encoded, validate=True)
-    except binascii.Error:
+    except ValueError:
         blob = b""
     fields = _fields(blob)
     if not fields or fields[0] != kind.encode():

@@ -54,13 +54,7 @@ def server_state(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> di
     Raises NovaliteError for outcomes that contradict each other; everything else that is wrong with one server is in
     `errors`, beside those whose outcome was an error.
     """
-    outcomes = {}
-    for outcome in params.get("outcomes") or []:
-        if outcome["state"] not in STATES:
-            raise NovaliteError(f"state '{outcome['state']}' of {outcome['uuid']}: give one of {', '.join(STATES)}")
-        if outcome["uuid"] in outcomes:
-            raise NovaliteError(f"server {outcome['uuid']} has two outcomes in one call: give one")
-        outcomes[outcome["uuid"]] = outcome
+    outcomes = _by_uuid(params)
     max_attempts = params.get("max_attempts") or MAX_ATTEMPTS
     now = int(time.time())
     report = _Report()
@@ -93,6 +87,22 @@ def server_state(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> di
             "after": {one["name"]: _summary(one) for one in after if one["uuid"] in report.changed},
         }
     return result
+
+
+def _by_uuid(params: t.Mapping[str, t.Any]) -> dict[str, Outcome]:
+    """Each server's own outcome. What was to be built and is in none did not even get an answer from its host."""
+    outcomes: dict[str, Outcome] = {}
+    for outcome in params.get("outcomes") or []:
+        if outcome["state"] not in STATES:
+            raise NovaliteError(f"state '{outcome['state']}': give one of {', '.join(STATES)}")
+        for uuid in outcome["uuids"]:
+            if uuid in outcomes:
+                raise NovaliteError(f"server {uuid} has two outcomes in one call: give one")
+            outcomes[uuid] = outcome
+    for host, plans in (params.get("plans") or {}).items():
+        for uuid in plans.get("build", {}).get("uuids", []):
+            outcomes.setdefault(uuid, {"state": "retry", "host": host, "reason": f"host {host} did not answer"})
+    return outcomes
 
 
 def _active(connection: sa.Connection, pairs: list[tuple[t.Any, Outcome]], report: _Report, now: int) -> None:
