@@ -18,7 +18,168 @@ import typing as t
 
 import sqlalchemy as sa
 
-from .tables import fixed_ip, instance, network, vif
+from .._addressing import pools
+from .._addressing.macs import eui64
+from .._errors import ConflictError, NotFoundError, NovaliteError
+from .pool_claims import claim_free, claim_one, held_by
+from .tables import fixed_ip as pool_table
+from .tables import instance, network, vif
+
+CLAIM_ATTEMPTS = 3
+
+Instance = t.Mapping[str, t.Any]
+
+
+def fixed_ip(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """Operation of the module `fixed_ip`: addresses for all interfaces of these instances, or for none.
+
+    An interface that has an address keeps it; one that names one (`ip`, `requested_ip`) gets that one; the others
+    get what was free for longest. On a network with DHCP, or without a gateway, each compute host gets an address of
+    its own (Nova's multi_host), returned as `dhcp_server`. IPv6 addresses follow from the MAC. Returns `instances`
+    with their interfaces filled in, `changed`, and as `warnings` what was taken out of quarantine.
+
+    Raises NovaliteError when a pool has too few addresses left, and three different errors for an address that was
+    asked for: outside of the network, reserved, in use.
+    """
+    instances, now = params["instances"], int(time.time())
+    wanted = _wanted(instances)
+    networks = _networks(connection, wanted)
+    warnings: list[str] = []
+    taken: set[str] = set()
+    addresses: dict[tuple[int, str], int] = {}
+    for network_id in sorted(wanted):
+        of_network = _own_addresses(networks[network_id], instances) | wanted[network_id]
+        owned, new = _claim(connection, networks[network_id], of_network, now, warnings)
+        addresses.update({(network_id, owner): ip for owner, ip in owned.items()})
+        taken.update(f"{network_id}/{owner}" for owner in new)
+    filled = [_filled(one, addresses) for one in instances]
+    _write_ipv6(connection, filled)
+
+    before: dict[str, t.Any] = {}
+    after: dict[str, t.Any] = {}
+    for one in filled:
+        for nic in one["nics"]:
+            if f"{nic['network']['id']}/vif:{nic['id']}" in taken:
+                before.setdefault(one["name"], {})[nic["network"]["name"]] = None
+                after.setdefault(one["name"], {})[nic["network"]["name"]] = nic["ip"]
+    result: dict[str, t.Any] = {
+        "changed": bool(taken),
+        "instances": filled,
+        "msg": f"{len(taken)} addresses taken" if taken else "every interface has its address",
+    }
+    if warnings:
+        result["warnings"] = warnings
+    if taken:
+        result["diff"] = {"before": before, "after": after}
+    return result
+
+
+def _wanted(instances: t.Sequence[Instance]) -> dict[int, dict[str, str | None]]:
+    """Per network: the interfaces as owners, and the address that each names."""
+    wanted: dict[int, dict[str, str | None]] = {}
+    for one in instances:
+        for nic in one["nics"]:
+            owners = wanted.setdefault(nic["network"]["id"], {})
+            owners[f"vif:{nic['id']}"] = nic.get("ip") or nic.get("requested_ip")
+    return wanted
+
+
+def _networks(connection: sa.Connection, wanted: t.Mapping[int, t.Any]) -> dict[int, t.Any]:
+    rows = connection.execute(sa.select(network).where(network.c.id.in_(sorted(wanted))))
+    found = {row.id: row for row in rows}
+    for network_id in wanted:
+        if network_id not in found:
+            raise NotFoundError(f"the ledger has no network with the id {network_id}: it was deleted meanwhile")
+    return found
+
+
+def _host_serves(row: t.Any) -> bool:
+    """Whether each compute host needs an address of its own in this network."""
+    return bool(row.dhcp or row.gateway is None)
+
+
+def _own_addresses(row: t.Any, instances: t.Sequence[Instance]) -> dict[str, str | None]:
+    owners: dict[str, str | None] = {}
+    if not _host_serves(row):
+        return owners
+    for one in instances:
+        if any(nic["network"]["id"] == row.id for nic in one["nics"]):
+            if not one.get("host"):
+                raise NovaliteError(f"'{one['name']}' has no compute host yet: run the scheduler before fixed_ip")
+            owners[f"dhcp:{one['host']}"] = None
+    return owners
+
+
+def _claim(
+    connection: sa.Connection, row: t.Any, owners: t.Mapping[str, str | None], now: int, warnings: list[str]
+) -> tuple[dict[str, int], list[str]]:
+    """(address of each owner, owners that had none before) in one network."""
+    for _attempt in range(CLAIM_ATTEMPTS):
+        try:
+            with connection.begin_nested():
+                return _claim_once(connection, row, owners, now, warnings)
+        except sa.exc.IntegrityError:  # another run took an address for the same owner: a host's own, mostly
+            continue
+    raise ConflictError(f"other runs take addresses in network '{row.name}' for the same owners: run again")
+
+
+def _claim_once(
+    connection: sa.Connection, row: t.Any, owners: t.Mapping[str, str | None], now: int, warnings: list[str]
+) -> tuple[dict[str, int], list[str]]:
+    owned = held_by(connection, row.id, list(owners))
+    missing = [owner for owner in owners if owner not in owned]
+    for owner, address in owners.items():
+        if address is None:
+            continue
+        number = pools.to_int(address)
+        if owner not in owned:
+            claim_one(connection, row, owner, number)
+            owned[owner] = number
+        elif owned[owner] != number:
+            raise ConflictError(
+                f"interface {owner[4:]} has {pools.to_text(owned[owner])} in network '{row.name}' and cannot get "
+                f"{address} as well: release the one first"
+            )
+    rest = [owner for owner in missing if owner not in owned]
+    for owner, number, released_at in claim_free(connection, row, rest):
+        owned[owner] = number
+        if released_at > now - row.quarantine_seconds:
+            warnings.append(
+                f"network '{row.name}': {pools.to_text(number)} was released {now - released_at} s ago, within its "
+                f"quarantine of {row.quarantine_seconds} s, for no other address is free"
+            )
+    return owned, missing
+
+
+def _filled(one: Instance, addresses: t.Mapping[tuple[int, str], int]) -> dict[str, t.Any]:
+    nics = []
+    for nic in one["nics"]:
+        of_network = nic["network"]
+        server = addresses.get((of_network["id"], f"dhcp:{one.get('host')}"))
+        ipv6 = nic.get("ipv6")
+        if ipv6 is None and of_network.get("cidr_v6"):
+            ipv6 = eui64(of_network["cidr_v6"], nic["mac"])
+        nics.append(
+            {
+                **nic,
+                "ip": pools.to_text(addresses[of_network["id"], f"vif:{nic['id']}"]),
+                "ipv6": ipv6,
+                "dhcp_server": None if server is None else pools.to_text(server),
+            }
+        )
+    return {**one, "nics": nics}
+
+
+def _write_ipv6(connection: sa.Connection, instances: t.Sequence[Instance]) -> None:
+    """Record the IPv6 addresses with their interfaces, where there are any: in check mode, new ones are not."""
+    rows = [{"nic": nic["id"], "address": nic["ipv6"]} for one in instances for nic in one["nics"] if nic["ipv6"]]
+    if rows:
+        connection.execute(
+            sa.update(vif)
+            .where(vif.c.id == sa.bindparam("nic"), vif.c.ipv6.is_distinct_from(sa.bindparam("address")))
+            .values(ipv6=sa.bindparam("address")),
+            rows,
+        )
 
 
 def release_addresses(connection: sa.Connection, vif_ids: t.Iterable[str], now: int | None = None) -> int:
@@ -31,9 +192,9 @@ def release_addresses(connection: sa.Connection, vif_ids: t.Iterable[str], now: 
     if not owners:
         return 0
     released = connection.execute(
-        sa.update(fixed_ip)
+        sa.update(pool_table)
         # naming the networks lets the unique key (network, owner) find the rows instead of reading whole pools
-        .where(fixed_ip.c.network_id.in_(sa.select(network.c.id)), fixed_ip.c.owner.in_(owners))
+        .where(pool_table.c.network_id.in_(sa.select(network.c.id)), pool_table.c.owner.in_(owners))
         .values(owner=None, released_at=int(time.time()) if now is None else now)
     )
     return released.rowcount
@@ -45,7 +206,7 @@ def release_host_address(connection: sa.Connection, network_id: int, host: str, 
     True when it was given back; false when the host had none, or an instance on it still has an address of the
     network. The guard is in the write, so an instance that arrives at the same time keeps its gateway.
     """
-    holds = fixed_ip.alias("holds")
+    holds = pool_table.alias("holds")
     needed = (
         sa.select(sa.literal(1))
         .select_from(
@@ -57,8 +218,8 @@ def release_host_address(connection: sa.Connection, network_id: int, host: str, 
         .exists()
     )
     released = connection.execute(
-        sa.update(fixed_ip)
-        .where(fixed_ip.c.network_id == network_id, fixed_ip.c.owner == f"dhcp:{host}", ~needed)
+        sa.update(pool_table)
+        .where(pool_table.c.network_id == network_id, pool_table.c.owner == f"dhcp:{host}", ~needed)
         .values(owner=None, released_at=int(time.time()) if now is None else now)
     )
     return released.rowcount > 0

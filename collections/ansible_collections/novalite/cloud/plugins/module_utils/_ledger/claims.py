@@ -23,7 +23,7 @@ from .._scheduling.explain import Decision
 from .._scheduling.rows import request_of
 from .._scheduling.select import MAX_ATTEMPTS, select
 from .compute_hosts import SERVICE_DOWN_TIME, host_states, record
-from .placements import StaleChoiceError, Instance, Outcome, result_of, write_outcome
+from .placements import Instance, Outcome, StaleChoiceError, result_of, write_outcome
 from .tables import allocation, compute_host, instance
 
 CLAIM_ATTEMPTS = 10  # as Placement: how often a choice is made again when a host changed meanwhile
@@ -55,7 +55,7 @@ def scheduler(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[
 def _place(
     connection: sa.Connection, instances: t.Sequence[Instance], params: t.Mapping[str, t.Any], now: int, lock: bool
 ) -> Outcome:
-    """Choose and claim for all; raises StaleChoiceError, for the caller to undo and repeat, when something changed meanwhile."""
+    """Choose and claim for all. Raises StaleChoiceError when something changed meanwhile: undo and repeat."""
     max_attempts = params.get("max_attempts") or MAX_ATTEMPTS
     outcome = Outcome(hosts=_claims(connection, instances))
     outcome.kept = set(outcome.hosts)
@@ -136,7 +136,7 @@ def _not_to_be_built(row: t.Any) -> str | None:
 def _claim(
     connection: sa.Connection, placed: t.Sequence[Decision], versions: dict[str, tuple[int, int]], now: int
 ) -> None:
-    """Take what `placed` need from their hosts: one guarded write for each host. Raises StaleChoiceError if one is refused."""
+    """Take what `placed` need: one guarded write for each host. Raises StaleChoiceError when one is refused."""
     if not placed:
         return
     sums: dict[str, list[int]] = collections.defaultdict(lambda: [0, 0, 0])

@@ -1,0 +1,234 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The firewall on real iptables, both backends, with packets between network namespaces."""
+
+from __future__ import annotations
+
+import contextlib
+import pathlib
+import socket
+import subprocess
+import typing as t
+
+import pytest
+
+from ansible_collections.novalite.cloud.plugins.module_utils import _host
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._firewall import apply, bridged, merge, policy
+
+pytestmark = pytest.mark.root
+
+SSH = {"protocol": "tcp", "port_min": 22, "port_max": 22, "cidr": "0.0.0.0/0"}
+SSH6 = {**SSH, "ethertype": "IPv6", "cidr": "fd99::/64"}
+# One of each kind that iptables has its own way to print.
+ALL_KINDS = [
+    SSH, SSH6,
+    {"protocol": "any", "cidr": "198.51.100.7/24"},
+    {"protocol": "tcp", "port_min": 0, "port_max": 100},
+    {"protocol": "udp", "port_min": 1, "port_max": 65535},
+    {"protocol": "132", "port_min": 5, "port_max": 9},
+    {"protocol": "icmp"},
+    {"protocol": "icmp", "port_min": 3, "port_max": 4},
+    {"ethertype": "IPv6", "protocol": "icmp"},
+    {"ethertype": "IPv6", "protocol": "icmpv6", "port_min": 128, "port_max": 0},
+    {"ethertype": "IPv6", "protocol": "any", "cidr": "::ffff:198.51.100.1/128"},
+    *({"protocol": str(number)} for number in (2, 4, 33, 41, 47, 50, 51, 89, 103, 112, 115, 136, 139, 200, 255)),
+    *({"protocol": str(number), "ethertype": "IPv6"} for number in (4, 33, 47, 50, 89, 103, 135, 136)),
+    {"protocol": "tcp", "port_min": 7, "remote_group_id": 2},
+]
+
+
+@pytest.fixture(autouse=True)
+def _own_locks(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+    monkeypatch.setattr(_host.locked.__wrapped__, "__defaults__", (60.0, str(tmp_path)))  # type: ignore[attr-defined]
+
+
+@pytest.fixture(params=["nft", "legacy"])
+def backend(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def request_for(rules: list[dict[str, t.Any]], **values: t.Any) -> merge.Request:
+    instance = {"id": 1, "addresses": ["10.99.0.5", "fd99::5"], "dhcp_servers": ["10.99.0.1"], "security_groups": [1]}
+    groups = [{"id": 1, "rules": rules}, {"id": 2, "members": ["10.99.0.6", "fd99::6"]}]
+    return merge.Request(
+        tuple(policy.parse_instances([{**instance, **values.pop("instance", {})}])),
+        tuple(policy.parse_groups(groups)),
+        **values,
+    )
+
+
+def saved(backend: str) -> str:
+    lines = []
+    for command in ("iptables", "ip6tables"):
+        out = subprocess.run([f"{command}-{backend}-save", "-t", "filter"], check=True, capture_output=True, text=True)
+        lines += [line.partition(" [")[0] for line in out.stdout.splitlines() if not line.startswith("#")]
+    return "\n".join(lines)
+
+
+def iptables(backend: str, *words: str) -> None:
+    subprocess.run([f"iptables-{backend}", *words], check=True, capture_output=True)
+
+
+@pytest.mark.parametrize("lan", [0], indirect=True)
+def test_rules_come_back_as_they_were_written(lan: t.Any, backend: str) -> None:
+    with lan.enter(lan.hypervisor):
+        iptables(backend, "-A", "FORWARD", "-m", "comment", "--comment", "mine -j nova-inst-1", "-j", "ACCEPT")
+        iptables(backend, "-N", "nova-inst-1x")
+        before = saved(backend)
+        planned = apply.apply(request_for(ALL_KINDS), check_mode=True, backend=backend)
+        assert planned.changed
+        assert saved(backend) == before
+        first = apply.apply(request_for(ALL_KINDS), backend=backend)
+        assert (first.changed, first.restores) == (True, 2)
+        assert (first.before, first.after) == (planned.before, planned.after)
+        second = apply.apply(request_for(ALL_KINDS), backend=backend)
+        assert (second.changed, second.restores) == (False, 0)
+        iptables(backend, "-I", "FORWARD", "1", "-j", "ACCEPT")
+        iptables(backend, "-F", "nova-ipv4-fallback")
+        iptables(backend, "-A", "nova-inst-1", "-j", "ACCEPT")
+        repaired = apply.apply(request_for(ALL_KINDS), backend=backend)
+        assert (repaired.restores, set(repaired.after["IPv4"])) == (1, {"nova-ipv4-fallback", "nova-inst-1", "FORWARD"})
+        iptables(backend, "-D", "FORWARD", "-j", "ACCEPT")
+        assert apply.apply(request_for([], state="absent"), backend=backend).restores == 2
+        assert saved(backend) == before
+        assert not apply.apply(request_for([], state="absent"), backend=backend).changed
+
+
+@pytest.mark.parametrize("lan", [0], indirect=True)
+def test_a_host_with_both_backends_is_refused(lan: t.Any, backend: str) -> None:
+    other = "legacy" if backend == "nft" else "nft"
+    with lan.enter(lan.hypervisor):
+        iptables(other, "-N", "nova-local")
+        with pytest.raises(NovaliteError, match=f"iptables-{other} too"):
+            apply.apply(request_for([SSH]), backend=backend)
+        assert "nova" not in saved(backend)
+
+
+@pytest.mark.parametrize("lan", [0], indirect=True)
+def test_what_one_family_got_is_taken_back_when_the_other_fails(
+    lan: t.Any, backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = apply.Tables.write
+
+    def fail_for_ipv6(self: apply.Tables, family: str, text: str) -> None:
+        if family == "IPv6":
+            raise apply.CommandError(["ip6tables-restore"], 1, "line 7 failed")
+        write(self, family, text)
+
+    with lan.enter(lan.hypervisor):
+        before = saved(backend)
+        monkeypatch.setattr(apply.Tables, "write", fail_for_ipv6)
+        monkeypatch.setattr(apply.time, "sleep", lambda _seconds: None)
+        with pytest.raises(NovaliteError, match=r"refused 5 times.*line 7 failed"):
+            apply.apply(request_for([SSH]), backend=backend)
+        assert saved(backend) == before
+
+
+@pytest.mark.parametrize("lan", [0], indirect=True)
+def test_bridged_packets_are_shown_to_iptables(lan: t.Any, backend: str) -> None:
+    switch = pathlib.Path(bridged.DIRECTORY, "bridge-nf-call-iptables")
+    with lan.enter(lan.hypervisor):
+        apply.apply(request_for([SSH]), backend=backend)
+        switch.write_text("0\n")
+        planned = apply.apply(request_for([SSH]), check_mode=True, backend=backend)
+        assert planned.before == {"sysctl": {"net.bridge.bridge-nf-call-iptables": "0"}}
+        assert switch.read_text() == "0\n"
+        assert apply.apply(request_for([SSH]), backend=backend).changed
+        assert switch.read_text() == "1\n"
+
+
+def test_switches_that_stay_off_are_refused(tmp_path: pathlib.Path) -> None:
+    wrong = bridged.missing(directory=str(tmp_path))
+    assert set(wrong.values()) == {"absent"}
+    (tmp_path / "bridge-nf-call-iptables").mkdir()
+    with pytest.raises(NovaliteError, match="bypass every security group"):
+        bridged.ensure(wrong, directory=str(tmp_path))
+
+
+PATIENCE = 5.0  # seconds for what must arrive
+SILENCE = 0.25  # seconds for what must not
+
+
+class Wire:
+    """TCP between the namespaces of a lan."""
+
+    def __init__(self, lan: t.Any) -> None:
+        self.lan = lan
+        self.stack = contextlib.ExitStack()
+
+    def listen(self, place: str, port: int, family: int = socket.AF_INET) -> socket.socket:
+        with self.lan.enter(place):
+            server = self.stack.enter_context(socket.socket(family))
+        server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            server.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        server.bind(("", port))
+        server.listen()
+        return server
+
+    def accept(self, server: socket.socket) -> socket.socket:
+        server.settimeout(PATIENCE)
+        return self.stack.enter_context(server.accept()[0])
+
+    def connect(self, place: str, address: str, port: int, timeout: float = PATIENCE) -> socket.socket:
+        """Raises TimeoutError when nobody answers. A refusal is another error: DROP says nothing."""
+        with self.lan.enter(place):
+            client = self.stack.enter_context(socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET))
+        client.settimeout(timeout)
+        client.connect((address, port))
+        return client
+
+    def blocked(self, place: str, address: str, port: int) -> bool:
+        try:
+            self.connect(place, address, port, timeout=SILENCE)
+        except TimeoutError:
+            return True
+        return False
+
+
+def passes(source: socket.socket, sink: socket.socket, timeout: float = PATIENCE) -> bool:
+    sink.settimeout(timeout)
+    source.sendall(b"x")
+    try:
+        return sink.recv(100) != b""
+    except TimeoutError:
+        return False
+
+
+def test_packets(lan: t.Any, backend: str) -> None:
+    guest, other = lan.hosts
+    wire = Wire(lan)
+    with wire.stack:
+        guest22 = wire.listen(guest, 22)
+        wire.listen(guest, 23)
+        wire.listen(guest, 22, socket.AF_INET6)
+        other23 = wire.listen(other, 23)
+        with lan.enter(lan.hypervisor):
+            apply.apply(request_for([SSH, SSH6]), backend=backend)
+        opened_to = wire.connect(other, "10.99.0.5", 22)
+        opened_to_end = wire.accept(guest22)
+        assert wire.blocked(other, "10.99.0.5", 23)
+        wire.connect(lan.hypervisor, "10.99.0.5", 22)
+        assert wire.blocked(lan.hypervisor, "10.99.0.5", 23)
+        wire.connect(other, "fd99::5", 22)
+        assert wire.blocked(other, "fd99::5", 23)
+        opened_by = wire.connect(guest, "10.99.0.6", 23)
+        opened_by_end = wire.accept(other23)
+        wire.connect(lan.hypervisor, "10.99.0.6", 23)  # the neighbour is no instance
+        assert passes(opened_to, opened_to_end)
+        assert passes(opened_by_end, opened_by)
+
+        # A rule that is removed cuts what it allowed, whichever end speaks first, and nothing else.
+        with lan.enter(lan.hypervisor):
+            apply.apply(request_for([{**SSH, "cidr": "10.99.0.77/32"}, SSH6]), backend=backend)
+        assert passes(opened_to_end, opened_to), "what the guest sends is not filtered"
+        assert not passes(opened_to, opened_to_end, SILENCE)
+        assert passes(opened_by_end, opened_by)
+        assert passes(opened_by, opened_by_end)
+
+        with lan.enter(lan.hypervisor):
+            apply.apply(request_for([], state="absent"), backend=backend)
+        wire.connect(other, "10.99.0.5", 23)
