@@ -121,7 +121,7 @@ def test_quota_counts_what_is_there_and_lets_go_of_what_is_deleted(cloud: t.Any)
     (gone,) = cloud.server({"name": "web-1"}, state="absent")["to_delete"]
     with pytest.raises(QuotaError):
         cloud.server(ask("db", count=2))
-    cloud.state({"uuid": gone["uuid"], "state": "deleted"})
+    cloud.state({"uuids": [gone["uuid"]], "state": "deleted"})
     assert len(cloud.server(ask("db", count=2))["to_build"]) == 2
 
 
@@ -146,7 +146,7 @@ def test_another_projects_servers_do_not_count(cloud: t.Any) -> None:
 def test_a_server_that_runs_is_left_alone(cloud: t.Any) -> None:
     (one,) = cloud.server(ask(key="test"))["to_build"]
     cloud.place(one["uuid"])
-    cloud.state({"uuid": one["uuid"], "state": "active", "host": "hv1"})
+    cloud.state({"uuids": [one["uuid"]], "state": "active", "host": "hv1"})
     cloud.write(sa.delete(tables.flavor).where(tables.flavor.c.name == "m1.nano"))
     before = cloud.dump()
     result = cloud.server(ask(key="test"))
@@ -164,7 +164,7 @@ def test_a_server_that_runs_is_left_alone(cloud: t.Any) -> None:
 def test_more_of_a_kind_adds_what_is_missing(cloud: t.Any) -> None:
     for one in cloud.server(ask(count=2))["to_build"]:
         cloud.place(one["uuid"])
-        cloud.state({"uuid": one["uuid"], "state": "active"})
+        cloud.state({"uuids": [one["uuid"]], "state": "active"})
     result = cloud.server(ask(count=3))
     assert [one["name"] for one in result["existing"]] == ["web-1", "web-2"]
     assert [one["name"] for one in result["to_build"]] == ["web-3"]
@@ -174,7 +174,7 @@ def test_a_failed_server_is_begun_again_as_itself(cloud: t.Any) -> None:
     (one,) = cloud.server(ask(hints={"a": 1}, networks=[{"name": "private", "fixed_ip": "10.20.0.9"}]))["to_build"]
     assert one["nics"][0]["ip"] == "10.20.0.9"
     cloud.place(one["uuid"])
-    cloud.state({"uuid": one["uuid"], "state": "error", "reason": "boom"})
+    cloud.state({"uuids": [one["uuid"]], "state": "error", "reason": "boom"})
     assert cloud.info(name="web")[0]["nics"][0]["ip"] is None
     result = cloud.server(ask())
     (again,) = result["to_build"]
@@ -191,7 +191,7 @@ def test_a_failed_server_is_begun_again_as_itself(cloud: t.Any) -> None:
 
 def test_a_failed_server_whose_address_went_to_another_says_so(cloud: t.Any) -> None:
     (one,) = cloud.server(ask(networks=[{"name": "private", "fixed_ip": "10.20.0.9"}]))["to_build"]
-    cloud.state({"uuid": one["uuid"], "state": "error", "reason": "boom"})
+    cloud.state({"uuids": [one["uuid"]], "state": "error", "reason": "boom"})
     cloud.server(ask("db", networks=[{"name": "private", "fixed_ip": "10.20.0.9"}]))
     with pytest.raises(ConflictError, match=r"10\.20\.0\.9 in network 'private' .* is in use by instance 'db'"):
         cloud.server(ask())
@@ -260,7 +260,7 @@ def test_absent_leaves_other_projects_alone(cloud: t.Any) -> None:
 def test_a_deleted_name_can_be_used_again_and_ids_never(cloud: t.Any) -> None:
     (one,) = cloud.server(ask())["to_build"]
     cloud.server({"name": "web"}, state="absent")
-    cloud.state({"uuid": one["uuid"], "state": "deleted"})
+    cloud.state({"uuids": [one["uuid"]], "state": "deleted"})
     (two,) = cloud.server(ask())["to_build"]
     assert two["id"] > one["id"] and two["uuid"] != one["uuid"]
 
@@ -272,7 +272,7 @@ def test_a_chosen_address_goes_to_one(cloud: t.Any) -> None:
     with pytest.raises(ConflictError, match=r"10\.20\.0\.9"):
         cloud.server(ask("db", networks=chosen))
     cloud.server({"name": "web"}, state="absent")
-    cloud.state({"uuid": one["uuid"], "state": "deleted"})
+    cloud.state({"uuids": [one["uuid"]], "state": "deleted"})
     assert cloud.server(ask("db", networks=chosen))["to_build"][0]["nics"][0]["ip"] == "10.20.0.9"
 
 
