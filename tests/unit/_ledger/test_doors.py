@@ -29,7 +29,12 @@ from ansible_collections.novalite.cloud.plugins.plugin_utils._ledger_action impo
 
 PLUGINS = pathlib.Path(_controller.__file__).parents[1]
 TINY = {"name": "m1.tiny", "vcpus": 1, "memory_mb": 512}
-DOORS = sorted(name for name in _controller.OPERATIONS if (PLUGINS / "modules" / f"{name}.py").exists())
+# compute_host runs on the hypervisor, and its action records what it found
+DOORS = sorted(
+    name
+    for name in _controller.OPERATIONS
+    if name != "compute_host" and (PLUGINS / "modules" / f"{name}.py").exists()
+)
 
 
 def act(args: dict[str, t.Any], check_mode: bool = False, diff: bool = True) -> dict[str, t.Any]:
