@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import typing as t
 import uuid
-import xml.etree.ElementTree as ElementTree
+from xml.etree import ElementTree
 
 import pytest
 
