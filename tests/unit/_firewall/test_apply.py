@@ -23,7 +23,7 @@ pytestmark = pytest.mark.root
 SSH = {"protocol": "tcp", "port_min": 22, "port_max": 22, "cidr": "0.0.0.0/0"}
 SSH6 = {**SSH, "ethertype": "IPv6", "cidr": "fd99::/64"}
 # One of each kind that iptables has its own way to print.
-ALL_KINDS = [
+ALL_KINDS: list[dict[str, t.Any]] = [
     SSH, SSH6,
     {"protocol": "any", "cidr": "198.51.100.7/24"},
     {"protocol": "tcp", "port_min": 0, "port_max": 100},

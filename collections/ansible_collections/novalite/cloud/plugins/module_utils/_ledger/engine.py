@@ -242,7 +242,7 @@ def _clear_errors(shown: str) -> t.Iterator[None]:
     except sa.exc.IntegrityError as error:
         reason = str(error.orig).strip().splitlines()[0]
         raise ConflictError(f"another run changed the same records meanwhile ({reason}); run again") from error
+    except (sa.exc.DataError, sa.exc.InternalError, sa.exc.NotSupportedError, sa.exc.ProgrammingError):
+        raise  # our own mistakes
     except sa.exc.DatabaseError as error:
-        if type(error) is not sa.exc.DatabaseError:  # its subclasses are ours to handle, or our mistakes
-            raise
         raise NovaliteError(f"{shown} cannot be used: {error.orig}") from error

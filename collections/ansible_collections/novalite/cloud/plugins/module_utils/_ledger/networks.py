@@ -18,7 +18,7 @@ from .._errors import ConflictError, NovaliteError
 from . import pools, tables
 from .lookups import project_by_name
 from .quotas import check_quota
-from .records import Changes, checked_names, given
+from .records import Changes, checked_names, given, inserted_id
 
 FIRST_BRIDGE = 100  # Nova's br100
 NULLABLE = ("gateway", "cidr_v6", "gateway_v6", "bridge_interface")  # texts; an empty one takes the value away
@@ -71,9 +71,7 @@ def network(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[st
         values = {column: after[column] for column in COLUMNS}
         if before is None:
             new = sa.insert(table).values(uuid=str(uuid.uuid4()), owner=owner, name=name, **values)
-            key = connection.execute(new).inserted_primary_key
-            assert key is not None
-            _fill(connection, int(key[0]), after)
+            _fill(connection, inserted_id(connection.execute(new)), after)
         else:
             _check_unused_where_fixed(connection, ids[name], name, before, after)
             connection.execute(sa.update(table).where(table.c.id == ids[name]).values(**values))

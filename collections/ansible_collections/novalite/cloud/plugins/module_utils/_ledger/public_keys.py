@@ -39,11 +39,11 @@ def parse_public_key(text: str) -> PublicKey:
         raise _refused("it is more than one line, or holds a control character: give one key, on one line")
     if line.startswith("-----BEGIN"):
         raise _refused("it is a PEM file, perhaps the private key: give the content of the .pub file")
-    kind, _, rest = line.partition(" ")
+    kind, rest = _word(line)
     check = CHECKS.get(kind)
     if check is None:
         raise _refused(f"it begins with {kind[:40]!r}: the types are {', '.join(CHECKS)}, and no options before them")
-    encoded, _, comment = rest.strip().partition(" ")
+    encoded, comment = _word(rest)
     try:
         blob = base64.b64decode(encoded, validate=True)
     except ValueError:
@@ -52,7 +52,6 @@ def parse_public_key(text: str) -> PublicKey:
     if not fields or fields[0] != kind.encode():
         raise _refused(f"what follows {kind} is no key of that type: it was cut off or changed when it was copied")
     check(kind, fields[1:])
-    comment = comment.strip()
     # MD5 is Nova's, for people to compare; nothing relies on it
     digest = hashlib.md5(blob, usedforsecurity=False).hexdigest()
     return PublicKey(
@@ -60,6 +59,12 @@ def parse_public_key(text: str) -> PublicKey:
         f"{kind} {encoded} {comment}" if comment else f"{kind} {encoded}",
         ":".join(digest[i : i + 2] for i in range(0, len(digest), 2)),
     )
+
+
+def _word(text: str) -> tuple[str, str]:
+    """The first word of `text`, and what comes after it, without the spaces around."""
+    first, *rest = text.split(" ", 1)
+    return first, rest[0].strip() if rest else ""
 
 
 def _fields(blob: bytes) -> list[bytes]:

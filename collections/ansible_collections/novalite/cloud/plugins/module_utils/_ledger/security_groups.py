@@ -17,7 +17,7 @@ from .._errors import ConflictError, NovaliteError
 from . import tables
 from .lookups import project_by_name, security_groups_by_name
 from .quotas import check_quota
-from .records import Changes, check_text, checked_names
+from .records import Changes, check_text, checked_names, inserted_id
 from .rules import Rule, identity, normalised, ordered
 
 DEFAULT_GROUP = "default"
@@ -80,9 +80,7 @@ def security_group(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> 
 
 def _insert(connection: sa.Connection, project_id: str, name: str, description: str) -> int:
     values = {"uuid": str(uuid.uuid4()), "project_id": project_id, "name": name, "description": description}
-    result = connection.execute(sa.insert(tables.security_group).values(**values))
-    assert result.inserted_primary_key is not None
-    return int(result.inserted_primary_key[0])
+    return inserted_id(connection.execute(sa.insert(tables.security_group).values(**values)))
 
 
 def _groups(connection: sa.Connection, project_id: str, names: t.Sequence[str]) -> dict[str, Group]:

@@ -273,7 +273,7 @@ def _random_mac() -> str:
     return ":".join(f"{byte:02x}" for byte in (0x02, *os.urandom(5)))  # 02: locally administered, unicast
 
 
-def look(environment: t.Mapping[str, str] = os.environ) -> Host:
+def look() -> Host:
     """Read links, routes and the way of this ssh session."""
     text = run(["ip", "-d", "-j", "addr", "show"]).stdout
     permanent = set()
@@ -285,7 +285,7 @@ def look(environment: t.Mapping[str, str] = os.environ) -> Host:
                 permanent.add(name)
     links = read_links(text, permanent)
     routed = {row["dev"] for row in json.loads(run(["ip", "-j", "route", "show"]).stdout or "[]") if "dev" in row}
-    return Host(links, frozenset(routed), frozenset(_ssh_links(links, environment)))
+    return Host(links, frozenset(routed), frozenset(_ssh_links(links, os.environ)))
 
 
 def _ssh_links(links: t.Mapping[str, Link], environment: t.Mapping[str, str]) -> set[str]:

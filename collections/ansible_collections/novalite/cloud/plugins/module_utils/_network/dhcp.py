@@ -99,9 +99,14 @@ class Server:
         return before, after
 
     def pid(self) -> int | None:
-        """The running server's process id. A number in a file proves nothing: the process must name our file."""
+        """The running server's process id. A number in a file proves nothing: the process must name our file; and
+        where the number is wrong, a server that still runs would hold the address."""
         text = (self._read("pid") or "").strip()
-        return int(text) if text.isdecimal() and self._is_ours(int(text)) else None
+        if text.isdecimal() and self._is_ours(int(text)):
+            return int(text)
+        if self._old["conf"] is None:
+            return None
+        return next((int(name) for name in os.listdir("/proc") if name.isdecimal() and self._is_ours(int(name))), None)
 
     def _is_ours(self, pid: int) -> bool:
         try:
@@ -109,7 +114,8 @@ class Server:
                 words = handle.read().split(b"\0")
         except OSError:
             return False
-        return f"--conf-file={self.conf}".encode() in words  # a zombie has no words
+        # A zombie has no words.
+        return os.path.basename(words[0]) == b"dnsmasq" and f"--conf-file={self.conf}".encode() in words
 
     def _texts(self, hosts: t.Sequence[Host], conf: str) -> dict[str, str | None]:
         return {
@@ -152,7 +158,7 @@ class Server:
 
     def _start(self) -> None:
         run(["dnsmasq", f"--conf-file={self.conf}"])
-        if self.pid() is None:
+        if not self._is_ours(int((self._read("pid") or "0").strip() or 0)):
             raise NovaliteError(
                 f"dnsmasq for {self.network.bridge} ended right after its start; see the host's log and {self.conf}"
             )

@@ -20,7 +20,7 @@ from __future__ import annotations
 import contextlib
 import time
 import typing as t
-import xml.etree.ElementTree as ElementTree
+from xml.etree import ElementTree
 
 from .._errors import NotFoundError, NovaliteError
 from .._host import locked
@@ -50,7 +50,8 @@ _BASE: tuple[_Rule, ...] = (
 )
 # For instances with IPv6, beside nova-base. Parameter IPV6: all its addresses, the link-local one too.
 _IPV6: tuple[_Rule, ...] = (
-    ("drop", -390, "ipv6", {"protocol": "icmpv6", "type": "134"}),
+    ("drop", -390, "ipv6", {"protocol": "icmpv6", "type": "134"}),  # router advertisement
+    ("drop", -385, "ipv6", {"protocol": "icmpv6", "type": "137"}),  # redirect
     ("drop", -380, "ipv6", {"protocol": "udp", "dstportstart": "546"}),
     ("accept", -370, "ipv6", {"srcipaddr": "$IPV6"}),
     ("accept", -360, "ipv6", {"srcipaddr": "::", "protocol": "icmpv6"}),  # duplicate address detection, MLD

@@ -1,0 +1,100 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""MACs, EUI-64 and pools."""
+
+from __future__ import annotations
+
+import ipaddress
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.novalite.cloud.plugins.module_utils._addressing import pools
+from ansible_collections.novalite.cloud.plugins.module_utils._addressing.macs import eui64, new_mac
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+
+octets = st.integers(0, 255)
+
+
+@given(st.integers(0, 2**32))
+def test_macs_are_local_unicast_under_their_prefix(seed: int) -> None:
+    mac = new_mac(rng=random.Random(seed))
+    numbers = [int(part, 16) for part in mac.split(":")]
+    assert mac.startswith("fa:16:3e:") and len(mac) == 17 and len(numbers) == 6
+    assert new_mac("02:00:00", random.Random(seed)) == "02:00:00" + mac[8:]
+
+
+def test_macs_differ() -> None:
+    assert len({new_mac() for _ in range(200)}) > 190
+
+
+@pytest.mark.parametrize(
+    ("prefix", "reason"),
+    [("fa:16", "three octets"), ("fa163e", "three octets"), ("01:16:3e", "multicast"), ("00:16:3e", "manufacturer")],
+)
+def test_prefixes_that_no_guest_may_have_are_refused(prefix: str, reason: str) -> None:
+    with pytest.raises(NovaliteError, match=f"{prefix}.*{reason}"):
+        new_mac(prefix)
+
+
+def test_eui64_as_in_rfc_4291() -> None:
+    assert eui64("fd00:1::/64", "fa:16:3e:12:34:56") == "fd00:1::f816:3eff:fe12:3456"
+
+
+@given(st.lists(octets, min_size=6, max_size=6), st.integers(0, 2**64 - 1))
+def test_eui64_keeps_prefix_and_mac(mac: list[int], prefix: int) -> None:
+    network = ipaddress.IPv6Network((prefix << 64, 64))
+    address = ipaddress.IPv6Address(eui64(str(network), ":".join(f"{octet:02x}" for octet in mac)))
+    assert address in network
+    low = address.packed[8:]
+    assert [low[0] ^ 2, low[1], low[2], low[5], low[6], low[7]] == mac and low[3:5] == b"\xff\xfe"
+
+
+@pytest.mark.parametrize("cidr", ["fd00::/80", "10.0.0.0/24"])
+def test_eui64_needs_a_64(cidr: str) -> None:
+    with pytest.raises(NovaliteError, match="is not an IPv6 /64"):
+        eui64(cidr, "fa:16:3e:12:34:56")
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_addresses_survive_the_way_through_numbers(number: int) -> None:
+    assert pools.to_int(pools.to_text(number)) == number
+
+
+def test_a_pool_has_every_address_once_and_says_which_are_not_for_instances() -> None:
+    rows = list(pools.pool("10.20.0.0/29", "10.20.0.1", [("10.20.0.5", "10.20.0.6")]))
+    assert [(pools.to_text(number), why) for number, why in rows] == [
+        ("10.20.0.0", "network"),
+        ("10.20.0.1", "gateway"),
+        ("10.20.0.2", None),
+        ("10.20.0.3", None),
+        ("10.20.0.4", None),
+        ("10.20.0.5", "user"),
+        ("10.20.0.6", "user"),
+        ("10.20.0.7", "broadcast"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("cidr", "gateway", "reserved", "reason"),
+    [
+        ("10.20.0.1/24", None, [], "host bits"),
+        ("ten", None, [], "is not an IPv4 network"),
+        ("10.0.0.0/15", None, [], "outside /16 to /30"),
+        ("10.0.0.0/31", None, [], "outside /16 to /30"),
+        ("10.0.0.0/24", "10.0.1.1", [], "gateway 10.0.1.1"),
+        ("10.0.0.0/24", "10.0.0.255", [], "gateway 10.0.0.255"),
+        ("10.0.0.0/24", "::1", [], "is not an IPv4 address"),
+        ("10.0.0.0/24", None, [("10.0.0.9", "10.0.0.8")], "10.0.0.9-10.0.0.8"),
+        ("10.0.0.0/24", None, [("10.0.0.9", "10.0.1.8")], "10.0.0.9-10.0.1.8"),
+    ],
+)
+def test_a_pool_refuses_what_makes_no_sense(
+    cidr: str, gateway: str | None, reserved: list[tuple[str, str]], reason: str
+) -> None:
+    with pytest.raises(NovaliteError, match=reason):
+        list(pools.pool(cidr, gateway, reserved))

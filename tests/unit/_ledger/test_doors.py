@@ -1,0 +1,138 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The two doors that lead to the operations: the action plug-ins, and the module files on their own."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import pathlib
+import sys
+import types
+import typing as t
+import unittest.mock
+
+import pytest
+import sqlalchemy as sa
+import yaml
+from ansible.errors import AnsibleActionFail
+from ansible.module_utils.testing import patch_module_args
+
+from ansible_collections.novalite.cloud.plugins.action.flavor import ActionModule
+from ansible_collections.novalite.cloud.plugins.module_utils import _controller
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import open_ledger, reading
+from ansible_collections.novalite.cloud.plugins.modules import flavor
+from ansible_collections.novalite.cloud.plugins.plugin_utils._ledger_action import LedgerAction
+
+PLUGINS = pathlib.Path(_controller.__file__).parents[1]
+TINY = {"name": "m1.tiny", "vcpus": 1, "memory_mb": 512}
+# compute_host runs on the hypervisor, and its action records what it found
+DOORS = sorted(
+    name
+    for name in _controller.OPERATIONS
+    if name != "compute_host" and (PLUGINS / "modules" / f"{name}.py").exists()
+)
+
+
+def act(args: dict[str, t.Any], check_mode: bool = False, diff: bool = True) -> dict[str, t.Any]:
+    """Run the task `novalite.cloud.flavor` as a worker does."""
+    task = types.SimpleNamespace(args=args, check_mode=check_mode, diff=diff, async_val=0)
+    action = ActionModule(task, *[unittest.mock.MagicMock() for _ in range(5)])
+    return action.run(task_vars={})
+
+
+def flavors(home: pathlib.Path) -> list[str]:
+    engine = open_ledger(str(home))
+    with reading(engine) as connection:
+        names = list(connection.execute(sa.select(tables.flavor.c.name)).scalars())
+    engine.dispose()
+    return names
+
+
+def test_a_task_does_the_work_once(home: pathlib.Path) -> None:
+    args = {"flavors": [TINY], "home": str(home)}
+    first, again = act(args), act(args)
+    assert first["changed"] and first["diff"]["before"] == {"flavors": {}}
+    assert not again["changed"] and again["flavors"] == first["flavors"]
+    # Ansible's variable storage takes plain types only
+    assert {type(key) for key in first["flavors"][0]} == {str}
+
+
+def test_a_task_in_check_mode_writes_nothing(home: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    assert act({"flavors": [TINY], "home": str(home)}, check_mode=True)["changed"]
+    assert flavors(home) == []
+    assert act({"flavors": [TINY], "home": str(tmp_path / "none")}, check_mode=True)["changed"]
+    assert not (tmp_path / "none").exists()
+
+
+def test_a_task_shows_a_difference_only_when_asked(home: pathlib.Path) -> None:
+    result = act({"flavors": [TINY], "home": str(home)}, diff=False)
+    assert result["changed"] and "diff" not in result
+
+
+def test_a_task_that_fails_says_why_in_one_line(home: pathlib.Path) -> None:
+    result = act({"flavors": [{"name": "x"}], "home": str(home)})
+    assert result == {"failed": True, "msg": "flavor 'x' does not exist yet: give its vcpus to make it"}
+
+
+def test_a_variable_may_be_used_twice(home: pathlib.Path) -> None:
+    specs = {"a": "b"}
+    again = {**TINY, "name": "m1.copy", "extra_specs": specs}
+    assert act({"flavors": [{**TINY, "extra_specs": specs}, again], "home": str(home)})["changed"]
+    assert specs == {"a": "b"}
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        ({}, "missing required arguments: flavors"),
+        ({"flavors": [TINY], "sate": "absent"}, "sate. Supported parameters include"),
+        ({"flavors": [{**TINY, "vcpus": "many"}]}, "cannot be converted to an int"),
+        ({"flavors": [TINY], "state": "gone"}, "must be one of: present, absent"),
+    ],
+)
+def test_wrong_arguments_are_refused_before_anything_is_opened(args: dict[str, t.Any], message: str) -> None:
+    with pytest.raises(AnsibleActionFail, match=message):
+        act({**args, "home": "/no/such/place"})
+
+
+def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = f"{_controller.__package__}._ledger.flavors"
+    monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.setitem(sys.modules, "sqlalchemy", None)
+
+    class Action(LedgerAction):
+        module = flavor
+
+    assert Action.operation is None
+    monkeypatch.setattr(ActionModule, "operation", None)
+    monkeypatch.setattr(ActionModule, "missing", Action.missing)
+    with pytest.raises(AnsibleActionFail, match=r"sqlalchemy.*on .*Python"):
+        act({"flavors": [TINY]})
+    assert name not in sys.modules
+
+
+def test_the_module_on_its_own_does_the_same(home: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with patch_module_args({"flavors": [TINY], "home": str(home), "_ansible_diff": True}), pytest.raises(SystemExit):
+        flavor.main()
+    result = json.loads(capsys.readouterr().out)
+    assert result["changed"] and result["diff"]["after"]["flavors"]["m1.tiny"]["vcpus"] == 1
+    assert flavors(home) == ["m1.tiny"]
+    with patch_module_args({"flavors": [{"name": "x"}], "home": str(home)}), pytest.raises(SystemExit):
+        flavor.main()
+    assert json.loads(capsys.readouterr().out)["msg"] == "flavor 'x' does not exist yet: give its vcpus to make it"
+
+
+@pytest.mark.parametrize("name", DOORS)
+def test_every_controller_module_has_its_action_operation_and_group(name: str) -> None:
+    action = importlib.import_module(f"ansible_collections.novalite.cloud.plugins.action.{name}").ActionModule
+    module = importlib.import_module(f"ansible_collections.novalite.cloud.plugins.modules.{name}")
+    groups = yaml.safe_load((PLUGINS.parent / "meta" / "runtime.yml").read_text())["action_groups"]
+    assert issubclass(action, LedgerAction)
+    assert action.module is module
+    assert callable(action.operation)
+    assert module.ARGUMENT_SPEC.keys().isdisjoint(_controller.LEDGER_ARGUMENTS)
+    assert name in groups["ledger"] and name in groups["cloud"]

@@ -1,0 +1,162 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a bridge needs, from `ip -j` data, and that a host is never cut off."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import typing as t
+
+import pytest
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError, NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._network import bridge
+from ansible_collections.novalite.cloud.plugins.module_utils._network.bridge import Bridge, Host, Link
+
+ETH1 = Link("eth1", "52:54:00:00:00:01", 1500, up=True)
+BR100 = Link("br100", ETH1.mac, 1500, up=True, kind="bridge", addresses=("10.20.0.2/24",), permanent_mac=True)
+SPEC = Bridge("br100", "eth1", "10.20.0.2/24")
+
+
+def host(*links: Link, **values: t.Any) -> Host:
+    return Host({link.name: link for link in links}, **values)
+
+
+def commands(steps: t.Iterable[bridge.Step]) -> list[str]:
+    return [" ".join(step.argv[1:]) for step in steps]
+
+
+def test_a_new_bridge() -> None:
+    assert commands(bridge.plan_present(SPEC, host(ETH1))) == [
+        "link add name br100 address 52:54:00:00:00:01 type bridge stp_state 0 forward_delay 0",
+        "link set eth1 master br100",
+        "link set br100 up",
+        "addr add 10.20.0.2/24 brd + dev br100",
+    ]
+
+
+def test_nothing_is_missing() -> None:
+    assert bridge.plan_present(SPEC, host(dataclasses.replace(ETH1, master="br100"), BR100)) == []
+
+
+def test_a_vlan_with_its_mtu() -> None:
+    spec = dataclasses.replace(SPEC, vlan=100, mtu=9000)
+    steps = bridge.plan_present(spec, host(dataclasses.replace(ETH1, up=False, addresses=("192.0.2.1/24",)),
+                                           ssh=frozenset({"eth1"}), routed=frozenset({"eth1"})))
+    assert commands(steps) == [
+        "link add name br100 address 52:54:00:00:00:01 type bridge stp_state 0 forward_delay 0",
+        "link add link eth1 name vlan100 type vlan id 100",
+        "link set eth1 mtu 9000",
+        "link set vlan100 mtu 9000",
+        "link set vlan100 master br100",
+        "link set eth1 up",
+        "link set vlan100 up",
+        "link set br100 mtu 9000",
+        "link set br100 up",
+        "addr add 10.20.0.2/24 brd + dev br100",
+    ]
+    assert commands(bridge.Step(step.undo) for step in steps if step.undo)[:3] == [
+        "link del br100", "link del vlan100", "link set eth1 mtu 1500"
+    ]
+
+
+def test_a_smaller_mtu_leaves_the_interface_below_a_vlan_alone() -> None:
+    steps = bridge.plan_present(dataclasses.replace(SPEC, vlan=100, mtu=1450), host(ETH1))
+    assert "link set eth1 mtu 1450" not in commands(steps)
+    assert "link set vlan100 mtu 1450" in commands(steps)
+
+
+def test_a_mac_that_could_change_is_fixed() -> None:
+    port = dataclasses.replace(ETH1, master="br100")
+    loose = dataclasses.replace(BR100, permanent_mac=False)
+    assert commands(bridge.plan_present(SPEC, host(port, loose))) == ["link set br100 address 52:54:00:00:00:01"]
+    alone = dataclasses.replace(SPEC, interface=None)
+    assert commands(bridge.plan_present(alone, host(loose))) == ["link set br100 address 52:54:00:00:00:01"]
+    one, two = (commands(bridge.plan_present(alone, host()))[0] for _ in range(2))
+    assert one != two, "two hosts on one wire must not get the same MAC"
+
+
+def test_our_address_comes_first() -> None:
+    port = dataclasses.replace(ETH1, master="br100")
+    other = dataclasses.replace(BR100, addresses=("10.30.0.1/24", "10.20.0.2/16", "fd00::1/64"))
+    assert commands(bridge.plan_present(SPEC, host(port, other))) == [
+        "addr del 10.30.0.1/24 dev br100",
+        "addr del 10.20.0.2/16 dev br100",
+        "addr add 10.20.0.2/24 brd + dev br100",
+        "addr add 10.30.0.1/24 brd + dev br100",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("links", "values", "error", "named"),
+    [
+        ([], {}, NotFoundError, "eth1"),
+        ([dataclasses.replace(ETH1, addresses=("192.0.2.9/24",))], {}, ConflictError, r"192\.0\.2\.9/24"),
+        ([ETH1], {"ssh": frozenset({"eth1"})}, ConflictError, "ssh session"),
+        ([ETH1], {"routed": frozenset({"eth1"})}, ConflictError, "routes"),
+        ([dataclasses.replace(ETH1, master="br7")], {}, ConflictError, "br7"),
+        ([ETH1, Link("br100", "02::", 1500, True)], {}, ConflictError, "no bridge"),
+        ([ETH1, Link("eth2", "02::", 1500, True, addresses=("10.20.0.2/16",))], {}, ConflictError, "eth2"),
+    ],
+)
+def test_what_would_do_harm_is_refused(
+    links: list[Link], values: dict[str, t.Any], error: type[Exception], named: str
+) -> None:
+    with pytest.raises(error, match=named):
+        bridge.plan_present(SPEC, host(*links, **values))
+
+
+def test_a_foreign_device_with_the_vlans_name_is_refused() -> None:
+    spec = dataclasses.replace(SPEC, vlan=100)
+    for kind, parent, number in ((None, None, None), ("vlan", "eth0", 100), ("vlan", "eth1", 101)):
+        stranger = Link("vlan100", "02::", 1500, True, kind, None, parent, number)
+        with pytest.raises(ConflictError, match="vlan100"):
+            bridge.plan_present(spec, host(ETH1, stranger))
+
+
+def test_a_port_that_belongs_to_the_bridge_may_carry_what_it_likes() -> None:
+    port = dataclasses.replace(ETH1, master="br100")
+    assert bridge.plan_present(SPEC, host(port, BR100, ssh=frozenset({"eth1"}), routed=frozenset({"eth1"}))) == []
+
+
+def test_absent() -> None:
+    port = dataclasses.replace(ETH1, master="br100")
+    assert bridge.plan_absent(SPEC, host(port)) == ([], [])
+    steps, kept = bridge.plan_absent(SPEC, host(port, BR100))
+    assert (commands(steps), kept) == (["link set eth1 nomaster", "link del br100"], [])
+    guest = Link("vnet3", "fe::", 1500, True, master="br100")
+    assert bridge.plan_absent(SPEC, host(port, BR100, guest)) == ([], ["vnet3"])
+    vlan = Link("vlan100", ETH1.mac, 1500, True, "vlan", "br100", "eth1", 100)
+    steps, kept = bridge.plan_absent(dataclasses.replace(SPEC, vlan=100), host(ETH1, BR100, vlan))
+    assert commands(steps) == ["link set vlan100 nomaster", "link del vlan100", "link del br100"]
+
+
+def test_links_are_read() -> None:
+    rows = [
+        {},
+        {"ifname": "vlan100", "link": "eth1", "flags": ["UP"], "mtu": 1500, "address": "52:54:00:00:00:01",
+         "master": "br100", "linkinfo": {"info_kind": "vlan", "info_data": {"id": 100}},
+         "addr_info": [{"scope": "link", "local": "fe80::1", "prefixlen": 64},
+                       {"scope": "global", "local": "2001:db8::7", "prefixlen": 64, "temporary": True},
+                       {"scope": "global", "local": "10.0.0.1", "prefixlen": 8}]},
+    ]
+    assert bridge.read_links(json.dumps(rows), {"vlan100"}) == {
+        "vlan100": Link("vlan100", "52:54:00:00:00:01", 1500, True, "vlan", "br100", "eth1", 100, ("10.0.0.1/8",), True)
+    }
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"name": "br 100"}, {"name": "br100;reboot"}, {"name": "a" * 16}, {"name": "-br"},
+        {"name": "br100", "vlan": 100}, {"name": "br100", "interface": "eth1", "vlan": 4095},
+        {"name": "br100", "mtu": 10}, {"name": "br100", "address": "10.0.0.1"},
+        {"name": "br100", "address": "10.0.0/8"},
+    ],
+)
+def test_impossible_arguments_are_refused(values: dict[str, t.Any]) -> None:
+    with pytest.raises(NovaliteError):
+        bridge.parse([values])

@@ -1,0 +1,102 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""dnsmasq's files: merging, and that nothing from outside becomes an option."""
+
+from __future__ import annotations
+
+import typing as t
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._network import dnsmasq
+from ansible_collections.novalite.cloud.plugins.module_utils._network.dnsmasq import Host
+
+VALUES = {"name": "private", "bridge": "br100", "listen": "10.20.0.2", "cidr": "10.20.0.0/24"}
+HOST = {"mac": "FA:16:3E:00:00:05", "ip": "10.20.0.5", "hostname": "web-1"}
+
+
+def conf(**values: t.Any) -> list[str]:
+    return dnsmasq.config(dnsmasq.parse([{**VALUES, **values}])[0], "/d").splitlines()
+
+
+def test_configuration() -> None:
+    lines = conf(gateway="10.20.0.1", mtu=1450, lease_seconds=600, dns=["192.0.2.53"], domain="example.org")
+    for line in (
+        "interface=br100", "listen-address=10.20.0.2", "bind-interfaces", "dhcp-hostsfile=/d/hosts", "pid-file=/d/pid",
+        "dhcp-range=10.20.0.0,static,255.255.255.0,600s", "dhcp-option=option:router,10.20.0.1",
+        "dhcp-option=option:mtu,1450", "domain=example.org", "no-resolv", "server=192.0.2.53", "no-hosts",
+    ):
+        assert line in lines
+    # Two hosts' servers share the wire: an authoritative one would refuse the other's guests.
+    assert not any("authoritative" in line for line in lines if not line.startswith("#"))
+
+
+def test_defaults() -> None:
+    lines = conf()
+    assert "dhcp-option=option:router" in lines, "without it dnsmasq would name itself"
+    assert not any(line.startswith(("dhcp-option=option:mtu", "server=", "no-resolv")) for line in lines)
+
+
+def test_hosts_are_read_back() -> None:
+    (network,) = dnsmasq.parse([{**VALUES, "hosts": [HOST]}])
+    text = dnsmasq.hosts_text(network.hosts, "novalocal")
+    assert text == "fa:16:3e:00:00:05,web-1.novalocal,10.20.0.5\n"
+    assert dnsmasq.read_hosts(text + "rubbish\n") == list(network.hosts)
+    assert dnsmasq.names_text(network.hosts, "novalocal") == "10.20.0.5 web-1.novalocal web-1\n"
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"bridge": "../br100"}, {"bridge": "br100\nuser=root"}, {"listen": "10.20.1.2"}, {"listen": "x"},
+        {"cidr": "10.20.0.1/24"}, {"cidr": "fd00::/64"}, {"gateway": "10.20.0.1,1"}, {"dns": ["a\nb"]},
+        {"domain": "a,b"}, {"domain": "a\nb"}, {"domain": "-a"}, {"domain": "a..b"}, {"mtu": 5}, {"lease_seconds": 5},
+        {"hosts": [{**HOST, "hostname": "a,b"}]}, {"hosts": [{**HOST, "hostname": "a\nb"}]},
+        {"hosts": [{**HOST, "hostname": "a\n"}]}, {"hosts": [{**HOST, "hostname": ""}]},
+        {"hosts": [{**HOST, "hostname": "a" * 64}]}, {"hosts": [{**HOST, "hostname": "a.b"}]},
+        {"hosts": [{**HOST, "mac": "fa:16:3e:00:00"}]}, {"hosts": [{**HOST, "mac": "fa:16:3e:00:00:05,set:x"}]},
+        {"hosts": [{**HOST, "ip": "10.20.1.5"}]}, {"hosts": [{**HOST, "ip": "10.20.0.5,infinite"}]},
+        {"hosts": [HOST, {**HOST, "ip": "10.20.0.6"}]}, {"hosts": [HOST, {**HOST, "mac": "fa:16:3e:00:00:06"}]},
+    ],
+)
+def test_what_could_be_an_option_of_its_own_is_refused(values: dict[str, t.Any]) -> None:
+    with pytest.raises(NovaliteError):
+        dnsmasq.parse([{**VALUES, **values}])
+
+
+def test_a_bridge_has_one_server() -> None:
+    with pytest.raises(NovaliteError, match="bridge"):
+        dnsmasq.parse([VALUES, {**VALUES, "name": "other"}])
+
+
+def unique(hosts: list[Host]) -> list[Host]:
+    return list({host.ip: host for host in {host.mac: host for host in hosts}.values()}.values())
+
+
+HOSTS = st.lists(
+    st.builds(lambda mac, ip: Host(f"fa:16:3e:00:00:{mac:02x}", f"10.0.0.{ip}", f"h{mac}"), st.integers(0, 9),
+              st.integers(1, 12)),
+    max_size=8,
+).map(unique)
+
+
+@given(HOSTS, HOSTS)
+def test_merging(old: list[Host], new: list[Host]) -> None:
+    merged = dnsmasq.merged(old, new)
+    assert set(new) <= set(merged) <= set(old) | set(new)
+    assert len({host.mac for host in merged}) == len({host.ip for host in merged}) == len(merged)
+    for host in set(old) - set(merged):
+        assert any(host.mac == other.mac or host.ip == other.ip for other in new)
+    assert dnsmasq.merged(merged, new) == merged
+    left = dnsmasq.without(merged, new)
+    assert set(left) == set(merged) - set(new)
+
+
+def test_an_address_that_another_guest_has_got_stays() -> None:
+    old = [Host("fa:16:3e:00:00:02", "10.0.0.5", "new")]
+    assert dnsmasq.without(old, [Host("fa:16:3e:00:00:01", "10.0.0.5", "old")]) == old

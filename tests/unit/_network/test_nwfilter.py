@@ -1,0 +1,198 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Network filters against a small stand-in for libvirt, which refuses what the real one refuses."""
+
+from __future__ import annotations
+
+import re
+import typing as t
+import uuid
+from xml.etree import ElementTree
+
+import pytest
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError, NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._network import nwfilter
+
+WANTED = nwfilter.parse([{"name": "nova-instance-a", "references": ["nova-base"]},
+                         {"name": "nova-instance-b", "references": ["nova-base", "nova-ipv6"]}])
+
+
+class LibvirtError(Exception):
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+    def get_error_code(self) -> int:
+        return self.code
+
+    def get_error_message(self) -> str:
+        return str(self)
+
+
+class FakeFilter:
+    def __init__(self, host: FakeLibvirt, name: str) -> None:
+        self.host, self._name = host, name
+
+    def name(self) -> str:
+        return self._name
+
+    def UUIDString(self) -> str:
+        return self.host.uuids[self._name]
+
+    def XMLDesc(self, _flags: int) -> str:
+        # libvirt indents and quotes its own way.
+        return self.host.filters[self._name].replace('"', "'").replace("\n", "\n\n  ")
+
+    def undefine(self) -> None:
+        if self.host.busy.get(self._name, 0) > 0:
+            self.host.busy[self._name] -= 1
+            raise LibvirtError(self.host.VIR_ERR_OPERATION_INVALID, "nwfilter is in use")
+        del self.host.filters[self._name]
+
+
+class FakeLibvirt:
+    """The module and its one connection."""
+
+    libvirtError = LibvirtError
+    VIR_ERR_OPERATION_INVALID = 55
+    VIR_ERR_NO_NWFILTER = 62
+
+    def __init__(self) -> None:
+        self.filters: dict[str, str] = {}
+        self.uuids: dict[str, str] = {}
+        self.busy: dict[str, int] = {}
+        self.refused: set[str] = set()
+        self.defined: list[str] = []
+        self.open_connections = 0
+
+    def registerErrorHandler(self, _handler: t.Any, _context: t.Any) -> None:
+        pass
+
+    def open(self, _uri: str) -> FakeLibvirt:
+        self.open_connections += 1
+        return self
+
+    def close(self) -> None:
+        self.open_connections -= 1
+
+    def listNWFilters(self) -> list[str]:
+        return list(self.filters)
+
+    def nwfilterLookupByName(self, name: str) -> FakeFilter:
+        if name not in self.filters:
+            raise LibvirtError(self.VIR_ERR_NO_NWFILTER, f"no nwfilter {name}")
+        return FakeFilter(self, name)
+
+    def nwfilterDefineXML(self, xml: str) -> FakeFilter:
+        root = ElementTree.fromstring(xml)
+        name, own = root.attrib["name"], root.findtext("uuid")
+        if name in self.refused:
+            raise LibvirtError(1, f"{name} refused")
+        if name in self.filters and own != self.uuids[name]:
+            raise LibvirtError(9, f"filter '{name}' already exists with uuid {self.uuids[name]}")
+        for reference in root.iterfind("filterref"):
+            assert reference.attrib["filter"] in self.filters
+        self.uuids[name] = own or str(uuid.uuid4())
+        self.filters[name] = xml
+        self.defined.append(name)
+        return FakeFilter(self, name)
+
+
+@pytest.fixture
+def host(monkeypatch: pytest.MonkeyPatch, tmp_path: t.Any) -> FakeLibvirt:
+    fake = FakeLibvirt()
+    monkeypatch.setattr(nwfilter, "libvirt", fake)
+    monkeypatch.setattr(nwfilter.time, "sleep", lambda _seconds: None)
+    locked = nwfilter.locked
+    monkeypatch.setattr(nwfilter, "locked", lambda name: locked(name, directory=str(tmp_path)))
+    return fake
+
+
+def ensure(filters: t.Sequence[nwfilter.Filter], state: str = "present", check_mode: bool = False) -> dict[str, t.Any]:
+    return nwfilter.ensure(filters, state, "test:///", check_mode)
+
+
+def test_present_and_present_again(host: FakeLibvirt) -> None:
+    planned = ensure(WANTED, check_mode=True)
+    assert (planned["changed"], host.filters) == (True, {})
+    assert ensure(WANTED) == planned
+    assert host.defined == ["nova-base", "nova-ipv6", "nova-instance-a", "nova-instance-b"]
+    assert ensure(WANTED) == {"changed": False}
+    assert len(host.defined) == 4
+    assert host.open_connections == 0
+
+
+def test_a_filter_that_differs_keeps_its_uuid(host: FakeLibvirt) -> None:
+    ensure(WANTED)
+    before = host.uuids["nova-base"]
+    host.filters["nova-base"] = "<filter name='nova-base' chain='root'/>"
+    result = ensure(WANTED)
+    assert host.defined[4:] == ["nova-base"]
+    assert host.uuids["nova-base"] == before
+    assert set(result["diff"]["before"]) == set(result["diff"]["after"]) == {"nova-base"}
+    assert ensure(WANTED) == {"changed": False}
+
+
+def test_what_was_added_is_gone_after_a_failure(host: FakeLibvirt) -> None:
+    host.refused = {"nova-instance-b"}
+    with pytest.raises(NovaliteError, match="nova-instance-b refused"):
+        ensure(WANTED)
+    assert host.filters == {}
+    assert host.open_connections == 0
+
+
+def test_absent_waits_for_a_guest_that_is_ending(host: FakeLibvirt) -> None:
+    ensure(WANTED)
+    host.busy = {"nova-instance-a": 3}
+    result = ensure(WANTED, "absent")
+    assert set(result["diff"]["before"]) == {"nova-instance-a", "nova-instance-b"}
+    assert set(host.filters) == {"nova-base", "nova-ipv6"}
+    assert ensure(WANTED, "absent") == {"changed": False}
+
+
+def test_absent_names_a_filter_that_stays_in_use(host: FakeLibvirt) -> None:
+    ensure(WANTED)
+    host.busy = {"nova-instance-a": 99}
+    with pytest.raises(NovaliteError, match="nova-instance-a is still in use"):
+        ensure(WANTED, "absent")
+
+
+def test_absent_in_check_mode(host: FakeLibvirt) -> None:
+    ensure(WANTED)
+    assert ensure(WANTED, "absent", check_mode=True)["changed"]
+    assert len(host.filters) == 4
+
+
+def test_an_unknown_reference_is_refused(host: FakeLibvirt) -> None:
+    with pytest.raises(NotFoundError, match="nova-bass"):
+        ensure(nwfilter.parse([{"name": "nova-instance-a", "references": ["nova-bass"]}]))
+    with pytest.raises(NovaliteError, match="nova-base"):
+        nwfilter.parse([{"name": "nova-base"}])
+
+
+def test_order_and_blanks_are_no_difference_but_rules_are() -> None:
+    xml = nwfilter.to_xml(nwfilter.STATIC["nova-base"])
+    rules = re.findall(r"<rule.*?</rule>", xml, re.DOTALL)
+    assert len(rules) == 7
+    turned = f"<filter chain='root'  name='nova-base'><uuid>x</uuid>{''.join(reversed(rules))}</filter>"
+    assert nwfilter.meaning(turned) == nwfilter.meaning(xml)
+    for rule in rules:
+        assert nwfilter.meaning(xml.replace(rule, "")) != nwfilter.meaning(xml)
+    assert nwfilter.meaning(xml.replace("accept", "drop", 1)) != nwfilter.meaning(xml)
+
+
+def test_both_filters_together_end_in_a_drop_of_everything_and_spoofed_macs_go_first() -> None:
+    rules = sorted((rule for filter_ in nwfilter.STATIC.values() for rule in filter_.rules), key=lambda rule: rule[1])
+    assert rules[0][:1] + rules[0][2:] == ("drop", "mac", {"match": "no", "srcmacaddr": "$MAC"})
+    assert rules[-1][:1] + rules[-1][2:] == ("drop", "mac", {})
+    priorities = [rule[1] for rule in rules]
+    assert len(set(priorities)) == len(priorities)
+    # What a rogue server would say is dropped before its address is looked at.
+    order = [(rule[0], tuple(sorted(rule[3].items()))) for rule in rules]
+    assert order.index(("drop", (("dstportstart", "68"), ("protocol", "udp")))) < order.index(
+        ("accept", (("srcipaddr", "$IP"),)))
+    assert order.index(("drop", (("protocol", "icmpv6"), ("type", "134")))) < order.index(
+        ("accept", (("srcipaddr", "$IPV6"),)))

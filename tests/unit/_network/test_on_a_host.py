@@ -1,0 +1,219 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Bridges and DHCP for real, in network namespaces."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import select
+import shutil
+import subprocess
+import sys
+import tempfile
+import typing as t
+
+import pytest
+
+from ansible_collections.novalite.cloud.plugins.module_utils import _host
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._network import dhcp, dnsmasq
+
+pytestmark = pytest.mark.root
+
+ENSURE = """
+import json, sys
+from ansible_collections.novalite.cloud.plugins.module_utils import _host
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._network import bridge
+_host.locked.__wrapped__.__defaults__ = (60.0, sys.argv[1])
+for spec, state, check in json.loads(sys.argv[2]):
+    try:
+        print(json.dumps(bridge.ensure(bridge.parse([spec]), state, check)))
+    except NovaliteError as error:
+        print(json.dumps(str(error)))
+"""
+
+
+def ensure_bridges(place: str, directory: pathlib.Path, calls: list[tuple[dict[str, t.Any], str, bool]],
+                   environment: dict[str, str] | None = None) -> list[t.Any]:
+    """In a process of its own: what is in /sys belongs to the namespace that it was mounted in."""
+    done = subprocess.run(
+        ["ip", "netns", "exec", place, sys.executable, "-c", ENSURE, str(directory), json.dumps(calls)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **(environment or {})},
+        check=True, capture_output=True, text=True,
+    )
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+@pytest.mark.parametrize("lan", [0], indirect=True)
+def test_a_bridge_and_its_end(lan: t.Any, tmp_path: pathlib.Path) -> None:
+    subprocess.run(["ip", "-n", lan.hypervisor, "link", "add", "p0", "type", "veth", "peer", "name", "p1"], check=True)
+    spec = {"name": "br100", "interface": "p0", "address": "10.98.0.2/24", "mtu": 1450}
+    planned, made, again, gone, gone_again = ensure_bridges(
+        lan.hypervisor, tmp_path,
+        [(spec, "present", True), (spec, "present", False), (spec, "present", False), (spec, "absent", False),
+         (spec, "absent", False)],
+    )
+    assert planned["changed"] and made["changed"] and gone["changed"]
+    assert not again["changed"] and not gone_again["changed"]
+    after = made["diff"]["after"]["br100"]
+    assert (after["port"], after["addresses"], after["mtu"], after["up"]) == ("p0", ["10.98.0.2/24"], 1450, True)
+
+
+@pytest.mark.parametrize("lan", [0], indirect=True)
+def test_the_way_of_the_ssh_session_is_refused(lan: t.Any, tmp_path: pathlib.Path) -> None:
+    def ip(*words: str) -> None:
+        subprocess.run(["ip", "-n", lan.hypervisor, *words], check=True)
+
+    ip("link", "add", "p0", "type", "veth", "peer", "name", "p1")
+    ip("addr", "add", "192.0.2.1/24", "dev", "p0")
+    for name in ("p0", "p1"):
+        ip("link", "set", name, "up")
+    calls = [({"name": "br100", "interface": "p0"}, "present", False)]
+    session = {"SSH_CONNECTION": "192.0.2.7 40000 192.0.2.1 22"}
+    assert "ssh session" in ensure_bridges(lan.hypervisor, tmp_path, calls, session)[0]
+    assert "192.0.2.1/24" in ensure_bridges(lan.hypervisor, tmp_path, calls, {"SSH_CONNECTION": ""})[0]
+    links = subprocess.run(["ip", "-n", lan.hypervisor, "-br", "link"], check=True, capture_output=True, text=True)
+    assert "br100" not in links.stdout
+
+
+@pytest.mark.parametrize("lan", [0], indirect=True)
+def test_a_failure_takes_back_what_was_made(lan: t.Any, tmp_path: pathlib.Path) -> None:
+    subprocess.run(["ip", "-n", lan.hypervisor, "link", "add", "p0", "type", "veth", "peer", "name", "p1"], check=True)
+    # The kernel refuses it: a veth carries no more than 65535, but a bridge's port cannot have less than 1280 for IPv6.
+    calls = [({"name": "br100", "interface": "p0", "address": "fd00::2/64", "mtu": 600}, "present", False)]
+    assert isinstance(ensure_bridges(lan.hypervisor, tmp_path, calls)[0], str)
+    links = json.loads(subprocess.run(["ip", "-n", lan.hypervisor, "-j", "link"], check=True, capture_output=True,
+                                      text=True).stdout)
+    by_name = {link["ifname"]: link for link in links}
+    assert "br100" not in by_name
+    assert "master" not in by_name["p0"] and by_name["p0"]["mtu"] == 1500
+
+
+class Site:
+    """A lan's DHCP: the server in the hypervisor's namespace, a client in the first host's."""
+
+    def __init__(self, lan: t.Any, directory: str) -> None:
+        self.lan, self.directory = lan, directory
+        self.script = os.path.join(directory, "script")
+        pathlib.Path(self.script).write_text(
+            '#!/bin/sh\n[ "$1" != bound ] || echo "$ip $hostname $router $mtu $lease" > "$0.out"\n'
+        )
+        os.chmod(self.script, 0o755)
+        show = subprocess.run(["ip", "-n", lan.hosts[0], "-j", "link", "show", "eth0"], check=True, capture_output=True,
+                              text=True)
+        self.mac = json.loads(show.stdout)[0]["address"]
+
+    def ensure(self, *hosts: tuple[str, str, str], state: str = "present", check_mode: bool = False,
+               **values: t.Any) -> dict[str, t.Any]:
+        network = {
+            "name": "private", "bridge": "br0", "listen": "10.99.0.1", "cidr": "10.99.0.0/24", "gateway": "10.99.0.1",
+            "hosts": [dict(zip(("mac", "ip", "hostname"), host)) for host in hosts], **values,
+        }
+        with self.lan.enter(self.lan.hypervisor):
+            return dhcp.ensure(dnsmasq.parse([network]), state, check_mode, self.directory)
+
+    def lease(self) -> str | None:
+        """What a client is told, or None when nobody answers it."""
+        out = pathlib.Path(f"{self.script}.out")
+        out.unlink(missing_ok=True)
+        with self.lan.enter(self.lan.hosts[0]):
+            subprocess.run(["busybox", "udhcpc", "-i", "eth0", "-qnf", "-t", "2", "-T", "1", "-O", "mtu", "-s",
+                            self.script], check=False, capture_output=True)
+        return out.read_text().strip() if out.exists() else None
+
+    def pid(self) -> int:
+        return int(pathlib.Path(self.directory, "networks/br0/pid").read_text())
+
+
+@pytest.fixture
+def site(lan: t.Any, monkeypatch: pytest.MonkeyPatch) -> t.Iterator[Site]:
+    if not shutil.which("dnsmasq") or not shutil.which("busybox"):
+        pytest.skip("needs dnsmasq and busybox")
+    directory = tempfile.mkdtemp(prefix="novalite-dhcp-", dir="/tmp")
+    os.chmod(directory, 0o755)  # dnsmasq reads its files as its own user
+    monkeypatch.setattr(_host.locked.__wrapped__, "__defaults__", (60.0, directory))  # type: ignore[attr-defined]
+    site = Site(lan, directory)
+    try:
+        yield site
+    finally:
+        path = pathlib.Path(directory, "networks/br0/pid")
+        if path.exists():
+            os.kill(int(path.read_text()), 9)
+        shutil.rmtree(directory)
+
+
+@pytest.mark.parametrize("lan", [1], indirect=True)
+def test_a_guest_gets_its_address_and_the_next_one_gets_it_after(site: Site) -> None:
+    guest = (site.mac, "10.99.0.50", "web-1")
+    assert site.ensure(guest, check_mode=True)["changed"]
+    assert not os.path.exists(os.path.join(site.directory, "networks"))
+    assert site.ensure(guest, mtu=1450)["changed"]
+    assert not site.ensure(guest, mtu=1450)["changed"]
+    assert site.lease() == "10.99.0.50 web-1 10.99.0.1 1450 86400"
+    pid = site.pid()
+    other = ("fa:16:3e:00:00:09", "10.99.0.51", "web-2")
+    assert site.ensure(other, mtu=1450)["changed"]
+    # Its lease would run for a day, and the address could not be given to anyone else.
+    assert site.ensure(guest, state="absent", mtu=1450)["changed"]
+    assert site.ensure(("fa:16:3e:00:00:0a", "10.99.0.50", "web-3"), mtu=1450)["changed"]
+    assert site.ensure((site.mac, "10.99.0.50", "web-4"), mtu=1450)["changed"]
+    assert site.lease() == "10.99.0.50 web-4 10.99.0.1 1450 86400"
+    assert site.pid() == pid, "a new guest costs no restart"
+    assert site.ensure((site.mac, "10.99.0.52", "web-4"), mtu=1400)["changed"]
+    assert site.pid() != pid
+    assert site.lease() == "10.99.0.52 web-4 10.99.0.1 1400 86400"
+
+
+@pytest.mark.parametrize("lan", [1], indirect=True)
+def test_the_server_ends_with_its_last_guest(site: Site) -> None:
+    one, two = ("fa:16:3e:00:00:01", "10.99.0.11", "one"), ("fa:16:3e:00:00:02", "10.99.0.12", "two")
+    site.ensure(one, two)
+    pid = site.pid()
+    assert site.ensure(one, state="absent")["changed"]
+    assert not site.ensure(one, state="absent")["changed"]
+    os.kill(pid, 0)
+    assert site.ensure(two, state="absent", check_mode=True)["changed"]
+    assert site.ensure(two, state="absent")["changed"]
+    assert not os.path.exists(os.path.join(site.directory, "networks/br0"))
+    assert not pathlib.Path(f"/proc/{pid}/cmdline").exists() or not pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
+    assert not site.ensure(two, state="absent")["changed"]
+
+
+@pytest.mark.parametrize("lan", [1], indirect=True)
+def test_a_dead_server_is_started_and_a_strangers_pid_is_not_trusted(site: Site) -> None:
+    guest = (site.mac, "10.99.0.50", "web-1")
+    site.ensure(guest)
+    pid = site.pid()
+    with subprocess.Popen(["sleep", "60"]) as stranger:
+        try:
+            pid_file = pathlib.Path(site.directory, "networks/br0/pid")
+            pid_file.write_text(f"{stranger.pid}\n")
+            assert not site.ensure(guest)["changed"], "the one that runs is found"
+            process = os.pidfd_open(pid)
+            os.kill(pid, 9)
+            select.select([process], [], [])
+            os.close(process)
+            assert site.ensure(guest)["changed"]
+            assert site.pid() not in (pid, stranger.pid)
+            assert stranger.poll() is None
+            assert site.lease() is not None
+        finally:
+            stranger.kill()
+
+
+@pytest.mark.parametrize("lan", [1], indirect=True)
+def test_a_failed_change_leaves_the_old_server(site: Site) -> None:
+    guest = (site.mac, "10.99.0.50", "web-1")
+    with pytest.raises(NovaliteError, match="dnsmasq"):
+        site.ensure(guest, listen="10.99.0.77")
+    assert not os.path.exists(os.path.join(site.directory, "networks/br0"))
+    site.ensure(guest)
+    with pytest.raises(NovaliteError, match="dnsmasq"):
+        site.ensure(("fa:16:3e:00:00:09", "10.99.0.51", "web-2"), listen="10.99.0.77")
+    assert not site.ensure(guest)["changed"]
+    assert site.lease() is not None
