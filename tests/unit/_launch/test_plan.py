@@ -111,7 +111,7 @@ def test_the_firewall_knows_every_address_and_the_own_dhcp_server() -> None:
     assert plan["firewall_instances"] == [
         {
             "id": 1,
-            "addresses": ["10.20.0.3", "10.30.0.9", "fd00::9"],
+            "addresses": ["10.20.0.3", "fe80::f816:3eff:fe00:1", "10.30.0.9", "fd00::9", "fe80::f816:3eff:fe00:101"],
             "dhcp_servers": ["10.20.0.1"],
             "ra_servers": [],
             "security_groups": [3],

@@ -127,7 +127,9 @@ def _is_cached(image: Image, path: str) -> bool:
 
 def _check_virtual_size(image: Image, virtual_size: int) -> None:
     if image.virtual_size and virtual_size != image.virtual_size:
-        raise ImageRefusedError(f"{image} has a virtual size of {virtual_size} bytes but {image.virtual_size} was declared")
+        raise ImageRefusedError(
+            f"{image} has a virtual size of {virtual_size} bytes but {image.virtual_size} was declared"
+        )
 
 
 def _fetch(image: Image, path: str) -> None:

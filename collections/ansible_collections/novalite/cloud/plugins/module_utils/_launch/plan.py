@@ -15,9 +15,13 @@ from __future__ import annotations
 import ipaddress
 import typing as t
 
+from .._addressing.macs import eui64
+
 Instance = t.Mapping[str, t.Any]
 Plan = dict[str, t.Any]
 Renderer = t.Callable[[Instance, t.Mapping[str, t.Any]], str]
+
+LINK_LOCAL = "fe80::/64"
 
 
 def plan_by_host(
@@ -159,7 +163,11 @@ def _firewall_instance(instance: Instance) -> Plan:
     nics = instance["nics"]
     return {
         "id": instance["id"],
-        "addresses": [address for nic in nics for address in (nic["ip"], nic["ipv6"]) if address],
+        # A guest answers at its link-local address even on a network without IPv6, and without a chain of its own that
+        # address would be open to everybody on the bridge.
+        "addresses": [
+            address for nic in nics for address in (nic["ip"], nic["ipv6"], eui64(LINK_LOCAL, nic["mac"])) if address
+        ],
         "dhcp_servers": sorted({nic["dhcp_server"] for nic in nics if nic["network"]["dhcp"]}),
         "ra_servers": [],
         "security_groups": [group["id"] for group in instance["security_groups"]],

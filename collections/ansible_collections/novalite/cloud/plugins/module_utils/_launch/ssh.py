@@ -11,7 +11,6 @@ from __future__ import annotations
 import shlex
 import typing as t
 
-
 JUMP_VARIABLES = (
     "ansible_host",
     "ansible_port",
@@ -70,6 +69,7 @@ def render(
             "HostKeyAlias": one["uuid"],
             "UserKnownHostsFile": known_hosts,
             "StrictHostKeyChecking": "accept-new",
+            "LogLevel": "ERROR",  # the first login is no warning
         }
         if identity_file:
             options |= {"IdentityFile": identity_file, "IdentitiesOnly": "yes"}
