@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pathlib
@@ -108,14 +109,18 @@ class Site:
                               text=True)
         self.mac = json.loads(show.stdout)[0]["address"]
 
-    def ensure(self, *hosts: tuple[str, str, str], state: str = "present", check_mode: bool = False,
-               **values: t.Any) -> dict[str, t.Any]:
-        network = {
+    @staticmethod
+    def network(*hosts: tuple[str, str, str], **values: t.Any) -> dict[str, t.Any]:
+        return {
             "name": "private", "bridge": "br0", "listen": "10.99.0.1", "cidr": "10.99.0.0/24", "gateway": "10.99.0.1",
             "hosts": [dict(zip(("mac", "ip", "hostname"), host)) for host in hosts], **values,
         }
+
+    def ensure(self, *hosts: tuple[str, str, str], state: str = "present", check_mode: bool = False,
+               **values: t.Any) -> dict[str, t.Any]:
         with self.lan.enter(self.lan.hypervisor):
-            return dhcp.ensure(dnsmasq.parse([network]), state, check_mode, self.directory)
+            networks = dnsmasq.parse([self.network(*hosts, **values)])
+            return dhcp.ensure(networks, state, check_mode, self.directory)
 
     def lease(self) -> str | None:
         """What a client is told, or None when nobody answers it."""
@@ -141,9 +146,10 @@ def site(lan: t.Any, monkeypatch: pytest.MonkeyPatch) -> t.Iterator[Site]:
     try:
         yield site
     finally:
-        path = pathlib.Path(directory, "networks/br0/pid")
-        if path.exists():
-            os.kill(int(path.read_text()), 9)
+        with contextlib.suppress(FileNotFoundError):
+            network = dnsmasq.parse([site.network()])[0]
+            server = dhcp.Server(network, os.path.join(directory, "networks", "br0"))
+            server._stop(server.pid())  # by the module's own proof of whose process it is
         shutil.rmtree(directory)
 
 
