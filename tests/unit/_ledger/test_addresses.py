@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import multiprocessing
 import pathlib
 import types
@@ -51,9 +52,11 @@ def add_network(connection: sa.Connection, name: str = "private", **fields: t.An
     row = {"uuid": str(uuid.uuid4()), "cidr": "10.20.0.0/29", "bridge": f"br-{name}", "dhcp": True, "dns": [], **fields}
     connection.execute(sa.insert(tables.network).values(name=name, **row))
     found = connection.execute(sa.select(tables.network).where(tables.network.c.name == name)).one()
-    pool = pools.pool(found.cidr, found.gateway)
+    pool = ipaddress.IPv4Network(found.cidr)
+    reserved = {str(pool[0]): "network", str(pool[-1]): "broadcast", found.gateway: "gateway"}
     connection.execute(
-        sa.insert(tables.fixed_ip), [{"network_id": found.id, "ip": ip, "reserved": why} for ip, why in pool]
+        sa.insert(tables.fixed_ip),
+        [{"network_id": found.id, "ip": int(ip), "reserved": reserved.get(str(ip))} for ip in pool],
     )
     return dict(found._mapping)
 
