@@ -1,0 +1,380 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Fixed IPs: one owner each, the same again, oldest first, quarantine, clear refusals, several processes at once."""
+
+from __future__ import annotations
+
+import ipaddress
+import multiprocessing
+import pathlib
+import types
+import typing as t
+import uuid
+
+import pytest
+import sqlalchemy as sa
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from ansible_collections.novalite.cloud.plugins.module_utils._addressing import pools
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError, NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import addresses, tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.addresses import (
+    fixed_ip,
+    release_addresses,
+    release_host_address,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import open_ledger, transaction
+
+NOW = 1_000_000
+Network = dict[str, t.Any]
+
+
+@pytest.fixture
+def engine(tmp_path: pathlib.Path) -> t.Iterator[sa.Engine]:
+    opened = open_ledger(str(tmp_path))
+    yield opened
+    opened.dispose()
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    now = [NOW]
+    monkeypatch.setattr(addresses, "time", types.SimpleNamespace(time=lambda: now[0]))
+    return now
+
+
+def add_network(connection: sa.Connection, name: str = "private", **fields: t.Any) -> Network:
+    """A network and its pool, as the module `network` makes them."""
+    row = {"uuid": str(uuid.uuid4()), "cidr": "10.20.0.0/29", "bridge": f"br-{name}", "dhcp": True, "dns": [], **fields}
+    connection.execute(sa.insert(tables.network).values(name=name, **row))
+    found = connection.execute(sa.select(tables.network).where(tables.network.c.name == name)).one()
+    pool = ipaddress.IPv4Network(found.cidr)
+    reserved = {str(pool[0]): "network", str(pool[-1]): "broadcast", found.gateway: "gateway"}
+    connection.execute(
+        sa.insert(tables.fixed_ip),
+        [{"network_id": found.id, "ip": int(ip), "reserved": reserved.get(str(ip))} for ip in pool],
+    )
+    return dict(found._mapping)
+
+
+def some(count: int, *networks: Network, host: str | None = "hv1", **nic: t.Any) -> list[dict[str, t.Any]]:
+    return [
+        {
+            "uuid": str(uuid.uuid4()),
+            "name": f"web-{number}",
+            "host": host,
+            "nics": [
+                {
+                    "id": str(uuid.uuid4()),
+                    "mac": f"fa:16:3e:00:00:{number:02x}",
+                    "ip": None,
+                    "ipv6": None,
+                    "dhcp_server": None,
+                    "network": network,
+                    **nic,
+                }
+                for network in networks
+            ],
+        }
+        for number in range(1, count + 1)
+    ]
+
+
+def write(connection: sa.Connection, instances: list[dict[str, t.Any]], project: str = "a") -> None:
+    """The rows that `server` would have made."""
+    if not connection.execute(sa.select(tables.project).where(tables.project.c.id == project)).first():
+        connection.execute(sa.insert(tables.project).values(id=project, name=project, created_at=0))
+    for one in instances:
+        connection.execute(
+            sa.insert(tables.instance).values(
+                uuid=one["uuid"],
+                project_id=project,
+                name=one["name"],
+                hostname=one["name"],
+                host=one["host"],
+                flavor={},
+                image={},
+                metadata={},
+                vm_state="building",
+                attempts=[],
+                created_at=1,
+                updated_at=1,
+            )
+        )
+        for position, nic in enumerate(one["nics"]):
+            connection.execute(
+                sa.insert(tables.vif).values(
+                    id=nic["id"],
+                    instance_uuid=one["uuid"],
+                    network_id=nic["network"]["id"],
+                    position=position,
+                    mac=nic["mac"],
+                )
+            )
+
+
+def ips(result: dict[str, t.Any]) -> list[str]:
+    return [nic["ip"] for one in result["instances"] for nic in one["nics"]]
+
+
+def nic_ids(instances: list[dict[str, t.Any]]) -> list[str]:
+    return [nic["id"] for one in instances for nic in one["nics"]]
+
+
+def owners(connection: sa.Connection) -> dict[str, str]:
+    query = sa.select(tables.fixed_ip.c.ip, tables.fixed_ip.c.owner).where(tables.fixed_ip.c.owner.is_not(None))
+    return {pools.to_text(row.ip): row.owner for row in connection.execute(query)}
+
+
+def test_hosts_and_interfaces_get_their_addresses_in_one_call(engine: sa.Engine) -> None:
+    with transaction(engine) as connection:
+        network = add_network(connection)
+        instances = [*some(2, network), *some(1, network, host="hv2", mac="fa:16:3e:00:01:00")]
+        result = fixed_ip(connection, {"instances": instances})
+        assert ips(result) == ["10.20.0.3", "10.20.0.4", "10.20.0.5"]
+        servers = [one["nics"][0]["dhcp_server"] for one in result["instances"]]
+        assert servers == ["10.20.0.1", "10.20.0.1", "10.20.0.2"]
+        assert result["changed"] and "warnings" not in result
+        assert result["diff"]["after"]["web-2"] == {"private": "10.20.0.4"}
+        assert owners(connection)["10.20.0.2"] == "dhcp:hv2"
+        assert instances[0]["nics"][0]["ip"] is None  # what was given stays as it was
+
+
+def test_the_same_interface_gets_the_same_address_and_nothing_changes(engine: sa.Engine) -> None:
+    with transaction(engine) as connection:
+        instances = some(3, add_network(connection))
+        first = fixed_ip(connection, {"instances": instances})
+        for given in (instances, first["instances"]):
+            again = fixed_ip(connection, {"instances": given})
+            assert not again["changed"] and again["instances"] == first["instances"] and "diff" not in again
+
+
+def test_a_network_with_a_gateway_and_without_dhcp_needs_no_address_of_the_host(engine: sa.Engine) -> None:
+    with transaction(engine) as connection:
+        routed = add_network(connection, "routed", dhcp=False, gateway="10.20.0.1")
+        result = fixed_ip(connection, {"instances": some(1, routed, host=None)})
+        assert (ips(result), result["instances"][0]["nics"][0]["dhcp_server"]) == (["10.20.0.2"], None)
+        # without a gateway the host is the gateway, DHCP or not
+        flat = add_network(connection, "flat", dhcp=False)
+        with pytest.raises(NovaliteError, match="'web-1' has no compute host yet"):
+            fixed_ip(connection, {"instances": some(1, flat, host=None)})
+        result = fixed_ip(connection, {"instances": some(1, flat)})
+        assert result["instances"][0]["nics"][0]["dhcp_server"] == "10.20.0.1"
+
+
+def test_a_pool_that_runs_dry_gives_nothing_to_anybody(engine: sa.Engine) -> None:
+    with transaction(engine) as connection:
+        other = add_network(connection, "other", cidr="10.30.0.0/28")  # has enough, and is asked first
+        network = add_network(connection)
+        fixed_ip(connection, {"instances": some(2, network)})
+        before = owners(connection)
+    with pytest.raises(NovaliteError) as caught, transaction(engine) as connection:
+        fixed_ip(connection, {"instances": some(5, other, network)})
+    assert str(caught.value) == (
+        "network 'private' (10.20.0.0/29) has no free address left: 5 needed, 3 free; "
+        "delete instances, or use another network"
+    )
+    with transaction(engine) as connection:
+        assert owners(connection) == before
+
+
+def test_the_longest_free_address_goes_first_and_quarantine_is_broken_only_when_dry(
+    engine: sa.Engine, clock: list[int]
+) -> None:
+    with transaction(engine) as connection:
+        network = add_network(connection, dhcp=False, gateway="10.20.0.6")
+        instances = some(3, network)
+        fixed_ip(connection, {"instances": instances})  # .1 .2 .3
+        release_addresses(connection, nic_ids(instances[:1]), NOW - 700)
+        release_addresses(connection, nic_ids(instances[1:2]), NOW - 800)
+        release_addresses(connection, nic_ids(instances[2:]), NOW - 30)
+        result = fixed_ip(connection, {"instances": some(4, network)})
+        assert ips(result) == ["10.20.0.4", "10.20.0.5", "10.20.0.2", "10.20.0.1"]
+        assert "warnings" not in result
+        late = fixed_ip(connection, {"instances": some(1, network)})
+        assert ips(late) == ["10.20.0.3"]
+        assert late["warnings"] == [
+            "network 'private': 10.20.0.3 was released 30 s ago, within its quarantine of 600 s, "
+            "for no other address is free"
+        ]
+
+
+def test_a_named_address_is_given_or_refused_for_one_of_three_reasons(engine: sa.Engine) -> None:
+    with transaction(engine) as connection:
+        network = add_network(connection, gateway="10.20.0.1")
+        mine, neighbours = some(1, network, requested_ip="10.20.0.4"), some(1, network, requested_ip="10.20.0.5")
+        asking = some(1, network, mac="fa:16:3e:00:02:00")
+        asking[0]["name"] = "asking"
+        neighbours[0]["nics"][0]["mac"] = "fa:16:3e:00:01:00"
+        write(connection, mine)
+        write(connection, neighbours, "b")
+        write(connection, asking)
+        assert ips(fixed_ip(connection, {"instances": mine + neighbours})) == ["10.20.0.4", "10.20.0.5"]
+
+        def refusal(address: str) -> str:
+            asking[0]["nics"][0]["requested_ip"] = address
+            with pytest.raises(NovaliteError) as caught, connection.begin_nested():
+                fixed_ip(connection, {"instances": asking})
+            return str(caught.value)
+
+        where = "network 'private' (10.20.0.0/29)"
+        assert refusal("10.20.1.4") == f"address 10.20.1.4 is outside of {where}: choose one inside, or none"
+        assert refusal("10.20.0.1") == f"address 10.20.0.1 is reserved in {where} (gateway): choose another, or none"
+        assert refusal("10.20.0.4").startswith(f"address 10.20.0.4 in {where} is in use by instance 'web-1'")
+        # the name of another project's instance is not for this one
+        assert refusal("10.20.0.5").startswith(f"address 10.20.0.5 in {where} is in use by another instance:")
+        assert refusal("10.20.0.2").startswith(f"address 10.20.0.2 in {where} is in use by compute host hv1 itself:")
+        assert "is not an IPv4 address" in refusal("10.20.0")
+
+        mine[0]["nics"][0]["requested_ip"] = "10.20.0.6"
+        with pytest.raises(ConflictError, match=r"has 10\.20\.0\.4 .* and cannot get 10\.20\.0\.6 as well"):
+            fixed_ip(connection, {"instances": mine})
+
+
+def test_a_named_address_is_kept_for_its_interface_within_one_call(engine: sa.Engine) -> None:
+    with transaction(engine) as connection:
+        network = add_network(connection)
+        instances = some(3, network)
+        instances[2]["nics"][0]["requested_ip"] = "10.20.0.2"
+        assert ips(fixed_ip(connection, {"instances": instances})) == ["10.20.0.3", "10.20.0.4", "10.20.0.2"]
+
+
+def test_ipv6_follows_from_the_mac_and_is_recorded(engine: sa.Engine) -> None:
+    with transaction(engine) as connection:
+        instances = some(1, add_network(connection, cidr_v6="fd00:1::/64"))
+        write(connection, instances)
+        result = fixed_ip(connection, {"instances": instances})
+        assert result["instances"][0]["nics"][0]["ipv6"] == "fd00:1::f816:3eff:fe00:1"
+        assert connection.execute(sa.select(tables.vif.c.ipv6)).scalars().all() == ["fd00:1::f816:3eff:fe00:1"]
+
+
+def test_check_mode_plans_without_rows_and_leaves_nothing(engine: sa.Engine) -> None:
+    with transaction(engine) as connection:
+        network = add_network(connection, cidr_v6="fd00:1::/64")
+    with transaction(engine, check_mode=True) as connection:
+        planned = fixed_ip(connection, {"instances": some(2, network)})
+        assert ips(planned) == ["10.20.0.2", "10.20.0.3"]
+    with transaction(engine) as connection:
+        assert owners(connection) == {}
+
+
+def test_an_unknown_network_is_named(engine: sa.Engine) -> None:
+    with transaction(engine) as connection, pytest.raises(NotFoundError, match="no network with the id 77"):
+        fixed_ip(connection, {"instances": some(1, {"id": 77, "name": "gone"})})
+
+
+def test_the_hosts_own_address_stays_as_long_as_an_instance_needs_it(engine: sa.Engine) -> None:
+    with transaction(engine) as connection:
+        network = add_network(connection)
+        instances = some(2, network)
+        write(connection, instances)
+        fixed_ip(connection, {"instances": instances})
+        assert release_addresses(connection, nic_ids(instances[:1]), NOW) == 1
+        assert not release_host_address(connection, network["id"], "hv1", NOW)
+        assert release_addresses(connection, nic_ids(instances), NOW) == 1
+        assert release_host_address(connection, network["id"], "hv1", NOW)
+        assert not release_host_address(connection, network["id"], "hv1", NOW)
+        assert owners(connection) == {}
+
+
+def test_a_claim_takes_the_index_of_free_addresses_and_sorts_nothing_else(engine: sa.Engine) -> None:
+    """With 60,000 free rows, reading them all costs 10 ms an address."""
+    from ansible_collections.novalite.cloud.plugins.module_utils._ledger import pool_claims
+
+    with transaction(engine) as connection:
+        plan = connection.execute(
+            sa.text(f"EXPLAIN QUERY PLAN {pool_claims._CLAIM_SQLITE}"), {"network_id": 1, "owners": "[]", "count": 1}
+        )
+        steps = [row.detail for row in plan]
+    assert any("ix_fixed_ip_free" in step for step in steps)
+    assert not any("autoindex_fixed_ip_2" in step for step in steps)
+
+
+class PoolMachine(RuleBasedStateMachine):
+    """Any order of claims, repeats and releases on a small pool, held against a model."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.engine = sa.create_engine("sqlite://", poolclass=sa.StaticPool)
+        tables.metadata.create_all(self.engine)
+        self.connection = self.engine.connect()
+        self.network = add_network(self.connection, dhcp=False, gateway="10.20.0.1")
+        self.free = [f"10.20.0.{last}" for last in range(2, 7)]  # longest free first
+        self.held: dict[str, tuple[dict[str, t.Any], str]] = {}
+        self.now = NOW
+
+    @rule(count=st.integers(1, 4))
+    def claim(self, count: int) -> None:
+        instances = some(count, self.network)
+        with self.connection.begin_nested() as savepoint:
+            try:
+                result = fixed_ip(self.connection, {"instances": instances})
+            except NovaliteError:
+                savepoint.rollback()
+                assert count > len(self.free)
+                return
+        expected, self.free = self.free[:count], self.free[count:]
+        assert ips(result) == expected
+        for one, address in zip(instances, expected):
+            self.held[one["nics"][0]["id"]] = (one, address)
+
+    @rule()
+    def repeat(self) -> None:
+        result = fixed_ip(self.connection, {"instances": [one for one, _address in self.held.values()]})
+        assert not result["changed"]
+        assert ips(result) == [address for _one, address in self.held.values()]
+
+    @rule(data=st.data())
+    def release(self, data: st.DataObject) -> None:
+        if not self.held:
+            return
+        gone = data.draw(st.sets(st.sampled_from(sorted(self.held)), min_size=1))
+        self.now += 1
+        assert release_addresses(self.connection, [*gone, "unknown"], self.now) == len(gone)
+        self.free += sorted(self.held.pop(one)[1] for one in gone)
+
+    @invariant()
+    def the_rows_agree(self) -> None:
+        expected = {address: f"vif:{nic}" for nic, (_one, address) in self.held.items()}
+        assert owners(self.connection) == expected
+
+    def teardown(self) -> None:
+        self.connection.close()
+        self.engine.dispose()
+
+
+PoolMachine.TestCase.settings = settings(max_examples=30, stateful_step_count=20, deadline=None)
+TestPool = PoolMachine.TestCase
+
+
+def _churn(home: str, network: Network, host: str, rounds: int) -> None:
+    engine = open_ledger(home)
+    for _round in range(rounds):
+        instances = some(5, network, host=host)
+        with transaction(engine) as connection:
+            found = ips(fixed_ip(connection, {"instances": instances}))
+        assert len(set(found)) == 5
+        with transaction(engine) as connection:
+            release_addresses(connection, nic_ids(instances[:2]))
+    engine.dispose()
+
+
+def test_processes_at_once_share_no_address(engine: sa.Engine, tmp_path: pathlib.Path) -> None:
+    with transaction(engine) as connection:
+        network = add_network(connection, cidr="10.20.0.0/24")
+    engine.dispose()
+    context = multiprocessing.get_context("fork")
+    workers = [context.Process(target=_churn, args=(str(tmp_path), network, f"hv{n % 2}", 6)) for n in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(60)
+    assert [worker.exitcode for worker in workers] == [0, 0, 0, 0]
+    with transaction(engine) as connection:
+        taken = owners(connection)
+        # an address has one owner by its key; none was lost, and no owner has two
+        assert len(taken) == len(set(taken.values())) == 4 * 6 * 3 + 2
