@@ -31,7 +31,7 @@ class Examined:
         self.weighers = weighers
         self.once = sum(1 for one in filters if one.once)
         # per filter: the names it refused, and why; never changed in place, since explanations hold on to it
-        self.removed: list[dict[str, str]] = [{} for _ in filters]
+        self.removed: list[dict[str, str]] = [{} for _filter in filters]
         self.static = self._run(list(range(len(hosts))), 0, self.once)
         self.passed: list[int] = []
         self.weights: list[list[float]] = []

@@ -20,7 +20,7 @@ USES_WEIGHERS = False
 
 def scores(candidates: Candidates, rng: random.Random) -> list[float]:
     """A draw for each host."""
-    return [rng.random() for _ in candidates.passed]
+    return [rng.random() for _host in candidates.passed]
 
 
 def details(candidates: Candidates, position: int, score: float) -> dict[str, float]:
