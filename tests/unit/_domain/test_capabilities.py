@@ -10,7 +10,9 @@ from ansible_collections.novalite.cloud.plugins.module_utils._domain import capa
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 
 XML = """<capabilities>
-  <host><uuid>6c1c53ad-bb7b-4bb1-8d89-c2bf3fb21f0f</uuid><cpu><arch>{arch}</arch><model>kvm64</model></cpu></host>
+  <host><uuid>6c1c53ad-bb7b-4bb1-8d89-c2bf3fb21f0f</uuid><cpu><arch>{arch}</arch><model>kvm64</model></cpu>
+  <secmodel><model>none</model></secmodel><secmodel><model>dac</model>
+    <baselabel type='kvm'>+64055:+64056</baselabel><baselabel type='qemu'>+64055:+64056</baselabel></secmodel></host>
   <guest><os_type>hvm</os_type><arch name='i686'><emulator>/usr/bin/qemu-system-i386</emulator>
     <machine>pc</machine><domain type='qemu'/></arch></guest>
   <guest><os_type>hvm</os_type><arch name='x86_64'><wordsize>64</wordsize>
@@ -29,7 +31,12 @@ def test_the_hosts_own_architecture_is_taken() -> None:
         emulator="/usr/bin/qemu-system-x86_64",
         machine="pc",
         domain_types=("qemu", "kvm"),
+        qemu_user=(64055, 64056),
     )
+
+
+def test_without_a_dac_label_qemus_user_is_unknown() -> None:
+    assert capabilities.parse_capabilities(XML.format(arch="x86_64").replace("+64055:+64056", "")).qemu_user is None
 
 
 def test_without_the_usual_machine_the_first_one_is_taken() -> None:

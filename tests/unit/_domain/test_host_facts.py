@@ -24,7 +24,7 @@ class Probe:
         self.fault = fault
         self.runs = 0
 
-    def __call__(self, arch: str) -> str | None:
+    def __call__(self, arch: str, user: tuple[int, int] | None) -> str | None:
         self.runs += 1
         return self.fault
 
@@ -133,3 +133,19 @@ def test_a_host_without_libvirtd_is_down_and_known_all_the_same(
     assert len(facts["down_reason"]) == 255  # the ledger's column
     assert facts["vcpus"] >= 1 and facts["memory_mb"] >= 1
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="changes its user")
+def test_the_probe_runs_as_qemu_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    private = tmp_path / "kvm"
+    private.write_text("")
+    private.chmod(0o600)
+
+    def probe() -> str:
+        with open(private, encoding="utf-8") as handle:
+            handle.read()
+        return "works"
+
+    monkeypatch.setattr(_kvm, "_probe_x86_64", probe)
+    assert _kvm.kvm_fault("x86_64") is None
+    assert "Permission denied" in str(_kvm.kvm_fault("x86_64", (65534, 65534)))

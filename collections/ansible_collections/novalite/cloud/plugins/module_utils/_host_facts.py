@@ -80,7 +80,7 @@ def gather(
             capabilities = parse_capabilities(connection.getCapabilities())
     except NovaliteError as error:
         return {**facts, "up": False, "down_reason": str(error)[:255]}
-    key = f"{_read('/proc/sys/kernel/random/boot_id').strip()} {facts['hypervisor_version']}"
+    key = f"{_read('/proc/sys/kernel/random/boot_id').strip()} {facts['hypervisor_version']} {_owner('/dev/kvm')}"
     known = os.path.join(state_dir, "facts")
     chosen, reason = choose_domain_type(domain_type, capabilities, key, known, remember=not check_mode)
     return {
@@ -101,7 +101,7 @@ def choose_domain_type(
     """kvm where it works and qemu otherwise, and why it is qemu.
 
     KVM's probe can take seconds where KVM does not work, so its answer is taken from the file `known`, and kept there
-    if `remember`, as long as `key` (this boot of the kernel, this QEMU) is the same.
+    if `remember`, as long as `key` (this boot of the kernel, this QEMU, these rights) is the same.
     """
     if wanted != "auto":
         return wanted, f"the inventory says domain_type: {wanted}"
@@ -111,7 +111,7 @@ def choose_domain_type(
         before = json.loads(_read(known))["kvm"]
         if before["key"] == key:
             return ("qemu" if before["fault"] else "kvm"), before["fault"]
-    fault = kvm_fault(capabilities.arch)
+    fault = kvm_fault(capabilities.arch, capabilities.qemu_user)
     if remember:
         os.makedirs(os.path.dirname(known), mode=0o711, exist_ok=True)
         write_atomically(known, json.dumps({"kvm": {"key": key, "fault": fault}}) + "\n")
@@ -163,6 +163,14 @@ def _nameless_file(directory: str) -> t.Iterator[int]:
         yield fd
     finally:
         os.close(fd)
+
+
+def _owner(path: str) -> str:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return "none"
+    return f"{found.st_mode:o} {found.st_uid}:{found.st_gid}"
 
 
 def _existing(path: str) -> str:

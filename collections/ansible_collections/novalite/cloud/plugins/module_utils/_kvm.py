@@ -18,6 +18,7 @@ import ctypes
 import fcntl
 import mmap
 import os
+import pwd
 import resource
 import select
 import signal
@@ -41,16 +42,18 @@ _SPARE_PAGES = 0x7FFBD000  # anywhere outside the memory, and no more than fcntl
 _CODE = b"\xb9" + struct.pack("<I", COUNT) + b"\xff\xc9\x75\xfc\xf4"  # mov ecx, COUNT; 1: dec ecx; jnz 1b; hlt
 
 
-def kvm_fault(arch: str) -> str | None:
+def kvm_fault(arch: str, user: tuple[int, int] | None = None) -> str | None:
     """Why KVM is not to be used on this host, in words; None when it works.
 
     On x86_64 this runs the probe, in a child process that is killed when it does not end. On other architectures
-    it creates a VM only.
+    it creates a VM only. `user` is the uid and gid that QEMU runs as: what root can open is not always theirs.
     """
     read_end, write_end = os.pipe()
     pid = os.fork()
     if pid == 0:
         try:
+            if user is not None and os.geteuid() == 0:
+                _become(*user)
             resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
             os.write(write_end, (_probe_x86_64() if arch == "x86_64" else _probe_any()).encode())
         except Exception as error:  # whatever it is: it means no, and the parent says it
@@ -72,6 +75,16 @@ def kvm_fault(arch: str) -> str | None:
             "this KVM interprets guests, it has no hardware virtualization behind it"
         )
     return None if answer == _WORKS else answer
+
+
+def _become(uid: int, gid: int) -> None:
+    try:
+        entry = pwd.getpwuid(uid)
+        os.setgroups(os.getgrouplist(entry.pw_name, entry.pw_gid))  # as libvirt does: on Debian these hold kvm
+    except KeyError:
+        os.setgroups([])
+    os.setgid(gid)
+    os.setuid(uid)
 
 
 def _probe_any() -> str:

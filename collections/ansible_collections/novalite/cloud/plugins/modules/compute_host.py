@@ -24,7 +24,7 @@ requirements:
 notes:
   - On x86_64, whether KVM works is found out with a guest that counts to ten million, because some hosts have a
     C(/dev/kvm) that takes every call but interprets its guests a thousand times too slowly. The answer is kept in the
-    file C(facts) under O(state_dir) until the host boots again or gets another QEMU.
+    file C(facts) under O(state_dir) until the host boots again, gets another QEMU or changes the rights of C(/dev/kvm).
 attributes:
   check_mode:
     support: full
@@ -37,7 +37,7 @@ attributes:
     description: The facts are gathered on the host, the record is written on the controller.
   action_group:
     support: full
-    membership: novalite.cloud.ledger
+    membership: [novalite.cloud.ledger]
     description: Use C(group/novalite.cloud.ledger) in C(module_defaults) to set O(home) or O(ledger_url) once.
 options:
   name:

@@ -9,7 +9,8 @@
 from __future__ import annotations
 
 import dataclasses
-import xml.etree.ElementTree as ElementTree
+import re
+from xml.etree import ElementTree
 
 from .._errors import NovaliteError
 
@@ -49,6 +50,7 @@ class Capabilities:
     emulator: str
     machine: str
     domain_types: tuple[str, ...]
+    qemu_user: tuple[int, int] | None = None  # uid and gid that QEMU runs as
 
 
 def parse_capabilities(xml: str) -> Capabilities:
@@ -67,6 +69,7 @@ def parse_capabilities(xml: str) -> Capabilities:
             emulator=element.findtext("emulator") or "",
             machine=default if default in machines or not machines else machines[0],
             domain_types=tuple(domain.get("type", "") for domain in element.iterfind("domain")),
+            qemu_user=_qemu_user(root),
         )
     raise NovaliteError(
         f"libvirt on this host cannot run {arch or 'any'} guests: it found no QEMU for them; install "
@@ -74,10 +77,18 @@ def parse_capabilities(xml: str) -> Capabilities:
     )
 
 
+def _qemu_user(root: ElementTree.Element) -> tuple[int, int] | None:
+    for model in root.iterfind("host/secmodel"):
+        found = re.fullmatch(r"\+(\d+):\+(\d+)", model.findtext("baselabel") or "")
+        if model.findtext("model") == "dac" and found:
+            return int(found[1]), int(found[2])
+    return None
+
+
 def traits_of(cpuinfo: str) -> list[str]:
     """The traits of the first CPU in /proc/cpuinfo's text, sorted."""
     for line in cpuinfo.splitlines():
-        key, _, value = line.partition(":")
+        key, _colon, value = line.partition(":")
         if key.strip() == "flags":
             return sorted(_TRAITS[flag] for flag in value.split() if flag in _TRAITS)
     return []
@@ -86,7 +97,7 @@ def traits_of(cpuinfo: str) -> list[str]:
 def cpu_model_of(cpuinfo: str) -> str | None:
     """The CPU's own name for itself in /proc/cpuinfo's text."""
     for line in cpuinfo.splitlines():
-        key, _, value = line.partition(":")
+        key, _colon, value = line.partition(":")
         if key.strip() == "model name":
             return value.strip()
     return None
@@ -95,7 +106,7 @@ def cpu_model_of(cpuinfo: str) -> str | None:
 def memory_mb_of(meminfo: str) -> int:
     """MemTotal of /proc/meminfo's text, in whole MiB."""
     for line in meminfo.splitlines():
-        key, _, value = line.partition(":")
+        key, _colon, value = line.partition(":")
         if key == "MemTotal":
             return int(value.split()[0]) // 1024
     raise NovaliteError("this host's /proc/meminfo has no MemTotal")

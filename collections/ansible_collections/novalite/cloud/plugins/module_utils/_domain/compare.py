@@ -15,7 +15,7 @@ from __future__ import annotations
 import dataclasses
 import re
 import typing as t
-import xml.etree.ElementTree as ElementTree
+from xml.etree import ElementTree
 
 from .._errors import NovaliteError
 
