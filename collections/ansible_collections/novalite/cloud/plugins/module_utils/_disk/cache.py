@@ -174,7 +174,7 @@ def _download(image: Image, part: str) -> None:
         with urllib.request.urlopen(image.source, timeout=CONNECT_TIMEOUT) as response, open(part, "xb") as target:
             _receive(image, response, target)
     except (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError) as error:
-        raise NovaliteError(f"{image} cannot be downloaded: {getattr(error, 'reason', error) or error}") from error
+        raise NovaliteError(f"{image} cannot be downloaded: {error}") from error
 
 
 def _receive(image: Image, source: t.Any, target: t.BinaryIO) -> None:

@@ -71,13 +71,14 @@ class GuestRoot:
                 fd = open_in_root(self._root, _relative(path), flags)
             except FileNotFoundError:
                 return None
-            with os.fdopen(fd, "rb") as handle:
+            with _closing(fd):
                 status = os.fstat(fd)
                 if not stat.S_ISREG(status.st_mode):
                     raise _refused(path, "it is not a regular file")
                 if not follow and status.st_nlink != 1:
                     raise _refused(path, f"it has {status.st_nlink} hard links")
-                data = handle.read(MAX_READ + 1)
+                with os.fdopen(fd, "rb", closefd=False) as handle:
+                    data = handle.read(MAX_READ + 1)
                 if len(data) > MAX_READ:
                     raise _refused(path, f"it is larger than {MAX_READ} bytes")
                 return Entry(stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid, data)

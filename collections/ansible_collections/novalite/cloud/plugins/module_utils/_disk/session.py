@@ -144,7 +144,11 @@ def _inject(request: Request, state_dir: str, attach: Attach, check_mode: bool) 
         with _work_dir() as work_dir, attach(disk, disk_format, check_mode, work_dir) as attached:
             partition = find_partition(attached.device, request.partition)
             with attached.block_device(partition) as device:
-                return _write(request, device, os.path.join(work_dir, "root"), check_mode)
+                # A second namespace, for the guest's file system alone, which the daemon is not in. After kill -9 the
+                # last process of a namespace unmounts what is there: were that the daemon, it would wait for ever, in
+                # its own exit, for an answer of its own.
+                return with_private_mounts(
+                    lambda: _write(request, device, os.path.join(work_dir, "root"), check_mode))
 
     return with_private_mounts(work)
 

@@ -13,6 +13,7 @@ import errno
 import os
 import struct
 import threading
+import time
 import typing as t
 
 from .._errors import NovaliteError
@@ -32,6 +33,8 @@ SYS_OPENAT2 = 437  # the same on every architecture since Linux 5.6
 RESOLVE_NO_XDEV = 0x01
 RESOLVE_NO_MAGICLINKS = 0x02
 RESOLVE_IN_ROOT = 0x10
+BUSY_TIMEOUT = 5.0  # seconds
+
 OPEN_HOW = struct.Struct("QQQ")  # flags, mode, resolve
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -52,8 +55,19 @@ def mount(source: str, target: str, fstype: str, flags: int, data: str = "") -> 
 
 
 def unmount(target: str) -> None:
-    """umount(2), never lazy: a lazy one would hide that something still writes. Raises OSError."""
-    _checked(_libc.umount2(os.fsencode(target), 0), target)
+    """umount(2), never lazy: a lazy one would hide that something still writes. Raises OSError.
+
+    While another thread starts a program, its child has our open files until it calls exec; that passes.
+    """
+    deadline = time.monotonic() + BUSY_TIMEOUT
+    while True:
+        try:
+            _checked(_libc.umount2(os.fsencode(target), 0), target)
+            return
+        except OSError as error:
+            if error.errno != errno.EBUSY or time.monotonic() > deadline:
+                raise
+        time.sleep(0.002)
 
 
 def open_in_root(root: int, path: str, flags: int) -> int:

@@ -1,0 +1,122 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Partition tables and superblocks, as plain data."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.novalite.cloud.plugins.module_utils._disk.partition import (
+    Partition,
+    choose_partition,
+    find_partition,
+    identify_file_system,
+    parse_table,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+
+DISK = 1 << 30
+LINUX = "0FC63DAF-8483-4772-8E79-3D69D8477DE4"
+ROOT = "4F68BCE3-E8CD-4DB1-96E7-FBCAF984B709"
+BIOS = "21686148-6449-6E6F-744E-656564454649"
+
+
+def part(number: int, kind: str, start: int = 1 << 20, size: int = 1 << 20) -> Partition:
+    return Partition(number, start, size, kind)
+
+
+def test_parse() -> None:
+    text = json.dumps({"partitiontable": {"label": "gpt", "sectorsize": 4096, "partitions": [
+        {"node": "/run/x/5.rawp14", "start": 10, "size": 20, "type": BIOS.lower()},
+        {"node": "/run/x/5.raw1", "start": 30, "size": 40, "type": LINUX}]}})
+    assert parse_table(text, "/run/x/5.raw") == [
+        Partition(14, 40960, 81920, BIOS), Partition(1, 122880, 163840, LINUX)]
+    assert parse_table("", "/x") == [] and parse_table('{"partitiontable": {"label": "dos"}}', "/x") == []
+
+
+@pytest.mark.parametrize(("table", "wanted", "number"), [
+    ([], None, None),
+    ([part(1, "83")], None, 1),
+    ([part(1, "EF"), part(5, "83")], None, 5),
+    ([part(14, BIOS), part(1, LINUX)], None, 1),
+    ([part(1, ROOT), part(2, LINUX)], None, 1),
+    ([part(1, "83"), part(2, "83")], 2, 2),
+    ([part(1, "7")], 1, 1),
+])
+def test_choice(table: list[Partition], wanted: int | None, number: int | None) -> None:
+    chosen = choose_partition(table, wanted, DISK)
+    assert (chosen.number if chosen else None) == number
+
+
+@pytest.mark.parametrize(("table", "wanted", "message"), [
+    ([part(1, "83"), part(2, "83")], None, "Linux partitions: 1, 2.*os_partition"),
+    ([part(1, ROOT), part(2, ROOT)], None, "Linux partitions: 1, 2"),
+    ([part(1, "8E")], None, "Linux partitions: none"),
+    ([], 1, r"no partition 1 \(there are: none\)"),
+    ([part(1, "83", size=DISK)], None, "outside the disk"),
+    ([part(1, "83", start=0)], 1, "outside the disk"),
+])
+def test_no_choice(table: list[Partition], wanted: int | None, message: str) -> None:
+    with pytest.raises(NovaliteError, match=message):
+        choose_partition(table, wanted, DISK)
+
+
+@given(st.lists(st.builds(Partition, st.integers(1, 20), st.integers(-5, DISK * 2), st.integers(-5, DISK * 2),
+                          st.sampled_from(["83", "7", ROOT, LINUX, BIOS])), max_size=4),
+       st.none() | st.integers(1, 20))
+def test_what_is_chosen_lies_on_the_disk(table: list[Partition], wanted: int | None) -> None:
+    try:
+        chosen = choose_partition(table, wanted, DISK)
+    except NovaliteError:
+        return
+    if chosen is None:
+        assert not table and wanted is None
+    else:
+        assert 0 < chosen.start < chosen.start + chosen.size <= DISK
+        assert wanted in (None, chosen.number)
+
+
+def test_a_disk_without_a_table(tmp_path: pathlib.Path) -> None:
+    disk = tmp_path / "disk"
+    disk.write_bytes(bytes(4096))
+    assert find_partition(str(disk), None) is None and find_partition(str(disk), 0) is None
+    with pytest.raises(NovaliteError, match="no partition 1"):
+        find_partition(str(disk), 1)
+
+
+def superblock(max_mounts: int = -1, interval: int = 0, compat: int = 4, incompat: int = 2, journal: int = 8) -> bytes:
+    data = bytearray(4096)
+    struct.pack_into("<h", data, 1024 + 0x36, max_mounts)
+    struct.pack_into("<H", data, 1024 + 0x38, 0xEF53)
+    struct.pack_into("<I", data, 1024 + 0x44, interval)
+    struct.pack_into("<II", data, 1024 + 0x5C, compat, incompat)
+    struct.pack_into("<I", data, 1024 + 0xE0, journal)
+    return bytes(data)
+
+
+def test_file_systems(tmp_path: pathlib.Path) -> None:
+    device = tmp_path / "device"
+
+    def identified(data: bytes) -> tuple[str, str, str, bool]:
+        device.write_bytes(data)
+        found = identify_file_system(str(device))
+        return found.type, found.options, found.read_only_options, found.checks_scheduled
+
+    plain = ("ext4", "errors=remount-ro", "errors=remount-ro", False)
+    assert identified(superblock()) == plain
+    assert identified(superblock(compat=0, journal=0)) == plain
+    assert identified(superblock(incompat=6)) == ("ext4", "errors=remount-ro", "errors=remount-ro,noload", False)
+    assert identified(superblock(max_mounts=20))[3] and identified(superblock(interval=1))[3]
+    assert identified(b"XFSB".ljust(4096, b"\0"))[0] == "xfs"
+    for data, message in ((superblock(journal=0), "journal on another device"), (bytes(4096), "no ext2"),
+                          (b"", "no ext2")):
+        with pytest.raises(NovaliteError, match=message):
+            identified(data)
