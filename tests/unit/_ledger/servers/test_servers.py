@@ -189,6 +189,20 @@ def test_a_failed_server_is_begun_again_as_itself(cloud: t.Any) -> None:
     assert [action["finished_at"] is None for action in actions] == [True, False]
 
 
+@pytest.mark.parametrize(
+    "corrected", [{"flavor": "m1.nano"}, {"availability_zone": None}, {"security_groups": []}, {"hints": {"a": 2}}]
+)
+def test_a_failed_server_that_is_asked_for_otherwise_is_made_anew(cloud: t.Any, corrected: dict[str, t.Any]) -> None:
+    request = {"flavor": "m1.tiny", "availability_zone": "mars", "hints": {"a": 1}}
+    (one,) = cloud.server(ask(**request))["to_build"]
+    cloud.state({"uuids": [one["uuid"]], "state": "error", "reason": "No valid host"})
+    (again,) = cloud.server(ask(**{**request, **corrected}))["to_build"]
+    assert again["uuid"] != one["uuid"] and again["flavor"]["name"] == corrected.get("flavor", "m1.tiny")
+    assert [other["uuid"] for other in cloud.info()] == [again["uuid"]]
+    (buried,) = [other for other in cloud.info(deleted=True) if other["uuid"] == one["uuid"]]
+    assert (buried["vm_state"], buried["nics"], buried["security_groups"]) == ("deleted", [], [])
+
+
 def test_a_failed_server_whose_address_went_to_another_says_so(cloud: t.Any) -> None:
     (one,) = cloud.server(ask(networks=[{"name": "private", "fixed_ip": "10.20.0.9"}]))["to_build"]
     cloud.state({"uuids": [one["uuid"]], "state": "error", "reason": "boom"})

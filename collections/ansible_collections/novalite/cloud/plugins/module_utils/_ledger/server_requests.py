@@ -156,6 +156,22 @@ def differences(request: ServerRequest, stored: t.Mapping[str, t.Any]) -> list[d
     ]
 
 
+def asks_otherwise(request: ServerRequest, stored: t.Mapping[str, t.Any]) -> bool:
+    """Whether a request, where it says anything, wants another server than the Instance `stored` is."""
+    if differences(request, {**stored, "key_name": stored["key"] and stored["key"]["name"]}):
+        return True
+    if request.networks is not None and [nic.name for nic in request.networks] != [
+        nic["network"]["name"] for nic in stored["nics"]
+    ]:
+        return True
+    # a zone that is not named any more is a zone that turned out wrong
+    return bool(
+        request.availability_zone != stored["availability_zone"]
+        or (request.hints and request.hints != stored["request"])
+        or sorted(request.security_groups) != sorted(group["name"] for group in stored["security_groups"])
+    )
+
+
 def _expand_one(name: str, count: int, entry: t.Mapping[str, t.Any]) -> t.Iterator[ServerRequest]:
     hostname = entry.get("hostname")
     if hostname is not None:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 
 import sqlalchemy as sa
 
-from .._errors import NovaliteError
+from .._errors import ConflictError, NovaliteError
 from . import actions
 from .addresses import release_addresses, release_host_address
 from .claims import release_claims
@@ -255,21 +255,33 @@ def _deleted(connection: sa.Connection, pairs: list[tuple[t.Any, Outcome]], repo
         else:
             message = f"'{row.name}' is {row.vm_state} and not being deleted: run server with state=absent first"
             report.error(row, message)
-    if not gone:
-        return
-    uuids = [row.uuid for row in gone]
     hosts = {row.uuid: row.host for row in gone}
+    for network_id, host in sorted({(nic, hosts[uuid]) for uuid, nic in _forget(connection, gone, now) if hosts[uuid]}):
+        release_host_address(connection, network_id, host, now)
+    actions.finish(connection, "delete", [(row.uuid, row.host, None) for row in gone], now=now)
+
+
+def bury(connection: sa.Connection, rows: t.Sequence[t.Any], now: int) -> None:
+    """Delete the records of servers that never got as far as a host, so that their names are free again."""
+    for row in rows:
+        values = {"vm_state": "deleted", "deleted": row.id, "terminated_at": now, "updated_at": now}
+        if not _swap(connection, row, (instance.c.vm_state == "error", instance.c.host.is_(None)), values):
+            raise ConflictError(f"'{row.name}' was changed by another run just now: run again")
+    _forget(connection, rows, now)
+
+
+def _forget(connection: sa.Connection, rows: t.Sequence[t.Any], now: int) -> list[tuple[str, int]]:
+    """Take from deleted servers all that they held. Returns (server's UUID, network's id) of their interfaces."""
+    uuids = [row.uuid for row in rows]
     nics = connection.execute(
         sa.select(vif.c.instance_uuid, vif.c.network_id).where(vif.c.instance_uuid.in_(uuids))
     ).all()
     _give_back(connection, uuids, now)
     connection.execute(sa.delete(vif).where(vif.c.instance_uuid.in_(uuids)))
     connection.execute(
-        sa.delete(instance_security_group).where(instance_security_group.c.instance_id.in_([row.id for row in gone]))
+        sa.delete(instance_security_group).where(instance_security_group.c.instance_id.in_([row.id for row in rows]))
     )
-    for network_id, host in sorted({(network_id, hosts[uuid]) for uuid, network_id in nics if hosts[uuid]}):
-        release_host_address(connection, network_id, host, now)
-    actions.finish(connection, "delete", [(row.uuid, row.host, None) for row in gone], now=now)
+    return [(uuid, network_id) for uuid, network_id in nics]
 
 
 def _give_back(connection: sa.Connection, uuids: list[str], now: int) -> None:

@@ -25,6 +25,7 @@ from .addresses import release_addresses
 from .claims import release_claims
 from .pool_claims import claim_one
 from .server_requests import NetworkRequest, ServerRequest
+from .server_states import bury
 from .server_writes import Blueprint, NetworkRef, write
 from .tables import instance, instance_action, network, vif
 from .views import Instance, flavor_of, image_of, instances_by
@@ -78,6 +79,7 @@ def _present(connection: sa.Connection, owner: Record, params: t.Mapping[str, t.
     now = int(time.time())
     requests = server_requests.expand(params.get("servers") or [])
     stored = _stored(connection, owner["id"], requests)
+    before = _bury_what_is_asked_for_otherwise(connection, requests, stored, now)
     rest, again = _at_rest_or_again(stored.values(), now, params)
     new = [request for request in requests if request.name not in stored]
     blueprints = _blueprints(connection, owner, new)
@@ -88,7 +90,7 @@ def _present(connection: sa.Connection, owner: Record, params: t.Mapping[str, t.
         server_requests.check_metadata_quota(request, limits)
 
     request_id = actions.new_request_id()
-    before = instances_by(connection, uuids=[row.uuid for row in again])
+    before += instances_by(connection, uuids=[row.uuid for row in again])
     _begin_again(connection, again, request_id, now)
     write(connection, owner["id"], blueprints, request_id, now)
     # What was counted above may have grown since, where the database lets two transactions read at once.
@@ -137,6 +139,25 @@ def _stored(connection: sa.Connection, project_id: str, requests: list[ServerReq
                 f"'{owners[request.hostname]}' has: choose another name or hostname"
             )
     return {request.name: by_name[request.name] for request in requests if request.name in by_name}
+
+
+def _bury_what_is_asked_for_otherwise(
+    connection: sa.Connection, requests: list[ServerRequest], stored: dict[str, t.Any], now: int
+) -> list[Instance]:
+    """Take out of `stored`, and bury, the servers that failed before they ran and are wanted differently now.
+
+    Otherwise a request that no host can hold would haunt its name: corrected, it would be tried as it first was.
+    """
+    failed = {name: row for name, row in stored.items() if row.vm_state == "error" and row.launched_at is None}
+    failed = {name: row for name, row in failed.items() if row.task_state is None and row.host is None}
+    records = {one["name"]: one for one in instances_by(connection, uuids=[row.uuid for row in failed.values()])}
+    buried = [
+        stored.pop(request.name)
+        for request in requests
+        if request.name in records and server_requests.asks_otherwise(request, records[request.name])
+    ]
+    bury(connection, buried, now)
+    return [records[row.name] for row in buried]
 
 
 def _at_rest_or_again(
