@@ -281,7 +281,7 @@ def _forget(connection: sa.Connection, rows: t.Sequence[t.Any], now: int) -> lis
     connection.execute(
         sa.delete(instance_security_group).where(instance_security_group.c.instance_id.in_([row.id for row in rows]))
     )
-    return [(uuid, network_id) for uuid, network_id in nics]
+    return [(nic.instance_uuid, nic.network_id) for nic in nics]
 
 
 def _give_back(connection: sa.Connection, uuids: list[str], now: int) -> None:
