@@ -170,8 +170,9 @@ def _take(image: Image, staged: str, part: str) -> None:
 
 def _download(image: Image, part: str) -> None:
     try:
-        # The scheme is http or https (is_url), and urllib follows redirects to nothing but those and ftp.
-        with urllib.request.urlopen(image.source, timeout=CONNECT_TIMEOUT) as response, open(part, "xb") as target:
+        # The scheme is http or https (is_url), and redirects are followed to nothing but those and ftp.
+        opener = urllib.request.build_opener()
+        with opener.open(image.source, timeout=CONNECT_TIMEOUT) as response, open(part, "xb") as target:
             _receive(image, response, target)
     except (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError) as error:
         raise NovaliteError(f"{image} cannot be downloaded: {error}") from error
