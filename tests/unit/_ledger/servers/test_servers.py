@@ -193,7 +193,7 @@ def test_a_failed_server_is_begun_again_as_itself(cloud: t.Any) -> None:
     "corrected", [{"flavor": "m1.nano"}, {"availability_zone": None}, {"security_groups": []}, {"hints": {"a": 2}}]
 )
 def test_a_failed_server_that_is_asked_for_otherwise_is_made_anew(cloud: t.Any, corrected: dict[str, t.Any]) -> None:
-    request = {"flavor": "m1.tiny", "availability_zone": "mars", "hints": {"a": 1}}
+    request: dict[str, t.Any] = {"flavor": "m1.tiny", "availability_zone": "mars", "hints": {"a": 1}}
     (one,) = cloud.server(ask(**request))["to_build"]
     cloud.state({"uuids": [one["uuid"]], "state": "error", "reason": "No valid host"})
     (again,) = cloud.server(ask(**{**request, **corrected}))["to_build"]
