@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ipaddress
 import multiprocessing
-import pathlib
 import types
 import typing as t
 import uuid
@@ -28,14 +27,15 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.addresses i
     release_host_address,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import open_ledger, transaction
+from tests.unit._ledger.conftest import on_sqlite
 
 NOW = 1_000_000
 Network = dict[str, t.Any]
 
 
 @pytest.fixture
-def engine(tmp_path: pathlib.Path) -> t.Iterator[sa.Engine]:
-    opened = open_ledger(str(tmp_path))
+def engine(ledger_url: str) -> t.Iterator[sa.Engine]:
+    opened = open_ledger(url=ledger_url)
     yield opened
     opened.dispose()
 
@@ -281,6 +281,7 @@ def test_the_hosts_own_address_stays_as_long_as_an_instance_needs_it(engine: sa.
         assert owners(connection) == {}
 
 
+@on_sqlite
 def test_a_claim_takes_the_index_of_free_addresses_and_sorts_nothing_else(engine: sa.Engine) -> None:
     """With 60,000 free rows, reading them all costs 10 ms an address."""
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger import pool_claims
@@ -351,8 +352,8 @@ PoolMachine.TestCase.settings = settings(max_examples=30, stateful_step_count=20
 TestPool = PoolMachine.TestCase
 
 
-def _churn(home: str, network: Network, host: str, rounds: int) -> None:
-    engine = open_ledger(home)
+def _churn(url: str, network: Network, host: str, rounds: int) -> None:
+    engine = open_ledger(url=url)
     for _round in range(rounds):
         instances = some(5, network, host=host)
         with transaction(engine) as connection:
@@ -363,12 +364,12 @@ def _churn(home: str, network: Network, host: str, rounds: int) -> None:
     engine.dispose()
 
 
-def test_processes_at_once_share_no_address(engine: sa.Engine, tmp_path: pathlib.Path) -> None:
+def test_processes_at_once_share_no_address(engine: sa.Engine, ledger_url: str) -> None:
     with transaction(engine) as connection:
         network = add_network(connection, cidr="10.20.0.0/24")
     engine.dispose()
     context = multiprocessing.get_context("fork")
-    workers = [context.Process(target=_churn, args=(str(tmp_path), network, f"hv{n % 2}", 6)) for n in range(4)]
+    workers = [context.Process(target=_churn, args=(ledger_url, network, f"hv{n % 2}", 6)) for n in range(4)]
     for worker in workers:
         worker.start()
     for worker in workers:

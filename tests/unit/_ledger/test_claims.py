@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import pathlib
 import typing as t
 import uuid
 
@@ -33,8 +32,8 @@ PROJECT = "0" * 32
 
 
 @pytest.fixture
-def engine(tmp_path: pathlib.Path) -> t.Iterator[sa.Engine]:
-    opened = open_ledger(str(tmp_path))
+def engine(ledger_url: str) -> t.Iterator[sa.Engine]:
+    opened = open_ledger(url=ledger_url)
     yield opened
     opened.dispose()
 
@@ -342,8 +341,8 @@ def test_facts_that_make_no_sense_are_refused(engine: sa.Engine, entry: dict[str
         compute_host(connection, {"compute_hosts": [entry]})
 
 
-def _launch(home: str, rounds: int, sizes: t.Sequence[int]) -> None:
-    engine = open_ledger(home)
+def _launch(url: str, rounds: int, sizes: t.Sequence[int]) -> None:
+    engine = open_ledger(url=url)
     for _round in range(rounds):
         for size in sizes:
             instances = some(size)
@@ -354,12 +353,12 @@ def _launch(home: str, rounds: int, sizes: t.Sequence[int]) -> None:
     engine.dispose()
 
 
-def test_processes_at_once_never_overcommit(engine: sa.Engine, tmp_path: pathlib.Path) -> None:
+def test_processes_at_once_never_overcommit(engine: sa.Engine, ledger_url: str) -> None:
     with transaction(engine) as connection:
         compute_host(connection, {"compute_hosts": [facts("hv1"), facts("hv2", memory_mb=2560)]})
     engine.dispose()
     context = multiprocessing.get_context("fork")
-    workers = [context.Process(target=_launch, args=(str(tmp_path), 4, (1, 3))) for _ in range(4)]
+    workers = [context.Process(target=_launch, args=(ledger_url, 4, (1, 3))) for _ in range(4)]
     for worker in workers:
         worker.start()
     for worker in workers:

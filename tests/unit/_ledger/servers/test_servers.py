@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import pathlib
 import time
 import typing as t
 
@@ -295,8 +294,8 @@ def test_a_lost_race_for_a_mac_costs_a_try_not_the_launch(cloud: t.Any, monkeypa
     assert cloud.info(name="three") == []
 
 
-def _launch(home: str, worker: int, results: t.Any) -> None:
-    engine = open_ledger(home=home)
+def _launch(url: str, worker: int, results: t.Any) -> None:
+    engine = open_ledger(url=url)
     made = refused = 0
     for number in range(6):
         try:
@@ -308,10 +307,10 @@ def _launch(home: str, worker: int, results: t.Any) -> None:
     results.put((made, refused))
 
 
-def test_a_quota_holds_against_processes_that_launch_at_once(cloud: t.Any, tmp_path: pathlib.Path) -> None:
+def test_a_quota_holds_against_processes_that_launch_at_once(cloud: t.Any) -> None:
     context = multiprocessing.get_context("spawn")
     results = context.Queue()
-    workers = [context.Process(target=_launch, args=(str(tmp_path), n, results)) for n in range(4)]
+    workers = [context.Process(target=_launch, args=(cloud.url, n, results)) for n in range(4)]
     for worker in workers:
         worker.start()
     answers = [results.get(timeout=60) for _worker in workers]
