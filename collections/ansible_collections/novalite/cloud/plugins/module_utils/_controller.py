@@ -38,6 +38,7 @@ OPERATIONS = {
     "flavor": "flavors",
     "image": "images",
     "keypair": "keypairs",
+    "ledger_repair": "repair",
     "network": "networks",
     "project": "projects",
     "scheduler": "claims",
