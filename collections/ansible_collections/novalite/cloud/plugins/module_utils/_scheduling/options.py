@@ -84,6 +84,8 @@ class Options:
     metrics_weight_multiplier: float = 1.0
     rank_weight_multiplier: float = 1_000_000.0  # ours: who gives a rank means it before all else
 
+    weight_multipliers: t.Mapping[str, float] = dataclasses.field(default_factory=dict)  # of the user's weighers
+
     metrics_weight_setting: t.Mapping[str, float] = dataclasses.field(default_factory=dict)  # metric -> ratio
     metrics_required: bool = True  # without a metric of the setting: an error; else the weight below
     metrics_weight_of_unavailable: float = -10_000.0
