@@ -121,7 +121,9 @@ def test_instances_are_spread_claimed_and_recorded(engine: sa.Engine) -> None:
         assert [one["alternates"] for one in result["instances"]] == [["hv2"], ["hv1"], ["hv2"], ["hv1"]]
         assert result["changed"] and result["unplaced"] == []
         assert result["msg"] == "placed 4 of 4 instances: 2 on hv1, 2 on hv2"
-        assert result["diff"]["after"] == {one["name"]: {"host": one["host"]} for one in result["instances"]}
+        after = result["diff"]["after"]
+        assert {name: one["host"] for name, one in after.items()} == {i["name"]: i["host"] for i in result["instances"]}
+        assert "hv2: weight" in after["web-2"]["why"][0] and "chosen" in after["web-2"]["why"][0]
         assert usage(connection) == {"hv1": (2, 1024, 2), "hv2": (2, 1024, 2)}
         row = rows(connection)["web-1"]
         assert (row.host, row.vm_state, row.task_state) == ("hv1", "building", "networking")
@@ -266,8 +268,8 @@ def test_a_host_that_changed_after_the_choice_is_not_claimed_on_old_terms(
     """Another controller claims between our read and our write, as PostgreSQL allows: the choice is made again."""
     interruptions: list[int] = []
 
-    def interrupted(connection: sa.Connection, *args: t.Any) -> t.Any:
-        found = host_states(connection, *args)
+    def interrupted(connection: sa.Connection, *args: t.Any, **more: t.Any) -> t.Any:
+        found = host_states(connection, *args, **more)
         if len(interruptions) < limit:
             interruptions.append(1)
             connection.execute(sa.update(host_table).values(generation=host_table.c.generation + 1))

@@ -84,7 +84,18 @@ def test_the_migrations_make_the_same_constraints_and_defaults(ledger: sa.Engine
         query = "SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE 'alembic%'"
         with engine.connect() as connection:
             rows = connection.exec_driver_sql(query).all()
-        return {name: sorted(line.strip(" ,\t") for line in sql.splitlines()) for name, sql in rows}
+        return {name: clauses(sql) for name, sql in rows}
+
+    def clauses(sql: str) -> list[str]:
+        # at the commas of the outermost parentheses: ALTER TABLE writes its column behind the last line
+        depth, parts = 0, [""]
+        for letter in sql:
+            depth += {"(": 1, ")": -1}.get(letter, 0)
+            if (depth, letter) in ((1, "("), (1, ","), (0, ")")):
+                parts.append("")
+            else:
+                parts[-1] += letter
+        return sorted(" ".join(part.split()) for part in parts)
 
     fresh = sa.create_engine("sqlite://")
     tables.metadata.create_all(fresh)

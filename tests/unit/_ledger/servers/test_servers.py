@@ -31,7 +31,7 @@ def ask(name: str = "web", **more: t.Any) -> Entry:
 
 def test_a_new_server_is_recorded_whole(cloud: t.Any) -> None:
     result = cloud.server(
-        ask("Web", key="test", availability_zone="nova", metadata={"tier": "1"}, hints={"same_host": ["x"]})
+        ask("Web", key="test", availability_zone="nova", metadata={"tier": "1"}, hints={"x": ["y"]})
     )
     assert result["changed"] and not result["existing"] and not result["differences"] and not result["to_delete"]
     (one,) = result["to_build"]
@@ -40,7 +40,7 @@ def test_a_new_server_is_recorded_whole(cloud: t.Any) -> None:
     assert (one["vm_state"], one["task_state"], one["power_state"], one["host"]) == ("building", "scheduling", 0, None)
     assert one["flavor"]["memory_mb"] == 96 and one["image"]["disk_format"] == "qcow2"
     assert one["key"] == {"name": "test", "public_key": "ssh-ed25519 AAAA test"}
-    assert (one["availability_zone"], one["metadata"], one["request"]) == ("nova", {"tier": "1"}, {"same_host": ["x"]})
+    assert (one["availability_zone"], one["metadata"], one["request"]) == ("nova", {"tier": "1"}, {"x": ["y"]})
     assert [group["name"] for group in one["security_groups"]] == ["default"]
     (nic,) = one["nics"]
     assert nic["mac"].startswith("fa:16:3e:") and nic["ip"] is None and nic["network"]["name"] == "private"
@@ -186,6 +186,20 @@ def test_a_failed_server_is_begun_again_as_itself(cloud: t.Any) -> None:
     assert result["changed"] and result["diff"]["before"]["web"]["vm_state"] == "error"
     actions = cloud.info(name="web", actions=True)[0]["actions"]
     assert [action["finished_at"] is None for action in actions] == [True, False]
+
+
+@pytest.mark.parametrize(
+    "corrected", [{"flavor": "m1.nano"}, {"availability_zone": None}, {"security_groups": []}, {"hints": {"a": 2}}]
+)
+def test_a_failed_server_that_is_asked_for_otherwise_is_made_anew(cloud: t.Any, corrected: dict[str, t.Any]) -> None:
+    request: dict[str, t.Any] = {"flavor": "m1.tiny", "availability_zone": "mars", "hints": {"a": 1}}
+    (one,) = cloud.server(ask(**request))["to_build"]
+    cloud.state({"uuids": [one["uuid"]], "state": "error", "reason": "No valid host"})
+    (again,) = cloud.server(ask(**{**request, **corrected}))["to_build"]
+    assert again["uuid"] != one["uuid"] and again["flavor"]["name"] == corrected.get("flavor", "m1.tiny")
+    assert [other["uuid"] for other in cloud.info()] == [again["uuid"]]
+    (buried,) = [other for other in cloud.info(deleted=True) if other["uuid"] == one["uuid"]]
+    assert (buried["vm_state"], buried["nics"], buried["security_groups"]) == ("deleted", [], [])
 
 
 def test_a_failed_server_whose_address_went_to_another_says_so(cloud: t.Any) -> None:

@@ -33,7 +33,9 @@ LEDGER_ARGUMENTS: dict[str, t.Any] = {
 # Which file of _ledger/ holds the operation of a module. They are imported when they are used, not above: this file is
 # imported by tools that have no SQLAlchemy.
 OPERATIONS = {
+    "aggregate": "aggregates",
     "compute_host": "compute_hosts",
+    "compute_service": "compute_services",
     "fixed_ip": "addresses",
     "flavor": "flavors",
     "image": "images",
@@ -45,6 +47,7 @@ OPERATIONS = {
     "security_group": "security_groups",
     "server": "servers",
     "server_access": "access",
+    "server_group": "server_groups",
     "server_info": "servers",
     "server_plan": "plans",
     "server_state": "server_states",

@@ -14,7 +14,7 @@ import typing as t
 
 from .._errors import NovaliteError
 
-STOP_TIMEOUT = 10.0  # seconds
+STOP_TIMEOUT = 30.0  # seconds
 ERRORS = "daemon.stderr"
 
 
@@ -51,5 +51,4 @@ def stop(daemon: subprocess.Popen[bytes], work: str) -> None:
         if 'Failed to get "write" lock' in said or 'Failed to get shared "write" lock' in said:
             # QEMU's image locking protects a running guest; it is never switched off here.
             raise DaemonError("its disk is in use: the guest runs; stop it first")
-        raise DaemonError(f"{os.path.basename(str(daemon.args[4]))} ended with {daemon.returncode}: "  # type: ignore[index]
-                          f"{said or 'no message'}")
+        raise DaemonError(f"QEMU's program ended with {daemon.returncode}: {said or 'no message'}")

@@ -26,7 +26,7 @@ from . import loop
 from .daemon import start, stop
 from .partition import Partition
 
-EXPORT_TIMEOUT = 10.0  # seconds
+EXPORT_TIMEOUT = 30.0  # seconds
 POLL = 0.002
 FUSE = "/dev/fuse"
 

@@ -103,7 +103,7 @@ class GuestRoot:
             self._make_one("/".join(parts), entry, only_if_missing=False)
 
     def _make_one(self, relative: str, entry: Entry, only_if_missing: bool) -> None:
-        parent, _, name = relative.rpartition("/")
+        parent, _sep, name = relative.rpartition("/")
         with _closing(open_in_root(self._root, parent or ".", os.O_RDONLY | os.O_DIRECTORY)) as parent_fd:
             try:
                 os.mkdir(name, 0o700, dir_fd=parent_fd)
@@ -122,7 +122,7 @@ class GuestRoot:
         A new file takes its place by rename: whatever bears the name now, a link, a FIFO or a device, is never
         opened for writing, and a full file system leaves the old content as it was.
         """
-        parent, _, name = _relative(path).rpartition("/")
+        parent, _sep, name = _relative(path).rpartition("/")
         with _translated(path):
             if parent and self.directory(f"/{parent}") is None:
                 self.make_directory(f"/{parent}", Entry(0o755))

@@ -156,16 +156,16 @@ class _Qcow2:
         self.size = size
         if len(head) < HEADER_V2.size:
             raise self._bad("is cut off inside the header")
-        (_, self.version, self.backing_offset, self.backing_size, self.cluster_bits, self.virtual_size,
+        (_magic, self.version, self.backing_offset, self.backing_size, self.cluster_bits, self.virtual_size,
          self.crypt_method, self.l1_entries, self.l1_offset, self.refcount_offset, self.refcount_clusters,
-         _, _) = HEADER_V2.unpack_from(head)
+         _snapshots, _snapshots_offset) = HEADER_V2.unpack_from(head)
         self.incompatible = 0
         self.refcount_order = 4
         self.header_length = HEADER_V2.size
         if self.version == 3:
             if len(head) < HEADER_V2.size + HEADER_V3.size:
                 raise self._bad("is cut off inside the header")
-            self.incompatible, _, _, self.refcount_order, self.header_length = HEADER_V3.unpack_from(
+            self.incompatible, _compatible, _autoclear, self.refcount_order, self.header_length = HEADER_V3.unpack_from(
                 head, HEADER_V2.size)
 
     def _bad(self, what: str) -> ImageRefusedError:

@@ -62,7 +62,7 @@ def attached(path: str, node: str, *, offset: int = 0, size: int = 0, read_only:
 def _configure(backing: int, node: str, mode: int, offset: int, size: int) -> tuple[int, int]:
     flags = LO_FLAGS_AUTOCLEAR | (LO_FLAGS_READ_ONLY if mode == os.O_RDONLY else 0)
     config = LOOP_CONFIG.pack(backing, 0, 0, 0, 0, offset, size, 0, 0, 0, flags, b"novalite", b"", b"", *[0] * 10)
-    for _ in range(ATTEMPTS):
+    for _attempt in range(ATTEMPTS):
         try:
             with open(CONTROL, "rb") as control:
                 number = fcntl.ioctl(control.fileno(), LOOP_CTL_GET_FREE)

@@ -31,8 +31,9 @@ from .partition import Partition
 DEVICES = 16  # the driver's default nbds_max
 MAX_PARTITIONS = 16
 BLKRRPART = 0x125F
-CONNECT_TIMEOUT = 10.0  # seconds; Nova's timeout_nbd
-DISCONNECT_TIMEOUT = 10.0
+# Seconds; Nova's timeout_nbd is 10, which eight at once exceed on a busy host with two emulated processors.
+CONNECT_TIMEOUT = 30.0
+DISCONNECT_TIMEOUT = 30.0
 DEVICE_WAIT = 30.0  # seconds; Nova's MAX_DEVICE_WAIT
 PARTITION_WAIT = 5.0
 POLL = 0.02
@@ -82,17 +83,23 @@ def reserved_device(
     """
     deadline = time.monotonic() + wait
     first = random.randrange(DEVICES) if start_at is None else start_at
-    with contextlib.ExitStack() as stack:
-        while True:
-            for index in range(DEVICES):
-                name = f"nbd{(first + index) % DEVICES}"
-                if os.path.isdir(os.path.join(paths.sys_block, name)) and _reserve(stack, name, paths):
-                    yield name
-                    return
-            if time.monotonic() >= deadline:
-                raise ConflictError(f"no free nbd device among {DEVICES} within {wait:g} s; look at "
-                                    f"{paths.sys_block}/nbd*/pid and {paths.qemu_locks}/qemu-nbd-nbd*")
-            time.sleep(0.2)
+    stack = contextlib.ExitStack()
+    try:
+        yield _find_free(stack, paths, first, deadline)
+    finally:
+        stack.close()
+
+
+def _find_free(stack: contextlib.ExitStack, paths: Paths, first: int, deadline: float) -> str:
+    while True:
+        for index in range(DEVICES):
+            name = f"nbd{(first + index) % DEVICES}"
+            if os.path.isdir(os.path.join(paths.sys_block, name)) and _reserve(stack, name, paths):
+                return name
+        if time.monotonic() >= deadline:
+            raise ConflictError(f"all {DEVICES} nbd devices have been in use for {DEVICE_WAIT:g} s; look at "
+                                f"{paths.sys_block}/nbd*/pid and {paths.qemu_locks}/qemu-nbd-nbd*")
+        time.sleep(0.2)
 
 
 def _reserve(stack: contextlib.ExitStack, name: str, paths: Paths) -> bool:

@@ -66,14 +66,14 @@ def create_disks(disks: t.Sequence[Disk], state_dir: str, check_mode: bool = Fal
     plans = [(disk, _missing_files(disk, state_dir)) for disk in disks]
     for disk, names in plans:
         _check(disk, names, state_dir, check_mode)
-    if not check_mode and any(names for _, names in plans):
+    if not check_mode and any(names for _disk, names in plans):
         layout.prepare_state_dir(state_dir)
         # One lock for all: two runs for one instance would both see its disk missing.
         with locked(LOCK):
             plans = [(disk, _missing_files(disk, state_dir)) for disk in disks]
             _create(plans, state_dir)
     return {
-        "changed": any(names for _, names in plans),
+        "changed": any(names for _disk, names in plans),
         "disks": [{"uuid": disk.uuid, "path": os.path.join(layout.instance_dir(state_dir, disk.uuid), layout.DISK),
                    "created": names} for disk, names in plans],
         "diff": {"before": {disk.uuid: dict.fromkeys(names) for disk, names in plans if names},

@@ -39,6 +39,8 @@ WORK_SIZE = "size=1m,mode=0700"
 BLKFLSBUF = 0x1261
 # A guest's file system gives the host no programs, no devices and no setuid bits.
 GUARDED = MS_NOSUID | MS_NODEV | MS_NOEXEC
+# More than this many daemons at once only take the processors from each other.
+MAX_WORKERS = 8
 BACKENDS = ("auto", "nbd", "fuse")
 
 
@@ -99,7 +101,8 @@ def inject_all(
             errors.append(f"instance {request.uuid}: {error.filename or 'its disk'}: {error.strerror}")
         return None
 
-    outcomes = [outcome for outcome in in_threads(one, requests) if outcome is not None]
+    workers = min(MAX_WORKERS, 2 * (os.cpu_count() or 1))
+    outcomes = [outcome for outcome in in_threads(one, requests, workers) if outcome is not None]
     if errors:
         raise NovaliteError("; ".join(sorted(errors)))
     written = {outcome.uuid: _written(outcome, request) for outcome, request in zip(outcomes, requests)}

@@ -14,8 +14,9 @@ import typing as t
 import sqlalchemy as sa
 
 from .._errors import NovaliteError
-from .._scheduling.rows import HostState
-from .tables import allocation
+from .._scheduling.rows import Aggregate, HostState
+from .aggregates import check_zones, memberships, zone_of
+from .tables import allocation, instance, server_group_member
 from .tables import compute_host as table
 
 SERVICE_DOWN_TIME = 60  # seconds; Nova's default
@@ -42,7 +43,7 @@ _STATE_COLUMNS = (
     *("vcpus_used", "memory_mb_used", "disk_gb_used"),
     *("reserved_vcpus", "reserved_memory_mb", "reserved_disk_gb", "cpu_ratio", "ram_ratio", "disk_ratio"),
 )
-_PUBLIC_COLUMNS = (*_STATE_COLUMNS, "id", "last_seen_at")
+_PUBLIC_COLUMNS = (*_STATE_COLUMNS, "failed_builds", "id", "last_seen_at")
 
 
 def compute_host(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
@@ -67,7 +68,10 @@ def compute_host(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> di
 def record(
     connection: sa.Connection, entries: t.Sequence[t.Mapping[str, t.Any]], now: int
 ) -> tuple[dict[str, t.Any], dict[str, t.Any]]:
-    """Insert or update these hosts; return what differed, by name, as it was and as it is. `now` is in seconds."""
+    """Insert or update these hosts; return what differed, by name, as it was and as it is. `now` is in seconds.
+
+    Raises NovaliteError for facts that make no sense, ConflictError for a host that would be in two zones.
+    """
     for entry in entries:
         _check(entry)
     rows = connection.execute(sa.select(table).where(table.c.name.in_({entry["name"] for entry in entries})))
@@ -75,7 +79,8 @@ def record(
     before: dict[str, t.Any] = {}
     after: dict[str, t.Any] = {}
     new = []
-    for entry in entries:
+    # the known ones in the order of the ids, as every writer of these rows: two of them cannot lock each other out
+    for entry in sorted(entries, key=lambda one: known[one["name"]].id if one["name"] in known else 0):
         name = entry["name"]
         old = known.get(name)
         values = _reported(entry, old) | _decided(entry, old)
@@ -94,6 +99,7 @@ def record(
             connection.execute(sa.update(table).where(table.c.id == old.id).values(**changes, **seen))
     if new:
         connection.execute(sa.insert(table), new)
+    check_zones(connection, [name for name, changes in after.items() if {"zone", "aggregates"} & changes.keys()])
     return before, after
 
 
@@ -103,31 +109,79 @@ def host_states(
     limit_to: t.Iterable[str] | None = None,
     service_down_time: int = SERVICE_DOWN_TIME,
     lock: bool = False,
+    with_instances: bool = False,
 ) -> tuple[list[HostState], dict[str, tuple[int, int]]]:
     """The hosts as the scheduler sees them, and (id, generation) of each by name.
 
     A host last seen more than `service_down_time` seconds ago counts as down. With `lock`, other writers wait until
-    this transaction ends (PostgreSQL; on SQLite they do so anyway).
+    this transaction ends (PostgreSQL; on SQLite they do so anyway). `with_instances` tells which instances each host
+    has, which costs a row for each, and which few requests ask about.
     """
-    query = sa.select(*_columns(_STATE_COLUMNS), table.c.id, table.c.generation, table.c.last_seen_at)
+    beside = (table.c.failed_builds, table.c.id, table.c.generation, table.c.last_seen_at)
+    query = sa.select(*_columns(_STATE_COLUMNS), *beside)
     if limit_to is not None:
         query = query.where(table.c.name.in_(sorted(set(limit_to))))
     if lock:
         query = query.order_by(table.c.id).with_for_update()  # in this order everywhere: no deadlock
-    counted = sa.select(allocation.c.compute_host_id, sa.func.count().label("instances")).group_by(
-        allocation.c.compute_host_id
-    )
-    instances = {row.compute_host_id: row.instances for row in connection.execute(counted)}
+    # The generations first: what the other queries find may then be newer than they are, and never older. A claim
+    # that is decided on something older passes its guard.
+    rows = connection.execute(query).all()
+    counts = _counts(connection)
+    building = _building(connection)
+    of_hosts = _instances(connection) if with_instances else {}
+    aggregates = memberships(connection, {row.name: row.aggregates for row in rows})
     states, versions = [], {}
-    for row in connection.execute(query):
-        *values, host_id, generation, last_seen_at = row
+    for row in rows:
+        *values, failed_builds, host_id, generation, last_seen_at = row
         fields = dict(zip(_STATE_COLUMNS, values))
         if fields["up"] and now - last_seen_at > service_down_time:
             fields["up"] = False
             fields["down_reason"] = f"was last seen {now - last_seen_at} s ago"
-        states.append(HostState(num_instances=instances.get(host_id, 0), **fields))
-        versions[fields["name"]] = (host_id, generation)
+        name, facts = fields["name"], fields["facts"]
+        fields["zone"] = zone_of(fields["zone"], aggregates[name])
+        fields["aggregates"] = tuple(Aggregate(one.name, one.zone, one.metadata) for one in aggregates[name])
+        states.append(
+            HostState(
+                num_instances=counts.get(host_id, 0),
+                num_io_ops=building.get(name, 0),
+                failed_builds=failed_builds,
+                instances=of_hosts.get(host_id, {}),
+                metrics=facts.get("metrics") or {},
+                address=facts.get("address"),
+                **fields,
+            )
+        )
+        versions[name] = (host_id, generation)
     return states, versions
+
+
+def _counts(connection: sa.Connection) -> dict[int, int]:
+    """How many instances have a claim on each host, by its id."""
+    c = allocation.c
+    query = sa.select(c.compute_host_id, sa.func.count().label("instances")).group_by(c.compute_host_id)
+    return {row.compute_host_id: row.instances for row in connection.execute(query)}
+
+
+def _building(connection: sa.Connection) -> dict[str, int]:
+    """How many instances each host is building, by its name: work on its disks."""
+    c = instance.c
+    # as text, so that SQLite sees that its index of such instances is meant
+    query = sa.select(c.host, sa.func.count().label("builds")).where(sa.text("vm_state = 'building'"))
+    found = connection.execute(query.where(c.host.is_not(None), c.deleted == 0).group_by(c.host))
+    return {row.host: row.builds for row in found}
+
+
+def _instances(connection: sa.Connection) -> dict[int, dict[str, dict[str, t.Any]]]:
+    """The instances with a claim on each host, by its id: by UUID, whose they are and their group."""
+    query = (
+        sa.select(allocation.c.compute_host_id, instance.c.uuid, instance.c.project_id, server_group_member.c.group_id)
+        .join(instance, instance.c.uuid == allocation.c.instance_uuid)
+        .outerjoin(server_group_member, server_group_member.c.instance_uuid == instance.c.uuid)
+    )
+    found: dict[int, dict[str, dict[str, t.Any]]] = {}
+    for host_id, uuid, project_id, group_id in connection.execute(query):
+        found.setdefault(host_id, {})[uuid] = {"project_id": project_id, "group_id": group_id}
+    return found
 
 
 def _columns(names: t.Iterable[str]) -> list[sa.Column[t.Any]]:

@@ -12,6 +12,7 @@ written in one go, and the quota is counted once more over what was written.
 
 from __future__ import annotations
 
+import dataclasses
 import time
 import typing as t
 import uuid
@@ -20,11 +21,12 @@ import sqlalchemy as sa
 
 from .._addressing import pools
 from .._errors import ConflictError, NotFoundError, NovaliteError
-from . import actions, lookups, quotas, server_requests
+from . import actions, hints, lookups, quotas, server_requests
 from .addresses import release_addresses
 from .claims import release_claims
 from .pool_claims import claim_one
 from .server_requests import NetworkRequest, ServerRequest
+from .server_states import bury
 from .server_writes import Blueprint, NetworkRef, write
 from .tables import instance, instance_action, network, vif
 from .views import Instance, flavor_of, image_of, instances_by
@@ -78,9 +80,12 @@ def _present(connection: sa.Connection, owner: Record, params: t.Mapping[str, t.
     now = int(time.time())
     requests = server_requests.expand(params.get("servers") or [])
     stored = _stored(connection, owner["id"], requests)
+    uuids = {request.name: str(uuid.uuid4()) for request in requests}
+    requests = _with_hints_resolved(connection, owner["id"], requests, stored, uuids)
+    before = _bury_what_is_asked_for_otherwise(connection, requests, stored, now)
     rest, again = _at_rest_or_again(stored.values(), now, params)
     new = [request for request in requests if request.name not in stored]
-    blueprints = _blueprints(connection, owner, new)
+    blueprints = _blueprints(connection, owner, new, uuids)
     limits = quotas.quota_limits(connection, owner["id"])
     asked = _amounts(blueprints)
     server_requests.check_quota(asked, _usage(connection, owner["id"]), limits)
@@ -88,7 +93,7 @@ def _present(connection: sa.Connection, owner: Record, params: t.Mapping[str, t.
         server_requests.check_metadata_quota(request, limits)
 
     request_id = actions.new_request_id()
-    before = instances_by(connection, uuids=[row.uuid for row in again])
+    before += instances_by(connection, uuids=[row.uuid for row in again])
     _begin_again(connection, again, request_id, now)
     write(connection, owner["id"], blueprints, request_id, now)
     # What was counted above may have grown since, where the database lets two transactions read at once.
@@ -137,6 +142,25 @@ def _stored(connection: sa.Connection, project_id: str, requests: list[ServerReq
                 f"'{owners[request.hostname]}' has: choose another name or hostname"
             )
     return {request.name: by_name[request.name] for request in requests if request.name in by_name}
+
+
+def _bury_what_is_asked_for_otherwise(
+    connection: sa.Connection, requests: list[ServerRequest], stored: dict[str, t.Any], now: int
+) -> list[Instance]:
+    """Take out of `stored`, and bury, the servers that failed before they ran and are wanted differently now.
+
+    Otherwise a request that no host can hold would haunt its name: corrected, it would be tried as it first was.
+    """
+    failed = {name: row for name, row in stored.items() if row.vm_state == "error" and row.launched_at is None}
+    failed = {name: row for name, row in failed.items() if row.task_state is None and row.host is None}
+    records = {one["name"]: one for one in instances_by(connection, uuids=[row.uuid for row in failed.values()])}
+    buried = [
+        stored.pop(request.name)
+        for request in requests
+        if request.name in records and server_requests.asks_otherwise(request, records[request.name])
+    ]
+    bury(connection, buried, now)
+    return [records[row.name] for row in buried]
 
 
 def _at_rest_or_again(
@@ -213,7 +237,22 @@ def _wanted_addresses(connection: sa.Connection, uuids: list[str]) -> list[tuple
     return [(row.vif_id, NetworkRef(row.id, row.name, row.cidr), wanted[row.vif_id]) for row in rows]
 
 
-def _blueprints(connection: sa.Connection, owner: Record, requests: list[ServerRequest]) -> list[Blueprint]:
+def _with_hints_resolved(
+    connection: sa.Connection,
+    project_id: str,
+    requests: list[ServerRequest],
+    stored: t.Mapping[str, t.Any],
+    uuids: t.Mapping[str, str],
+) -> list[ServerRequest]:
+    """The requests with ids in their hints. Those of a server that is there are left: what they name may be gone."""
+    to_make = {one.name: one for one in requests if one.name not in stored or stored[one.name].vm_state == "error"}
+    hinted = hints.resolve(connection, project_id, {name: one.hints for name, one in to_make.items()}, uuids)
+    return [dataclasses.replace(one, hints=hinted.get(one.name, one.hints)) for one in requests]
+
+
+def _blueprints(
+    connection: sa.Connection, owner: Record, requests: list[ServerRequest], uuids: t.Mapping[str, str]
+) -> list[Blueprint]:
     """Look up, once each, everything that the requests name, and check what can be checked without writing."""
     owner_id = owner["id"]
     flavors = {name: flavor_of(lookups.flavor_by_name(connection, name)) for name in _named(requests, "flavor")}
@@ -238,7 +277,7 @@ def _blueprints(connection: sa.Connection, owner: Record, requests: list[ServerR
         server_requests.check_fits(request.name, flavor, image)
         blueprints.append(
             Blueprint(
-                uuid=str(uuid.uuid4()),
+                uuid=uuids[request.name],
                 request=request,
                 flavor=flavor,
                 image=image,
