@@ -127,7 +127,8 @@ def test_instances_are_spread_claimed_and_recorded(engine: sa.Engine) -> None:
         assert usage(connection) == {"hv1": (2, 1024, 2), "hv2": (2, 1024, 2)}
         row = rows(connection)["web-1"]
         assert (row.host, row.vm_state, row.task_state) == ("hv1", "building", "networking")
-        details = connection.execute(sa.select(instance_action.c.details)).scalars().first()
+        query = sa.select(instance_action.c.details).order_by(instance_action.c.id)
+        details = connection.execute(query).scalars().first()
         assert details == {"hints": {}, "scheduler": result["explanations"][0]}
 
 

@@ -36,7 +36,7 @@ CONTEXT.set_forkserver_preload([__name__, "psycopg"])
 
 FLAVOR = {"name": "m1", "vcpus": 4, "memory_mb": 512, "root_gb": 1, "ephemeral_gb": 0, "swap_mb": 0, "extra_specs": {}}
 IMAGE = {"virtual_size": 1024, "min_ram_mb": 0, "properties": {}}
-WORKERS, ASKED, BATCH = 8, 1000, 5
+WORKERS, ASKED, BATCH = 8, 1000, 10
 # How many fit on each of 50 hosts, and what runs out there first: vCPUs at a ratio of 4, RAM over its reserve, disk
 FITS = [10, 15, 20, 25, 20] * 10
 CAPACITY = sum(FITS)
@@ -154,7 +154,7 @@ def test_killed_controllers_leave_nothing_that_repair_does_not_find(
     ready.wait(60)
     killed = 0
     while killed < 12 and any(process.is_alive() for process in running.values()):
-        time.sleep(rng.uniform(0.0, 0.25))
+        time.sleep(rng.uniform(0.0, 0.15))
         worker = rng.choice(sorted(running))
         process = running[worker]
         if not process.is_alive():
@@ -167,7 +167,7 @@ def test_killed_controllers_leave_nothing_that_repair_does_not_find(
     for process in running.values():
         process.join(120)
     assert {process.exitcode for process in running.values()} <= {0, -signal.SIGKILL}
-    assert killed >= 6
+    assert killed >= 3
     check_claims(cluster)  # even now: what was cut off is gone, what was committed is whole
 
     with transaction(cluster) as connection:
