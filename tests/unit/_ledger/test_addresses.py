@@ -303,8 +303,8 @@ def test_a_claim_does_so_on_postgresql_as_soon_as_there_is_a_network(postgresql_
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger.networks import network as make
     from ansible_collections.novalite.cloud.plugins.modules.network import ARGUMENT_SPEC
 
-    spec = ARGUMENT_SPEC["networks"]["options"]
-    asked = {**dict.fromkeys(spec), "name": "private", "cidr": "10.20.0.0/19"}
+    spec: dict[str, t.Any] = ARGUMENT_SPEC
+    asked = {**dict.fromkeys(spec["networks"]["options"]), "name": "private", "cidr": "10.20.0.0/19"}
     made = open_ledger(url=postgresql_server.create(f"plans_{uuid.uuid4().hex}"))  # one that was never analysed
     with transaction(made) as connection:
         (row,) = make(connection, {"project": None, "state": "present", "networks": [asked]})["networks"]

@@ -63,8 +63,9 @@ def cluster(ledger: sa.Engine) -> sa.Engine:
     """Hosts, and the records of 1,000 instances that are to be built."""
     with transaction(ledger) as connection:
         record_hosts(connection, {"compute_hosts": hosts()})
-        row = {"project_id": "d" * 32, "flavor": FLAVOR, "image": IMAGE, "metadata": {}, "attempts": []}
-        row |= {"vm_state": "building", "task_state": "scheduling", "created_at": 1, "updated_at": int(time.time())}
+        row: dict[str, t.Any] = {"project_id": "d" * 32, "flavor": FLAVOR, "image": IMAGE, "metadata": {}}
+        row |= {"attempts": [], "vm_state": "building", "task_state": "scheduling"}
+        row |= {"created_at": 1, "updated_at": int(time.time())}
         names = {one: f"web-{worker}-{number}" for worker in range(WORKERS) for number, one in enumerate(uuids(worker))}
         connection.execute(
             sa.insert(instance), [{"uuid": one, "name": name, "hostname": name, **row} for one, name in names.items()]

@@ -182,7 +182,8 @@ def _parse(url: str) -> sa.URL:
 def _open_server(url: sa.URL, check_mode: bool) -> sa.Engine:
     shown = url.render_as_string(hide_password=True)
     try:
-        engine = sa.create_engine(url, pool_pre_ping=True)
+        # every guard in an UPDATE counts on it: a row that changed meanwhile is looked at again, and is no error
+        engine = sa.create_engine(url, pool_pre_ping=True, isolation_level="READ COMMITTED")
     except ModuleNotFoundError as error:
         raise NovaliteError(f"the ledger at {shown} needs the Python package {error.name}: pip install it") from None
 
