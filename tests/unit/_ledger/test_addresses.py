@@ -6,9 +6,11 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import ipaddress
 import json
 import multiprocessing
+import time
 import types
 import typing as t
 import uuid
@@ -28,7 +30,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.addresses i
     release_host_address,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import open_ledger, transaction
-from tests.unit._ledger.conftest import on_sqlite
+from tests.unit._ledger.conftest import on_postgresql, on_sqlite
 from tests.unit._ledger.postgresql import Server
 
 NOW = 1_000_000
@@ -281,6 +283,36 @@ def test_the_hosts_own_address_stays_as_long_as_an_instance_needs_it(engine: sa.
         assert release_host_address(connection, network["id"], "hv1", NOW)
         assert not release_host_address(connection, network["id"], "hv1", NOW)
         assert owners(connection) == {}
+
+
+@on_postgresql
+def test_the_hosts_own_address_stays_for_an_instance_that_arrives_just_then(engine: sa.Engine) -> None:
+    with transaction(engine) as connection:
+        network = add_network(connection)
+        first, second = some(1, network), some(1, network, mac="fa:16:3e:00:01:00")
+        second[0]["name"] = "second"
+        write(connection, first + second)
+        fixed_ip(connection, {"instances": first})
+
+    def leave() -> bool:
+        with transaction(engine) as leaving:
+            release_addresses(leaving, nic_ids(first), NOW)
+            return release_host_address(leaving, network["id"], "hv1", NOW)
+
+    def waits() -> int:
+        with transaction(engine) as watching:  # a new one each time: the view stays as it was within a transaction
+            query = sa.text("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
+            return watching.execute(query).scalar_one()
+
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        with transaction(engine) as arriving:
+            server = fixed_ip(arriving, {"instances": second})["instances"][0]["nics"][0]["dhcp_server"]
+            left = pool.submit(leave)
+            while not left.done() and not waits():
+                time.sleep(0.01)
+        assert left.result(30) is False
+    with transaction(engine) as connection:
+        assert owners(connection)[server] == "dhcp:hv1"
 
 
 @on_sqlite

@@ -74,29 +74,32 @@ def record(
     """
     for entry in entries:
         _check(entry)
-    rows = connection.execute(sa.select(table).where(table.c.name.in_({entry["name"] for entry in entries})))
-    known = {row.name: row for row in rows}
+    query = sa.select(table).where(table.c.name.in_({entry["name"] for entry in entries})).order_by(table.c.id)
+    # held, and in the order of the ids, as by every writer of these rows: nothing changes between this look and the
+    # writes, and no two writers wait for each other
+    known = {row.name: row for row in connection.execute(query.with_for_update(key_share=True))}
     before: dict[str, t.Any] = {}
     after: dict[str, t.Any] = {}
-    new = []
-    # the known ones in the order of the ids, as every writer of these rows: two of them cannot lock each other out
-    for entry in sorted(entries, key=lambda one: known[one["name"]].id if one["name"] in known else 0):
+    new, seen_ids = [], []
+    for entry in entries:
         name = entry["name"]
         old = known.get(name)
         values = _reported(entry, old) | _decided(entry, old)
-        # only a host that answered was seen: a report that it is down comes from somebody else
-        seen = {"last_seen_at": now} if values["up"] else {}
         if old is None:
-            new.append({"name": name, "last_seen_at": 0, **values, **seen})
+            new.append({"name": name, "last_seen_at": now if values["up"] else 0, **values})
             after[name] = values
             continue
+        if values["up"]:  # a report that it is down comes from somebody else
+            seen_ids.append(old.id)
         changes = {key: value for key, value in values.items() if getattr(old, key) != value}
         if changes:
             before[name] = {key: getattr(old, key) for key in changes}
             after[name] = changes
-            seen["generation"] = old.generation + 1  # a choice made on the old values must be made again
-        if changes or seen:
-            connection.execute(sa.update(table).where(table.c.id == old.id).values(**changes, **seen))
+            # a choice made on the old values must be made again
+            written = {**changes, "generation": table.c.generation + 1}
+            connection.execute(sa.update(table).where(table.c.id == old.id).values(written))
+    if seen_ids:
+        connection.execute(sa.update(table).where(table.c.id.in_(seen_ids)).values(last_seen_at=now))
     if new:
         connection.execute(sa.insert(table), new)
     check_zones(connection, [name for name, changes in after.items() if {"zone", "aggregates"} & changes.keys()])

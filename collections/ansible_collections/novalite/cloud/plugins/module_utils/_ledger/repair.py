@@ -50,7 +50,8 @@ def ledger_repair(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> d
     now = int(time.time())
     timeout = BUILD_TIMEOUT if params.get("build_timeout") is None else params["build_timeout"]
     # In the order in which claims take them. From here on no claim is made or given back, so that sums can be compared.
-    connection.execute(sa.select(compute_host.c.id).order_by(compute_host.c.id).with_for_update()).all()
+    hosts = sa.select(compute_host.c.id).order_by(compute_host.c.id)
+    connection.execute(hosts.with_for_update(key_share=True)).all()
     found = [
         *_abandoned_builds(connection, timeout, now),
         *_ownerless_claims(connection),
