@@ -34,12 +34,15 @@ LEDGER_ARGUMENTS: dict[str, t.Any] = {
 # imported by tools that have no SQLAlchemy.
 OPERATIONS = {
     "aggregate": "aggregates",
+    "balance_plan": "capacity",
+    "capacity_info": "capacity",
     "compute_host": "compute_hosts",
     "compute_service": "compute_services",
     "fixed_ip": "addresses",
     "flavor": "flavors",
     "image": "images",
     "keypair": "keypairs",
+    "leftovers": "leftovers",
     "network": "networks",
     "project": "projects",
     "scheduler": "claims",
