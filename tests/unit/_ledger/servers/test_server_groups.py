@@ -165,3 +165,24 @@ def test_a_failed_build_is_counted_until_one_succeeds(cloud: t.Any) -> None:
     cloud.place(one["uuid"], "hv1")
     cloud.state({"uuids": [one["uuid"]], "state": "active", "host": "hv1"})
     assert failed() == {}
+
+
+def test_members_are_kept_apart_and_a_third_is_refused(cloud: t.Any) -> None:
+    make(cloud, "db", "anti-affinity")
+    built = cloud.server(ask("db", 3, hints={"group": "db"}))["to_build"]
+    hosts = ["hv1", "hv2"]
+    first = schedule(cloud, built[:1], limit_to=hosts)
+    second = schedule(cloud, built[1:], limit_to=hosts, all_or_nothing=False)
+    assert {one["host"] for one in first["instances"] + second["instances"]} == set(hosts)
+    (refused,) = second["unplaced"]
+    assert "server_group_anti_affinity removed 2" in refused["message"]
+    assert "No valid host was found for 'db-3'" in second["explanations"][1]["lines"][0]
+
+
+def test_a_server_goes_where_another_is(cloud: t.Any) -> None:
+    (first,) = schedule(cloud, cloud.server(ask("a"))["to_build"], limit_to=["hv2"])["instances"]
+    asked = cloud.server(ask("b", hints={"same_host": "a"}), ask("c", hints={"different_host": ["a", "b"]}))["to_build"]
+    with_it, away = schedule(cloud, asked)["instances"]
+    assert (first["host"], with_it["host"]) == ("hv2", "hv2") and away["host"] in ("hv1", "hv3")
+    details = cloud.info(name="b", actions=True)[0]["actions"][0]["details"]
+    assert "hv1: removed by same_host: has none of the instances" in "\n".join(details["scheduler"]["lines"])

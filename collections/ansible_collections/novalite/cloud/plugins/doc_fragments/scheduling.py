@@ -9,17 +9,6 @@ class ModuleDocFragment:
     # What every module that asks the scheduler takes
     DOCUMENTATION = r"""
 options:
-  choice:
-    description:
-      - How to choose among the hosts that passed all filters.
-      - V(filter_scheduler) takes the highest sum of weights, as Nova does. Each weigher's weights are first brought to
-        V(0) for the worst and V(1) for the best of these hosts, then multiplied.
-      - V(simple) takes the host with the fewest cores in use.
-      - V(chance) takes any.
-      - V(zone) spreads over availability zones, then takes the host with the fewest cores in use.
-    type: str
-    choices: [filter_scheduler, simple, chance, zone]
-    default: filter_scheduler
   options:
     description:
       - How hosts are filtered and weighed, under the names that Nova's configuration has for it.
@@ -133,6 +122,10 @@ options:
         description:
           - How much the rank counts that a request asks for. V(1000000.0), before all else, when left out.
         type: float
+      weight_multipliers:
+        description:
+          - How much each weigher of your own counts, by its name. What its file says when left out.
+        type: dict
       metrics_weight_setting:
         description:
           - Which metrics count, each with its ratio. None when left out.
@@ -149,8 +142,4 @@ options:
     description: Names of the only compute hosts to consider. All that the ledger knows, when left out.
     type: list
     elements: str
-  service_down_time:
-    description: Seconds after which a compute host that has not reported counts as down.
-    type: int
-    default: 60
 """

@@ -34,6 +34,8 @@ LEDGER_ARGUMENTS: dict[str, t.Any] = {
 # imported by tools that have no SQLAlchemy.
 OPERATIONS = {
     "aggregate": "aggregates",
+    "balance_plan": "capacity",
+    "capacity_info": "capacity",
     "compute_host": "compute_hosts",
     "compute_service": "compute_services",
     "fixed_ip": "addresses",
@@ -41,6 +43,7 @@ OPERATIONS = {
     "image": "images",
     "keypair": "keypairs",
     "ledger_repair": "repair",
+    "leftovers": "leftovers",
     "network": "networks",
     "project": "projects",
     "scheduler": "claims",

@@ -172,10 +172,17 @@ compute_host:
       description: Commands that the modules of this collection need and that the host does not have.
       type: list
       elements: str
+    address:
+      description: Its address in the inventory, null when the inventory has a name only.
+      type: str
     domains:
       description: All of the host's domains, each with C(uuid), C(name) and C(state), V(running) or V(shutoff).
       type: list
       elements: dict
+policy:
+  description: The options of policy that were given, to be recorded with the facts.
+  type: dict
+  returned: success
 """
 
 import platform

@@ -35,10 +35,25 @@ options:
       - It is recorded before the choice. Hosts that are not listed are known from the ledger.
     type: list
     elements: dict
+  choice:
+    description:
+      - How to choose among the hosts that passed all filters.
+      - V(filter_scheduler) takes the highest sum of weights, as Nova does. Each weigher's weights are first brought to
+        V(0) for the worst and V(1) for the best of these hosts, then multiplied.
+      - V(simple) takes the host with the fewest cores in use.
+      - V(chance) takes any.
+      - V(zone) spreads over availability zones, then takes the host with the fewest cores in use.
+    type: str
+    choices: [filter_scheduler, simple, chance, zone]
+    default: filter_scheduler
   all_or_nothing:
     description: Whether one instance without a host gives up all others of O(instances), as in Nova.
     type: bool
     default: true
+  service_down_time:
+    description: Seconds after which a compute host that has not reported counts as down.
+    type: int
+    default: 60
   max_attempts:
     description:
       - How many hosts to try for one instance in all.
@@ -169,7 +184,13 @@ from ..module_utils._scheduling.arguments import SCHEDULING_ARGUMENTS
 ARGUMENT_SPEC: dict = {
     "instances": {"type": "list", "elements": "dict", "required": True},
     "compute_hosts": {"type": "list", "elements": "dict"},
+    "choice": {
+        "type": "str",
+        "choices": ["filter_scheduler", "simple", "chance", "zone"],
+        "default": "filter_scheduler",
+    },
     "all_or_nothing": {"type": "bool", "default": True},
+    "service_down_time": {"type": "int", "default": 60},
     "max_attempts": {"type": "int", "default": 3},
     **SCHEDULING_ARGUMENTS,
 }

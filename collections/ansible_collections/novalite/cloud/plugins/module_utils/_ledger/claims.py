@@ -99,8 +99,8 @@ def _place(
             hosts,
             [request_of(one, groups.get(one["uuid"])) for one in ask],
             params.get("choice") or DEFAULT_CHOICE,
-            host_subset_size=options.host_subset_size,
             max_attempts=max_attempts,
+            options=options,
         )
         outcome.decisions = {one.request.uuid: one for one in decisions}
         missing = {uuid: one.message for uuid, one in outcome.decisions.items() if one.host is None}

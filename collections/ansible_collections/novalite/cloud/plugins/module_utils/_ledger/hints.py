@@ -18,6 +18,7 @@ import re
 import typing as t
 
 from .._errors import NovaliteError
+from .._scheduling import expressions
 
 if t.TYPE_CHECKING:
     import sqlalchemy as sa
@@ -87,6 +88,10 @@ def resolve(
 def _expression(name: str, key: str, value: t.Any) -> str:
     if not isinstance(value, str) or not value.strip() or len(value) > MAX_EXPRESSION:
         raise NovaliteError(f"{key} of '{name}': give an expression of 1 to {MAX_EXPRESSION} characters")
+    try:
+        expressions.compiled(value.strip())
+    except NovaliteError as error:
+        raise NovaliteError(f"{key} of '{name}': {error}") from None
     return value.strip()
 
 

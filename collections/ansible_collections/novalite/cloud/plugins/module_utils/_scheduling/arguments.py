@@ -10,11 +10,8 @@ from __future__ import annotations
 
 import typing as t
 
-CHOICES = ("filter_scheduler", "simple", "chance", "zone")
-
 # The fields of options.Options. Left out is left to the defaults there.
 SCHEDULING_ARGUMENTS: dict[str, t.Any] = {
-    "choice": {"type": "str", "choices": list(CHOICES), "default": "filter_scheduler"},
     "options": {
         "type": "dict",
         "default": {},
@@ -42,11 +39,11 @@ SCHEDULING_ARGUMENTS: dict[str, t.Any] = {
             "hypervisor_version_weight_multiplier": {"type": "float"},
             "metrics_weight_multiplier": {"type": "float"},
             "rank_weight_multiplier": {"type": "float"},
+            "weight_multipliers": {"type": "dict"},
             "metrics_weight_setting": {"type": "dict"},
             "metrics_required": {"type": "bool"},
             "metrics_weight_of_unavailable": {"type": "float"},
         },
     },
     "limit_to": {"type": "list", "elements": "str"},
-    "service_down_time": {"type": "int", "default": 60},
 }

@@ -32,5 +32,5 @@ def scores(candidates: Candidates, rng: random.Random) -> list[float]:
 
 
 def details(candidates: Candidates, position: int, score: float) -> dict[str, float]:
-    """What each weigher saw of one host, before normalisation."""
-    return {column.weigher.name: column.weights[position] for column in candidates.columns}
+    """What each weigher added to the score of one host; those that made no difference are left out."""
+    return {column.weigher.name: column.scores[position] for column in candidates.columns if column.scores is not None}
