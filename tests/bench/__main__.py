@@ -7,7 +7,10 @@ import importlib
 import json
 
 # prefix of the benchmark's name -> module with `run(wanted: str) -> Iterator[dict]`
-GROUPS = {"launch": "tests.bench.launch"}
+GROUPS = {
+    "launch": "tests.bench.launch",
+    "scheduler.claims": "tests.bench.claims",
+}
 
 
 def main() -> None:
@@ -15,7 +18,7 @@ def main() -> None:
     parser.add_argument("prefix", nargs="?", default="", help="only benchmarks whose name starts so")
     prefix = parser.parse_args().prefix
     for group, module in GROUPS.items():
-        if group.startswith(prefix) or prefix.startswith(f"{group}."):
+        if group.startswith(prefix) or prefix.startswith(group):
             for figure in importlib.import_module(module).run(prefix):
                 print(json.dumps(figure), flush=True)
 

@@ -36,6 +36,14 @@ class Cloud:
         }
 
     def __enter__(self) -> Cloud:
+        try:
+            self._prepare()
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+        return self
+
+    def _prepare(self) -> None:
         self.inventory.mkdir()
         for shared in ("group_vars", "controller.yml"):
             (self.inventory / shared).symlink_to(REPOSITORY / "inventories/lab" / shared)
@@ -50,7 +58,6 @@ class Cloud:
             "projects": [{"name": "demo", "quotas": quotas}],
             "flavors": [], "images": [], "networks": [], "keypairs": [], "security_groups": [],
         })
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: types.TracebackType | None

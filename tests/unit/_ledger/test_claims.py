@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import pathlib
 import typing as t
 import uuid
 
@@ -33,8 +32,8 @@ PROJECT = "0" * 32
 
 
 @pytest.fixture
-def engine(tmp_path: pathlib.Path) -> t.Iterator[sa.Engine]:
-    opened = open_ledger(str(tmp_path))
+def engine(ledger_url: str) -> t.Iterator[sa.Engine]:
+    opened = open_ledger(url=ledger_url)
     yield opened
     opened.dispose()
 
@@ -122,11 +121,14 @@ def test_instances_are_spread_claimed_and_recorded(engine: sa.Engine) -> None:
         assert [one["alternates"] for one in result["instances"]] == [["hv2"], ["hv1"], ["hv2"], ["hv1"]]
         assert result["changed"] and result["unplaced"] == []
         assert result["msg"] == "placed 4 of 4 instances: 2 on hv1, 2 on hv2"
-        assert result["diff"]["after"] == {one["name"]: {"host": one["host"]} for one in result["instances"]}
+        after = result["diff"]["after"]
+        assert {name: one["host"] for name, one in after.items()} == {i["name"]: i["host"] for i in result["instances"]}
+        assert "hv2: weight" in after["web-2"]["why"][0] and "chosen" in after["web-2"]["why"][0]
         assert usage(connection) == {"hv1": (2, 1024, 2), "hv2": (2, 1024, 2)}
         row = rows(connection)["web-1"]
         assert (row.host, row.vm_state, row.task_state) == ("hv1", "building", "networking")
-        details = connection.execute(sa.select(instance_action.c.details)).scalars().first()
+        query = sa.select(instance_action.c.details).order_by(instance_action.c.id)
+        details = connection.execute(query).scalars().first()
         assert details == {"hints": {}, "scheduler": result["explanations"][0]}
 
 
@@ -267,8 +269,8 @@ def test_a_host_that_changed_after_the_choice_is_not_claimed_on_old_terms(
     """Another controller claims between our read and our write, as PostgreSQL allows: the choice is made again."""
     interruptions: list[int] = []
 
-    def interrupted(connection: sa.Connection, *args: t.Any) -> t.Any:
-        found = host_states(connection, *args)
+    def interrupted(connection: sa.Connection, *args: t.Any, **more: t.Any) -> t.Any:
+        found = host_states(connection, *args, **more)
         if len(interruptions) < limit:
             interruptions.append(1)
             connection.execute(sa.update(host_table).values(generation=host_table.c.generation + 1))
@@ -342,8 +344,8 @@ def test_facts_that_make_no_sense_are_refused(engine: sa.Engine, entry: dict[str
         compute_host(connection, {"compute_hosts": [entry]})
 
 
-def _launch(home: str, rounds: int, sizes: t.Sequence[int]) -> None:
-    engine = open_ledger(home)
+def _launch(url: str, rounds: int, sizes: t.Sequence[int]) -> None:
+    engine = open_ledger(url=url)
     for _round in range(rounds):
         for size in sizes:
             instances = some(size)
@@ -354,12 +356,12 @@ def _launch(home: str, rounds: int, sizes: t.Sequence[int]) -> None:
     engine.dispose()
 
 
-def test_processes_at_once_never_overcommit(engine: sa.Engine, tmp_path: pathlib.Path) -> None:
+def test_processes_at_once_never_overcommit(engine: sa.Engine, ledger_url: str) -> None:
     with transaction(engine) as connection:
         compute_host(connection, {"compute_hosts": [facts("hv1"), facts("hv2", memory_mb=2560)]})
     engine.dispose()
     context = multiprocessing.get_context("fork")
-    workers = [context.Process(target=_launch, args=(str(tmp_path), 4, (1, 3))) for _ in range(4)]
+    workers = [context.Process(target=_launch, args=(ledger_url, 4, (1, 3))) for _ in range(4)]
     for worker in workers:
         worker.start()
     for worker in workers:

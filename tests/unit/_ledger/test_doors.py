@@ -29,11 +29,11 @@ from ansible_collections.novalite.cloud.plugins.plugin_utils._ledger_action impo
 
 PLUGINS = pathlib.Path(_controller.__file__).parents[1]
 TINY = {"name": "m1.tiny", "vcpus": 1, "memory_mb": 512}
-# compute_host runs on the hypervisor, and its action records what it found
+# these run on the hypervisor, and their actions record what they found
 DOORS = sorted(
     name
     for name in _controller.OPERATIONS
-    if name != "compute_host" and (PLUGINS / "modules" / f"{name}.py").exists()
+    if name not in ("compute_host", "leftovers") and (PLUGINS / "modules" / f"{name}.py").exists()
 )
 
 

@@ -13,6 +13,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import typing as t
 
 import pytest
 import sqlalchemy as sa
@@ -24,6 +25,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Conf
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger import engine as rooms
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import open_ledger, reading, transaction
+from tests.unit._ledger.conftest import on_postgresql, on_sqlite
 
 # A forked child of a process that has threads may hang; a spawned one starts afresh, as a second playbook does
 SPAWN = multiprocessing.get_context("spawn")
@@ -42,12 +44,13 @@ def open_and_close(home: str) -> None:
     open_ledger(home).dispose()
 
 
-def count_up(home: str, times: int) -> None:
-    engine = open_ledger(home)
+def count_up(url: str, times: int) -> None:
+    engine = open_ledger(url=url)
     quota = tables.quota
     for _ in range(times):
         with transaction(engine) as connection:
-            value = connection.execute(sa.select(quota.c.hard_limit)).scalar_one()
+            # PostgreSQL's transactions exclude each other only where they say so
+            value = connection.execute(sa.select(quota.c.hard_limit).with_for_update()).scalar_one()
             connection.execute(sa.update(quota).values(hard_limit=value + 1))
 
 
@@ -74,13 +77,25 @@ def test_the_migrations_make_the_tables_that_the_code_uses(ledger: sa.Engine) ->
         assert compare_metadata(context, tables.metadata) == []
 
 
+@on_sqlite
 def test_the_migrations_make_the_same_constraints_and_defaults(ledger: sa.Engine) -> None:
     # Alembic's comparison sees neither check constraints nor AUTOINCREMENT
     def definitions(engine: sa.Engine) -> dict[str, list[str]]:
         query = "SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE 'alembic%'"
         with engine.connect() as connection:
             rows = connection.exec_driver_sql(query).all()
-        return {name: sorted(line.strip(" ,\t") for line in sql.splitlines()) for name, sql in rows}
+        return {name: clauses(sql) for name, sql in rows}
+
+    def clauses(sql: str) -> list[str]:
+        # at the commas of the outermost parentheses: ALTER TABLE writes its column behind the last line
+        depth, parts = 0, [""]
+        for letter in sql:
+            depth += {"(": 1, ")": -1}.get(letter, 0)
+            if (depth, letter) in ((1, "("), (1, ","), (0, ")")):
+                parts.append("")
+            else:
+                parts[-1] += letter
+        return sorted(" ".join(part.split()) for part in parts)
 
     fresh = sa.create_engine("sqlite://")
     tables.metadata.create_all(fresh)
@@ -119,6 +134,7 @@ def test_the_home_comes_from_the_option_then_the_environment(
     assert (tmp_path / "c" / "own.sqlite").exists()
 
 
+@on_sqlite
 def test_a_newer_ledger_is_refused(ledger: sa.Engine, home: pathlib.Path) -> None:
     with transaction(ledger) as connection:
         connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
@@ -171,7 +187,7 @@ def test_a_home_of_another_user_is_refused(tmp_path: pathlib.Path) -> None:
         ("mysql://root:hunter2@db/nova", "cannot live in mysql"),
         ("nonsense hunter2", "cannot be read"),
         ("sqlite://", "names no file"),
-        ("postgresql://novalite:hunter2@127.0.0.1:1/novalite", "127.0.0.1:1/novalite (needs|cannot be used)"),
+        ("postgresql://novalite:hunter2@127.0.0.1:1/novalite", r"^postgresql.*127\.0\.0\.1:1/novalite cannot be"),
     ],
 )
 def test_a_url_that_cannot_work_is_refused_without_its_password(url: str, message: str) -> None:
@@ -191,6 +207,7 @@ def test_check_mode_without_a_ledger_makes_none(tmp_path: pathlib.Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@on_sqlite
 def test_check_mode_writes_nothing(ledger: sa.Engine, home: pathlib.Path) -> None:
     ledger.dispose()
     before = (home / "ledger.sqlite").read_bytes()
@@ -251,11 +268,11 @@ def test_processes_that_open_a_new_ledger_at_once_all_find_it_made(tmp_path: pat
     assert versions == [rooms.HEAD]
 
 
-def test_what_a_transaction_read_cannot_change_before_it_writes(ledger: sa.Engine, home: pathlib.Path) -> None:
+def test_what_a_transaction_read_cannot_change_before_it_writes(ledger: sa.Engine, ledger_url: str) -> None:
     with transaction(ledger) as connection:
         row = {"project_id": "d" * 32, "resource": "cores", "hard_limit": 0}
         connection.execute(sa.insert(tables.quota).values(**row))
-    workers = [SPAWN.Process(target=count_up, args=(str(home), 50)) for _ in range(3)]
+    workers = [SPAWN.Process(target=count_up, args=(ledger_url, 50)) for _ in range(3)]
     for worker in workers:
         worker.start()
     for worker in workers:
@@ -272,11 +289,11 @@ def test_an_error_undoes_the_whole_transaction(ledger: sa.Engine) -> None:
     assert projects(ledger) == {"demo"}
 
 
-def test_a_killed_process_leaves_nothing_behind(ledger: sa.Engine, home: pathlib.Path) -> None:
+def test_a_killed_process_leaves_nothing_behind(ledger: sa.Engine, ledger_url: str) -> None:
     code = (
         "import sys, time\n"
         f"from {rooms.__name__} import open_ledger, transaction\n"
-        f"engine = open_ledger({str(home)!r})\n"
+        f"engine = open_ledger(url={ledger_url!r})\n"
         "with transaction(engine) as connection:\n"
         "    connection.exec_driver_sql(\"INSERT INTO project VALUES ('1', 'killed', 0)\")\n"
         "    print('written', flush=True)\n"
@@ -291,28 +308,57 @@ def test_a_killed_process_leaves_nothing_behind(ledger: sa.Engine, home: pathlib
 
 
 def test_a_ledger_that_stays_locked_is_said_to_be(
-    ledger: sa.Engine, home: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+    ledger: sa.Engine, ledger_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rooms, "BUSY_TIMEOUT", 0.05)
-    other = open_ledger(str(home))
+    other = open_ledger(url=ledger_url)
     with transaction(ledger) as connection:
         add_project(connection, "one")
-        with pytest.raises(ConflictError, match=r"another run has held the ledger"), transaction(other):
-            pass
+        held = pytest.raises(ConflictError, match=r"another run has held the ledger for 0\.05 s")
+        with held, transaction(other) as second:
+            add_project(second, "one")
     other.dispose()
 
 
+def lock_the_other_way(url: str, first: str, second: str, ready: t.Any, answers: t.Any) -> None:
+    engine = open_ledger(url=url)
+    table = tables.project
+    try:
+        with transaction(engine) as connection:
+            connection.execute(sa.select(table).where(table.c.name == first).with_for_update())
+            ready.wait(30)
+            connection.execute(sa.select(table).where(table.c.name == second).with_for_update())
+        answers.put("")
+    except ConflictError as error:
+        answers.put(str(error))
+
+
+@on_postgresql
+def test_a_deadlock_is_a_conflict_for_one_of_the_two(ledger: sa.Engine, ledger_url: str) -> None:
+    with transaction(ledger) as connection:
+        add_project(connection, "one")
+    ready, answers = SPAWN.Barrier(2), SPAWN.Queue()
+    pairs = (("demo", "one"), ("one", "demo"))
+    workers = [SPAWN.Process(target=lock_the_other_way, args=(ledger_url, *pair, ready, answers)) for pair in pairs]
+    for worker in workers:
+        worker.start()
+    found = sorted(answers.get(timeout=60) for _worker in workers)
+    for worker in workers:
+        worker.join()
+    assert found == ["", "another run changed the same records meanwhile (deadlock detected); run again"]
+
+
 def test_a_constraint_that_another_run_won_is_a_conflict(ledger: sa.Engine) -> None:
-    lost = pytest.raises(ConflictError, match=r"UNIQUE constraint failed: project\.name")
+    lost = pytest.raises(ConflictError, match=r"UNIQUE constraint failed: project\.name|uq_project_name")
     with lost, transaction(ledger) as connection:
         connection.execute(sa.insert(tables.project).values(id="e" * 32, name="demo", created_at=0))
 
 
 def test_a_reader_does_not_wait_for_a_writer(
-    ledger: sa.Engine, home: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+    ledger: sa.Engine, ledger_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rooms, "BUSY_TIMEOUT", 0.05)
-    other = open_ledger(str(home))
+    other = open_ledger(url=ledger_url)
     with transaction(ledger) as connection:
         add_project(connection, "one")
         with reading(other) as reader:

@@ -64,7 +64,12 @@ def test_check_mode_tells_the_same_and_writes_nothing(run: Run, ledger: sa.Engin
     planned = run("flavor", flavors=[TINY], check_mode=True)
     with reading(ledger) as connection:
         assert connection.execute(sa.select(tables.flavor)).all() == []
-    assert planned == run("flavor", flavors=[TINY])
+    made = run("flavor", flavors=[TINY])
+    # PostgreSQL's counters are no part of a transaction: the plan used a number up
+    assert {key: value for key, value in planned.items() if key != "flavors"} == {
+        key: value for key, value in made.items() if key != "flavors"
+    }
+    assert [{**one, "id": 0} for one in planned["flavors"]] == [{**one, "id": 0} for one in made["flavors"]]
 
 
 @pytest.mark.parametrize(

@@ -22,8 +22,11 @@ from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.filters
     retry,
     vcpu,
 )
+from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.options import Options
 from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.rows import HostState, Request, request_of
 from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.select import select
+
+OPTIONS = Options()
 
 
 def host(**fields: t.Any) -> HostState:
@@ -45,20 +48,20 @@ def request(**fields: t.Any) -> Request:
     ],
 )
 def test_compute(one: HostState, reason: str | None) -> None:
-    assert compute.passes(one, request()) == reason
+    assert compute.passes(one, request(), OPTIONS) == reason
 
 
 def test_availability_zone() -> None:
-    assert availability_zone.passes(host(zone="west"), request()) is None
-    assert availability_zone.passes(host(zone="west"), request(availability_zone="west")) is None
-    assert availability_zone.passes(host(), request(availability_zone="west")) == "is in zone nova, not west"
+    assert availability_zone.passes(host(zone="west"), request(), OPTIONS) is None
+    assert availability_zone.passes(host(zone="west"), request(availability_zone="west"), OPTIONS) is None
+    assert availability_zone.passes(host(), request(availability_zone="west"), OPTIONS) == "is in zone nova, not west"
 
 
 def test_requested_host_and_retry() -> None:
-    assert requested_host.passes(host(), request(requested_host="hv1")) is None
-    assert requested_host.passes(host(), request(requested_host="hv2")) == "is not the requested host hv2"
-    assert retry.passes(host(), request(ignore_hosts=("hv2",))) is None
-    assert retry.passes(host(), request(ignore_hosts=("hv2", "hv1"))) == "failed to build it before"
+    assert requested_host.passes(host(), request(requested_host="hv1"), OPTIONS) is None
+    assert requested_host.passes(host(), request(requested_host="hv2"), OPTIONS) == "is not the requested host hv2"
+    assert retry.passes(host(), request(ignore_hosts=("hv2",)), OPTIONS) is None
+    assert retry.passes(host(), request(ignore_hosts=("hv2", "hv1")), OPTIONS) == "failed to build it before"
 
 
 @pytest.mark.parametrize(
@@ -74,15 +77,15 @@ def test_requested_host_and_retry() -> None:
     ],
 )
 def test_ram(one: HostState, asked: Request, reason: str | None) -> None:
-    assert ram.passes(one, asked) == reason
+    assert ram.passes(one, asked, OPTIONS) == reason
 
 
 def test_vcpu_and_disk_follow_the_same_rule_with_their_own_ratios() -> None:
-    assert vcpu.passes(host(vcpus_used=31, cpu_ratio=4.0), request()) is None
-    assert vcpu.passes(host(vcpus_used=32, cpu_ratio=4.0), request()) == "0 of 1 vCPUs free"
-    assert vcpu.passes(host(cpu_ratio=4.0), request(vcpus=9)) == "has 8 vCPUs in all, 9 are asked for"
-    assert disk.passes(host(disk_gb_used=95, reserved_disk_gb=2), request(disk_gb=3)) is None
-    assert disk.passes(host(disk_gb_used=95, reserved_disk_gb=2), request(disk_gb=4)) == "3 of 4 GiB free"
+    assert vcpu.passes(host(vcpus_used=31, cpu_ratio=4.0), request(), OPTIONS) is None
+    assert vcpu.passes(host(vcpus_used=32, cpu_ratio=4.0), request(), OPTIONS) == "0 of 1 vCPUs free"
+    assert vcpu.passes(host(cpu_ratio=4.0), request(vcpus=9), OPTIONS) == "has 8 vCPUs in all, 9 are asked for"
+    assert disk.passes(host(disk_gb_used=95, reserved_disk_gb=2), request(disk_gb=3), OPTIONS) is None
+    assert disk.passes(host(disk_gb_used=95, reserved_disk_gb=2), request(disk_gb=4), OPTIONS) == "3 of 4 GiB free"
 
 
 @pytest.mark.parametrize(
@@ -99,13 +102,13 @@ def test_vcpu_and_disk_follow_the_same_rule_with_their_own_ratios() -> None:
     ],
 )
 def test_image_properties(facts: dict[str, str], properties: dict[str, str], reason: str | None) -> None:
-    assert image_properties.passes(host(facts=facts), request(image_properties=properties)) == reason
+    assert image_properties.passes(host(facts=facts), request(image_properties=properties), OPTIONS) == reason
 
 
 def test_an_image_that_needs_more_memory_than_the_flavor_gives_fits_nowhere() -> None:
-    assert image_properties.passes(host(), request(image_min_ram_mb=512)) is None
+    assert image_properties.passes(host(), request(image_min_ram_mb=512), OPTIONS) is None
     reason = "would give 512 MiB, the image needs 1024"
-    assert image_properties.passes(host(), request(image_min_ram_mb=1024)) == reason
+    assert image_properties.passes(host(), request(image_min_ram_mb=1024), OPTIONS) == reason
 
 
 def test_no_valid_host_names_each_filter_each_host_and_each_reason() -> None:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._scheduling import plugins
+from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.options import Options
 from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.rows import HostState, Request
 from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.select import select
 
@@ -154,7 +155,7 @@ def test_chance_uses_every_host_that_passes_and_no_other() -> None:
 
 
 def test_weights_are_normalised_over_what_passed() -> None:
-    """Nova's sum by hand: cpu (0, 1, 0.5) + ram (1, 0, 0.25) + disk, equal for all, 0."""
+    """Nova's sum by hand, from 0 to the best: cpu (0.5, 1, 0.75) + ram (1, 0.5, 0.625) + disk (1, 1, 1)."""
     hosts = [
         host("a", vcpus=8, memory_mb=8000),
         host("b", vcpus=16, memory_mb=4000),
@@ -162,12 +163,12 @@ def test_weights_are_normalised_over_what_passed() -> None:
         host("off", vcpus=9999, memory_mb=99999, enabled=False),
     ]
     (decision,) = select(hosts, [request()], "filter_scheduler")
-    assert [(one.name, one.score) for one in decision.weighed] == [("a", 1.0), ("b", 1.0), ("c", 0.75)]
-    assert decision.weighed[0].details == {"cpu": 8, "ram": 8000, "disk": 100}
+    assert [(one.name, one.score) for one in decision.weighed] == [("a", 2.5), ("b", 2.5), ("c", 2.375)]
+    assert decision.weighed[0].details == {"cpu": 0.5, "ram": 1.0, "disk": 1.0}
 
 
 def test_a_negative_multiplier_packs() -> None:
-    pack = [dataclasses.replace(one, multiplier=-1.0) for one in plugins.default_weighers()]
+    pack = [dataclasses.replace(one, multiplier=-1.0) for one in plugins.weighers_for(Options())]
     hosts = [host("empty"), host("used", vcpus_used=2, memory_mb_used=1024, disk_gb_used=2)]
     assert chosen(hosts, several(3), "filter_scheduler", weighers=pack) == ["used"] * 3
 
@@ -204,11 +205,11 @@ def test_an_unknown_choice_is_refused_with_those_that_exist() -> None:
 def test_a_filter_that_runs_once_is_asked_once_for_equal_requests() -> None:
     asked: collections.Counter[str] = collections.Counter()
 
-    def static(one: HostState, _request: Request) -> str | None:
+    def static(one: HostState, _request: Request, _options: Options) -> str | None:
         asked[f"static {one.name}"] += 1
         return None
 
-    def dynamic(one: HostState, _request: Request) -> str | None:
+    def dynamic(one: HostState, _request: Request, _options: Options) -> str | None:
         asked[f"dynamic {one.name}"] += 1
         return None
 
@@ -222,10 +223,10 @@ def test_a_filter_that_looks_at_other_hosts_is_asked_about_all_again() -> None:
     """Affinity: once one host holds an instance, every other host is refused, though nothing changed on it."""
     placed: list[str] = []
 
-    def together(one: HostState, _request: Request) -> str | None:
+    def together(one: HostState, _request: Request, _options: Options) -> str | None:
         return None if not placed or one.num_instances else "has none of the group"
 
-    def remember(one: HostState, _request: Request) -> str | None:
+    def remember(one: HostState, _request: Request, _options: Options) -> str | None:
         if one.num_instances and one.name not in placed:
             placed.append(one.name)
         return None

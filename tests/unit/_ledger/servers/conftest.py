@@ -26,8 +26,9 @@ DEMO = "d" * 32
 class Cloud:
     """The ledger, and each operation in a transaction of its own."""
 
-    def __init__(self, home: pathlib.Path) -> None:
-        self.engine = open_ledger(home=str(home))
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.engine = open_ledger(url=url)
 
     def server(self, *servers: dict[str, t.Any], check_mode: bool = False, **params: t.Any) -> dict[str, t.Any]:
         with transaction(self.engine, check_mode) as connection:
@@ -192,15 +193,19 @@ def seed(cloud: Cloud) -> None:
 def seeded(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     """A seeded ledger to copy: migrating one for each test would take most of their time."""
     home = tmp_path_factory.mktemp("seeded")
-    made = Cloud(home)
+    made = Cloud(f"sqlite:///{home}/ledger.sqlite")
     seed(made)
     made.engine.dispose()
     return home / "ledger.sqlite"
 
 
-@pytest.fixture
-def cloud(seeded: pathlib.Path, tmp_path: pathlib.Path) -> t.Iterator[Cloud]:
-    shutil.copy(seeded, tmp_path)
-    made = Cloud(tmp_path)
+@pytest.fixture(params=["sqlite", "postgresql"])
+def cloud(request: pytest.FixtureRequest, seeded: pathlib.Path, tmp_path: pathlib.Path) -> t.Iterator[Cloud]:
+    if request.param == "sqlite":
+        shutil.copy(seeded, tmp_path)
+        made = Cloud(f"sqlite:///{tmp_path}/ledger.sqlite")
+    else:
+        made = Cloud(request.getfixturevalue("postgresql_ledger")())
+        seed(made)
     yield made
     made.engine.dispose()

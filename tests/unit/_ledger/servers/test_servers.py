@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import pathlib
 import time
 import typing as t
 
@@ -32,7 +31,7 @@ def ask(name: str = "web", **more: t.Any) -> Entry:
 
 def test_a_new_server_is_recorded_whole(cloud: t.Any) -> None:
     result = cloud.server(
-        ask("Web", key="test", availability_zone="nova", metadata={"tier": "1"}, hints={"same_host": ["x"]})
+        ask("Web", key="test", availability_zone="nova", metadata={"tier": "1"}, hints={"x": ["y"]})
     )
     assert result["changed"] and not result["existing"] and not result["differences"] and not result["to_delete"]
     (one,) = result["to_build"]
@@ -41,7 +40,7 @@ def test_a_new_server_is_recorded_whole(cloud: t.Any) -> None:
     assert (one["vm_state"], one["task_state"], one["power_state"], one["host"]) == ("building", "scheduling", 0, None)
     assert one["flavor"]["memory_mb"] == 96 and one["image"]["disk_format"] == "qcow2"
     assert one["key"] == {"name": "test", "public_key": "ssh-ed25519 AAAA test"}
-    assert (one["availability_zone"], one["metadata"], one["request"]) == ("nova", {"tier": "1"}, {"same_host": ["x"]})
+    assert (one["availability_zone"], one["metadata"], one["request"]) == ("nova", {"tier": "1"}, {"x": ["y"]})
     assert [group["name"] for group in one["security_groups"]] == ["default"]
     (nic,) = one["nics"]
     assert nic["mac"].startswith("fa:16:3e:") and nic["ip"] is None and nic["network"]["name"] == "private"
@@ -309,8 +308,8 @@ def test_a_lost_race_for_a_mac_costs_a_try_not_the_launch(cloud: t.Any, monkeypa
     assert cloud.info(name="three") == []
 
 
-def _launch(home: str, worker: int, results: t.Any) -> None:
-    engine = open_ledger(home=home)
+def _launch(url: str, worker: int, results: t.Any) -> None:
+    engine = open_ledger(url=url)
     made = refused = 0
     for number in range(6):
         try:
@@ -322,10 +321,10 @@ def _launch(home: str, worker: int, results: t.Any) -> None:
     results.put((made, refused))
 
 
-def test_a_quota_holds_against_processes_that_launch_at_once(cloud: t.Any, tmp_path: pathlib.Path) -> None:
+def test_a_quota_holds_against_processes_that_launch_at_once(cloud: t.Any) -> None:
     context = multiprocessing.get_context("spawn")
     results = context.Queue()
-    workers = [context.Process(target=_launch, args=(str(tmp_path), n, results)) for n in range(4)]
+    workers = [context.Process(target=_launch, args=(cloud.url, n, results)) for n in range(4)]
     for worker in workers:
         worker.start()
     answers = [results.get(timeout=60) for _worker in workers]

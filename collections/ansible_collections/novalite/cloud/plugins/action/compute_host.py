@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import typing as t
 
 from ansible.errors import AnsibleActionFail
@@ -16,6 +17,13 @@ from ..module_utils._controller import run_operation
 from ..module_utils._errors import NovaliteError
 from ..modules import compute_host
 from ..plugin_utils._ledger_action import LedgerAction
+
+
+def _address(name: str) -> str | None:
+    try:
+        return str(ipaddress.ip_address(name))
+    except ValueError:
+        return None
 
 
 class ActionModule(LedgerAction):
@@ -40,6 +48,9 @@ class ActionModule(LedgerAction):
         if result.get("failed") or "compute_host" not in result:
             return result
         policy = {option: params[option] for option in compute_host.POLICY_ARGUMENTS if params[option] is not None}
+        # for SimpleCIDRAffinityFilter's like; a name is left alone, for to look it up may take seconds
+        result["compute_host"]["address"] = _address(task_vars.get("ansible_host") or task_vars["inventory_hostname"])
+        result["policy"] = policy
         entry = {**result["compute_host"], **policy}
         try:
             recorded = run_operation(

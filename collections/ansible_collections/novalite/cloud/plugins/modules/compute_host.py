@@ -58,14 +58,19 @@ options:
     choices: [auto, kvm, qemu]
     default: auto
   zone:
-    description: Availability zone. Left as it is by default, V(nova) for a new host.
+    description:
+      - Availability zone. Left as it is by default, V(nova) for a new host.
+      - An aggregate with a zone that the host is in (M(novalite.cloud.aggregate)) goes before V(nova). It is an error
+        if it is another zone than one that is given here.
     type: str
   aggregates:
     description: Names of the host aggregates that it belongs to. Left as they are by default, none for a new host.
     type: list
     elements: str
   enabled:
-    description: Whether the scheduler may choose it. Left as it is by default, V(true) for a new host.
+    description:
+      - Whether the scheduler may choose it. Left as it is by default, V(true) for a new host.
+      - What M(novalite.cloud.compute_service) decided stays when this is left out, and is overruled when it is given.
     type: bool
   disabled_reason:
     description: Why it is not enabled.
@@ -167,10 +172,17 @@ compute_host:
       description: Commands that the modules of this collection need and that the host does not have.
       type: list
       elements: str
+    address:
+      description: Its address in the inventory, null when the inventory has a name only.
+      type: str
     domains:
       description: All of the host's domains, each with C(uuid), C(name) and C(state), V(running) or V(shutoff).
       type: list
       elements: dict
+policy:
+  description: The options of policy that were given, to be recorded with the facts.
+  type: dict
+  returned: success
 """
 
 import platform

@@ -22,6 +22,7 @@ description:
 extends_documentation_fragment:
   - novalite.cloud.ledger
   - novalite.cloud.ledger.attributes
+  - novalite.cloud.scheduling
 options:
   instances:
     description: The instances, as returned by M(novalite.cloud.server).
@@ -37,25 +38,18 @@ options:
   choice:
     description:
       - How to choose among the hosts that passed all filters.
+      - V(filter_scheduler) takes the highest sum of weights, as Nova does. Each weigher's weights are first brought to
+        V(0) for the worst and V(1) for the best of these hosts, then multiplied.
       - V(simple) takes the host with the fewest cores in use.
       - V(chance) takes any.
       - V(zone) spreads over availability zones, then takes the host with the fewest cores in use.
-      - V(filter_scheduler) takes the highest sum of normalised weights (free virtual CPUs, memory, disk).
     type: str
-    choices: [simple, chance, zone, filter_scheduler]
-    default: simple
-  host_subset_size:
-    description: Take one of so many best hosts at random. V(1) takes the best.
-    type: int
-    default: 1
+    choices: [filter_scheduler, simple, chance, zone]
+    default: filter_scheduler
   all_or_nothing:
     description: Whether one instance without a host gives up all others of O(instances), as in Nova.
     type: bool
     default: true
-  limit_to:
-    description: Names of the only compute hosts to consider. All that the ledger knows, when left out.
-    type: list
-    elements: str
   service_down_time:
     description: Seconds after which a compute host that has not reported counts as down.
     type: int
@@ -77,10 +71,13 @@ EXAMPLES = r"""
     instances: "{{ servers.to_build }}"
   register: scheduled
 
-- name: Choose hosts by weight, and launch what can be launched
+- name: Fill one host after the other, and launch what can be launched
   novalite.cloud.scheduler:
     instances: "{{ servers.to_build }}"
-    choice: filter_scheduler
+    options:
+      cpu_weight_multiplier: -1.0
+      ram_weight_multiplier: -1.0
+      disk_weight_multiplier: 0.0
     all_or_nothing: false
 """
 
@@ -125,6 +122,14 @@ explanations:
     message:
       description: The decision in one line.
       type: str
+    lines:
+      description: The whole explanation for people, a line for each host. The same lines are in the diff.
+      type: list
+      elements: str
+      sample:
+        - "hv1: weight 2.0 (cpu 1.0, ram 1.0) chosen"
+        - "hv2: weight 0.0 (cpu 0.0, ram 0.0) alternate 1"
+        - "hv3: removed by ram: 300 of 512 MiB free"
     alternates:
       description: The next best hosts. Not for an instance that kept its claim.
       type: list
@@ -174,20 +179,20 @@ msg:
 """
 
 from ..module_utils._controller import run_module
+from ..module_utils._scheduling.arguments import SCHEDULING_ARGUMENTS
 
 ARGUMENT_SPEC: dict = {
     "instances": {"type": "list", "elements": "dict", "required": True},
     "compute_hosts": {"type": "list", "elements": "dict"},
     "choice": {
         "type": "str",
-        "choices": ["simple", "chance", "zone", "filter_scheduler"],
-        "default": "simple",
+        "choices": ["filter_scheduler", "simple", "chance", "zone"],
+        "default": "filter_scheduler",
     },
-    "host_subset_size": {"type": "int", "default": 1},
     "all_or_nothing": {"type": "bool", "default": True},
-    "limit_to": {"type": "list", "elements": "str"},
     "service_down_time": {"type": "int", "default": 60},
     "max_attempts": {"type": "int", "default": 3},
+    **SCHEDULING_ARGUMENTS,
 }
 SPEC_RULES: dict = {}
 

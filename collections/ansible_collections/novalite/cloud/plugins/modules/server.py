@@ -78,8 +78,26 @@ options:
             gets the same numbers as the name.
         type: str
       hints:
-        description: Hints for the scheduler.
+        description:
+          - Hints for the scheduler, in Nova's terms. Whatever is asked for by name must exist.
+          - C(group) is the name or UUID of the M(novalite.cloud.server_group) that the server joins.
+          - C(same_host) and C(different_host) are names or UUIDs of servers of the project whose hosts are wanted, or
+            not. They may be servers of this same call that stand before this one.
+          - C(build_near_host_ip) and C(cidr) (V(/24) when left out) ask for a host whose address is in that network.
+          - C(query) is a condition for Nova's JSON filter, a JSON list such as C([">=", "$free_ram_mb", 1024]).
+          - C(host) is the name of the only compute host that will do.
+          - Any other hint is handed on for filters and weighers of your own.
         type: dict
+      requirements:
+        description:
+          - Which hosts will do, as an expression over what is known about a host, for example
+            V(free_ram_mb >= 4096 and arch == "x86_64").
+        type: str
+      rank:
+        description:
+          - Which of them first, as an expression whose higher value wins, for example V(-num_instances). It takes
+            effect with the choice V(filter_scheduler) of M(novalite.cloud.scheduler).
+        type: str
   state:
     description: Whether the servers shall exist.
     type: str
@@ -117,6 +135,8 @@ EXAMPLES = r"""
           - name: private
             fixed_ip: 10.20.0.50
         security_groups: [default, database]
+        hints:
+          different_host: [web-1]
   register: asked
 
 - name: Ask for an end of the web servers
@@ -191,7 +211,8 @@ to_build:
       type: list
       elements: str
     request:
-      description: The hints for the scheduler.
+      description:
+        - The hints for the scheduler, with C(requirements) and C(rank) among them. Groups and servers are UUIDs.
       type: dict
     security_groups:
       description: The security groups with their rules.
@@ -271,6 +292,8 @@ ARGUMENT_SPEC = {
             "metadata": {"type": "dict"},
             "hostname": {"type": "str"},
             "hints": {"type": "dict"},
+            "requirements": {"type": "str"},
+            "rank": {"type": "str"},
         },
     },
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},

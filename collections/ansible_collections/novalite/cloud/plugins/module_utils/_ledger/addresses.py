@@ -206,6 +206,10 @@ def release_host_address(connection: sa.Connection, network_id: int, host: str, 
     True when it was given back; false when the host had none, or an instance on it still has an address of the
     network. The guard is in the write, so an instance that arrives at the same time keeps its gateway.
     """
+    own = sa.and_(pool_table.c.network_id == network_id, pool_table.c.owner == f"dhcp:{host}")
+    # On PostgreSQL a statement sees what was committed when it began: whoever uses this address is waited for here, so
+    # that the next one sees what they did
+    connection.execute(sa.select(pool_table.c.ip).where(own).with_for_update()).all()
     holds = pool_table.alias("holds")
     needed = (
         sa.select(sa.literal(1))
@@ -219,7 +223,7 @@ def release_host_address(connection: sa.Connection, network_id: int, host: str, 
     )
     released = connection.execute(
         sa.update(pool_table)
-        .where(pool_table.c.network_id == network_id, pool_table.c.owner == f"dhcp:{host}", ~needed)
+        .where(own, ~needed)
         .values(owner=None, released_at=int(time.time()) if now is None else now)
     )
     return released.rowcount > 0

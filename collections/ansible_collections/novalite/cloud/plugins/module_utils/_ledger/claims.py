@@ -20,12 +20,15 @@ import sqlalchemy as sa
 
 from .._errors import ConflictError
 from .._scheduling.explain import Decision
+from .._scheduling.options import Options
 from .._scheduling.rows import request_of
 from .._scheduling.select import MAX_ATTEMPTS, select
 from .compute_hosts import SERVICE_DOWN_TIME, host_states, record
+from .groups import groups_of, lock_groups, violated
 from .placements import Instance, Outcome, StaleChoiceError, result_of, write_outcome
 from .tables import allocation, compute_host, instance
 
+DEFAULT_CHOICE = "filter_scheduler"
 CLAIM_ATTEMPTS = 10  # as Placement: how often a choice is made again when a host changed meanwhile
 
 
@@ -38,12 +41,14 @@ def scheduler(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[
     """
     instances = params["instances"]
     now = int(time.time())
+    options = Options.of(params.get("options"))
+    lock_groups(connection, instances)
     if params.get("compute_hosts"):
         record(connection, params["compute_hosts"], now)
     for attempt in range(CLAIM_ATTEMPTS):
         try:
             with connection.begin_nested():
-                outcome = _place(connection, instances, params, now, lock=attempt > 0)
+                outcome = _place(connection, instances, params, options, now, lock=attempt > 0)
             return result_of(instances, outcome)
         except StaleChoiceError:
             continue
@@ -53,7 +58,12 @@ def scheduler(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[
 
 
 def _place(
-    connection: sa.Connection, instances: t.Sequence[Instance], params: t.Mapping[str, t.Any], now: int, lock: bool
+    connection: sa.Connection,
+    instances: t.Sequence[Instance],
+    params: t.Mapping[str, t.Any],
+    options: Options,
+    now: int,
+    lock: bool,
 ) -> Outcome:
     """Choose and claim for all. Raises StaleChoiceError when something changed meanwhile: undo and repeat."""
     max_attempts = params.get("max_attempts") or MAX_ATTEMPTS
@@ -77,14 +87,20 @@ def _place(
     if ask:
         down_time = params.get("service_down_time")
         hosts, versions = host_states(
-            connection, now, params.get("limit_to"), SERVICE_DOWN_TIME if down_time is None else down_time, lock
+            connection,
+            now,
+            params.get("limit_to"),
+            SERVICE_DOWN_TIME if down_time is None else down_time,
+            lock,
+            with_instances=asks_for_instances(ask, options),
         )
+        groups = groups_of(connection, ask)
         decisions = select(
             hosts,
-            [request_of(one) for one in ask],
-            params.get("choice") or "simple",
-            host_subset_size=params.get("host_subset_size") or 1,
+            [request_of(one, groups.get(one["uuid"])) for one in ask],
+            params.get("choice") or DEFAULT_CHOICE,
             max_attempts=max_attempts,
+            options=options,
         )
         outcome.decisions = {one.request.uuid: one for one in decisions}
         missing = {uuid: one.message for uuid, one in outcome.decisions.items() if one.host is None}
@@ -98,10 +114,22 @@ def _place(
             outcome.unplaced.update(missing)
             placed = [one for one in decisions if one.host is not None]
             _claim(connection, placed, versions, now)
+            in_groups = {
+                one.request.uuid: (one.request.group, one.host) for one in placed if one.request.group and one.host
+            }
+            if violated(connection, in_groups):
+                raise StaleChoiceError
             outcome.hosts.update({one.request.uuid: one.host for one in placed if one.host is not None})
         outcome.recorded.update(uuid for uuid in outcome.decisions if uuid in outcome.unplaced)
     write_outcome(connection, outcome, rows, now)
     return outcome
+
+
+def asks_for_instances(instances: t.Iterable[Instance], options: Options) -> bool:
+    """Whether a filter or weigher will look at what stands on each host, one by one."""
+    if options.plugin_paths:
+        return True
+    return any((one.get("request") or {}).keys() & {"same_host", "different_host"} for one in instances)
 
 
 def _claims(connection: sa.Connection, instances: t.Sequence[Instance]) -> dict[str, str]:

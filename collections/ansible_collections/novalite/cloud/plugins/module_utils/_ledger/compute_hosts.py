@@ -14,8 +14,9 @@ import typing as t
 import sqlalchemy as sa
 
 from .._errors import NovaliteError
-from .._scheduling.rows import HostState
-from .tables import allocation
+from .._scheduling.rows import Aggregate, HostState
+from .aggregates import check_zones, memberships, zone_of
+from .tables import allocation, instance, server_group_member
 from .tables import compute_host as table
 
 SERVICE_DOWN_TIME = 60  # seconds; Nova's default
@@ -42,7 +43,7 @@ _STATE_COLUMNS = (
     *("vcpus_used", "memory_mb_used", "disk_gb_used"),
     *("reserved_vcpus", "reserved_memory_mb", "reserved_disk_gb", "cpu_ratio", "ram_ratio", "disk_ratio"),
 )
-_PUBLIC_COLUMNS = (*_STATE_COLUMNS, "id", "last_seen_at")
+_PUBLIC_COLUMNS = (*_STATE_COLUMNS, "failed_builds", "id", "last_seen_at")
 
 
 def compute_host(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
@@ -67,33 +68,41 @@ def compute_host(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> di
 def record(
     connection: sa.Connection, entries: t.Sequence[t.Mapping[str, t.Any]], now: int
 ) -> tuple[dict[str, t.Any], dict[str, t.Any]]:
-    """Insert or update these hosts; return what differed, by name, as it was and as it is. `now` is in seconds."""
+    """Insert or update these hosts; return what differed, by name, as it was and as it is. `now` is in seconds.
+
+    Raises NovaliteError for facts that make no sense, ConflictError for a host that would be in two zones.
+    """
     for entry in entries:
         _check(entry)
-    rows = connection.execute(sa.select(table).where(table.c.name.in_({entry["name"] for entry in entries})))
-    known = {row.name: row for row in rows}
+    query = sa.select(table).where(table.c.name.in_({entry["name"] for entry in entries})).order_by(table.c.id)
+    # held, and in the order of the ids, as by every writer of these rows: nothing changes between this look and the
+    # writes, and no two writers wait for each other
+    known = {row.name: row for row in connection.execute(query.with_for_update(key_share=True))}
     before: dict[str, t.Any] = {}
     after: dict[str, t.Any] = {}
-    new = []
+    new, seen_ids = [], []
     for entry in entries:
         name = entry["name"]
         old = known.get(name)
         values = _reported(entry, old) | _decided(entry, old)
-        # only a host that answered was seen: a report that it is down comes from somebody else
-        seen = {"last_seen_at": now} if values["up"] else {}
         if old is None:
-            new.append({"name": name, "last_seen_at": 0, **values, **seen})
+            new.append({"name": name, "last_seen_at": now if values["up"] else 0, **values})
             after[name] = values
             continue
+        if values["up"]:  # a report that it is down comes from somebody else
+            seen_ids.append(old.id)
         changes = {key: value for key, value in values.items() if getattr(old, key) != value}
         if changes:
             before[name] = {key: getattr(old, key) for key in changes}
             after[name] = changes
-            seen["generation"] = old.generation + 1  # a choice made on the old values must be made again
-        if changes or seen:
-            connection.execute(sa.update(table).where(table.c.id == old.id).values(**changes, **seen))
+            # a choice made on the old values must be made again
+            written = {**changes, "generation": table.c.generation + 1}
+            connection.execute(sa.update(table).where(table.c.id == old.id).values(written))
+    if seen_ids:
+        connection.execute(sa.update(table).where(table.c.id.in_(seen_ids)).values(last_seen_at=now))
     if new:
         connection.execute(sa.insert(table), new)
+    check_zones(connection, [name for name, changes in after.items() if {"zone", "aggregates"} & changes.keys()])
     return before, after
 
 
@@ -103,31 +112,79 @@ def host_states(
     limit_to: t.Iterable[str] | None = None,
     service_down_time: int = SERVICE_DOWN_TIME,
     lock: bool = False,
+    with_instances: bool = False,
 ) -> tuple[list[HostState], dict[str, tuple[int, int]]]:
     """The hosts as the scheduler sees them, and (id, generation) of each by name.
 
     A host last seen more than `service_down_time` seconds ago counts as down. With `lock`, other writers wait until
-    this transaction ends (PostgreSQL; on SQLite they do so anyway).
+    this transaction ends (PostgreSQL; on SQLite they do so anyway). `with_instances` tells which instances each host
+    has, which costs a row for each, and which few requests ask about.
     """
-    query = sa.select(*_columns(_STATE_COLUMNS), table.c.id, table.c.generation, table.c.last_seen_at)
+    beside = (table.c.failed_builds, table.c.id, table.c.generation, table.c.last_seen_at)
+    query = sa.select(*_columns(_STATE_COLUMNS), *beside)
     if limit_to is not None:
         query = query.where(table.c.name.in_(sorted(set(limit_to))))
     if lock:
         query = query.order_by(table.c.id).with_for_update()  # in this order everywhere: no deadlock
-    counted = sa.select(allocation.c.compute_host_id, sa.func.count().label("instances")).group_by(
-        allocation.c.compute_host_id
-    )
-    instances = {row.compute_host_id: row.instances for row in connection.execute(counted)}
+    # The generations first: what the other queries find may then be newer than they are, and never older. A claim
+    # that is decided on something older passes its guard.
+    rows = connection.execute(query).all()
+    counts = _counts(connection)
+    building = _building(connection)
+    of_hosts = _instances(connection) if with_instances else {}
+    aggregates = memberships(connection, {row.name: row.aggregates for row in rows})
     states, versions = [], {}
-    for row in connection.execute(query):
-        *values, host_id, generation, last_seen_at = row
+    for row in rows:
+        *values, failed_builds, host_id, generation, last_seen_at = row
         fields = dict(zip(_STATE_COLUMNS, values))
         if fields["up"] and now - last_seen_at > service_down_time:
             fields["up"] = False
             fields["down_reason"] = f"was last seen {now - last_seen_at} s ago"
-        states.append(HostState(num_instances=instances.get(host_id, 0), **fields))
-        versions[fields["name"]] = (host_id, generation)
+        name, facts = fields["name"], fields["facts"]
+        fields["zone"] = zone_of(fields["zone"], aggregates[name])
+        fields["aggregates"] = tuple(Aggregate(one.name, one.zone, one.metadata) for one in aggregates[name])
+        states.append(
+            HostState(
+                num_instances=counts.get(host_id, 0),
+                num_io_ops=building.get(name, 0),
+                failed_builds=failed_builds,
+                instances=of_hosts.get(host_id, {}),
+                metrics=facts.get("metrics") or {},
+                address=facts.get("address"),
+                **fields,
+            )
+        )
+        versions[name] = (host_id, generation)
     return states, versions
+
+
+def _counts(connection: sa.Connection) -> dict[int, int]:
+    """How many instances have a claim on each host, by its id."""
+    c = allocation.c
+    query = sa.select(c.compute_host_id, sa.func.count().label("instances")).group_by(c.compute_host_id)
+    return {row.compute_host_id: row.instances for row in connection.execute(query)}
+
+
+def _building(connection: sa.Connection) -> dict[str, int]:
+    """How many instances each host is building, by its name: work on its disks."""
+    c = instance.c
+    # as text, so that SQLite sees that its index of such instances is meant
+    query = sa.select(c.host, sa.func.count().label("builds")).where(sa.text("vm_state = 'building'"))
+    found = connection.execute(query.where(c.host.is_not(None), c.deleted == 0).group_by(c.host))
+    return {row.host: row.builds for row in found}
+
+
+def _instances(connection: sa.Connection) -> dict[int, dict[str, dict[str, t.Any]]]:
+    """The instances with a claim on each host, by its id: by UUID, whose they are and their group."""
+    query = (
+        sa.select(allocation.c.compute_host_id, instance.c.uuid, instance.c.project_id, server_group_member.c.group_id)
+        .join(instance, instance.c.uuid == allocation.c.instance_uuid)
+        .outerjoin(server_group_member, server_group_member.c.instance_uuid == instance.c.uuid)
+    )
+    found: dict[int, dict[str, dict[str, t.Any]]] = {}
+    for host_id, uuid, project_id, group_id in connection.execute(query):
+        found.setdefault(host_id, {})[uuid] = {"project_id": project_id, "group_id": group_id}
+    return found
 
 
 def _columns(names: t.Iterable[str]) -> list[sa.Column[t.Any]]:

@@ -27,12 +27,14 @@ MIGRATIONS = pathlib.Path(__file__).parent / "migrations"
 
 # Every revision, oldest first. Kept here so that opening a ledger that is up to date costs one SELECT and no import of
 # Alembic (0.2 s); tests hold the list against migrations/versions.
-REVISIONS = ("0001",)
+REVISIONS = ("0001", "0002")
 HEAD = REVISIONS[-1]
 
 BUSY_TIMEOUT = 30.0  # seconds that a writer waits for the others
 DEFERRED = {"novalite_deferred": True}  # a connection's execution option: on SQLite, take no write lock
 MIGRATION_LOCK = 0x6E6F7661  # PostgreSQL advisory lock
+# PostgreSQL's SQLSTATE for a wait that was given up, and for a transaction that it ended so that others can go on
+LOCK_NOT_AVAILABLE, UNDONE = "55P03", ("40001", "40P01")
 
 
 def open_ledger(home: str | None = None, url: str | None = None, check_mode: bool = False) -> sa.Engine:
@@ -180,9 +182,17 @@ def _parse(url: str) -> sa.URL:
 def _open_server(url: sa.URL, check_mode: bool) -> sa.Engine:
     shown = url.render_as_string(hide_password=True)
     try:
-        engine = sa.create_engine(url, pool_pre_ping=True)
+        # every guard in an UPDATE counts on it: a row that changed meanwhile is looked at again, and is no error
+        engine = sa.create_engine(url, pool_pre_ping=True, isolation_level="READ COMMITTED")
     except ModuleNotFoundError as error:
         raise NovaliteError(f"the ledger at {shown} needs the Python package {error.name}: pip install it") from None
+
+    @event.listens_for(engine, "connect")
+    def connected(connection: t.Any, record: t.Any) -> None:
+        with connection.cursor() as cursor:  # without this, who waits for a run that hangs, hangs with it
+            cursor.execute(f"SET lock_timeout = {round(BUSY_TIMEOUT * 1000)}")
+        connection.commit()
+
     if not _is_current(engine, shown):
         if check_mode:
             raise NovaliteError(f"the ledger at {shown} is to be made or migrated first: run once without --check")
@@ -195,7 +205,7 @@ def _open_server(url: sa.URL, check_mode: bool) -> sa.Engine:
 
 def _is_current(engine: sa.Engine, shown: str) -> bool:
     """Whether the ledger is at the newest revision; False when it is older or empty. Raises NovaliteError if newer."""
-    with reading(engine) as connection:
+    with engine.connect().execution_options(**DEFERRED) as connection:
         if not sa.inspect(connection).has_table("alembic_version"):
             return False
         revision = connection.execute(sa.text("SELECT version_num FROM alembic_version")).scalar()
@@ -234,7 +244,10 @@ def _clear_errors(shown: str) -> t.Iterator[None]:
         yield
     except (sa.exc.OperationalError, sqlite3.DatabaseError) as error:
         reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
-        if "locked" in reason:
+        state = getattr(getattr(error, "orig", None), "sqlstate", None)
+        if state in UNDONE:
+            raise ConflictError(f"another run changed the same records meanwhile ({reason}); run again") from error
+        if state == LOCK_NOT_AVAILABLE or "locked" in reason:
             raise ConflictError(
                 f"another run has held the ledger for {BUSY_TIMEOUT:g} s; wait for it to finish and run again"
             ) from error

@@ -75,6 +75,16 @@ def security_groups_by_name(connection: sa.Connection, names: t.Sequence[str], p
     return _owned(connection, tables.security_group, "security group", names, project_id)
 
 
+def check_compute_hosts(connection: sa.Connection, names: t.Collection[str]) -> None:
+    """Raise NotFoundError for the first of `names` under which no compute host has ever reported."""
+    table = tables.compute_host
+    known = set(connection.execute(sa.select(table.c.name).where(table.c.name.in_(sorted(names)))).scalars())
+    for name in sorted(names):
+        if name not in known:
+            others = connection.execute(sa.select(table.c.name).order_by(table.c.name)).scalars()
+            raise unknown("compute host", name, others)
+
+
 def unknown(kind: str, name: str, names: t.Iterable[str]) -> NotFoundError:
     """The error for a `kind` that does not exist under `name`; it tells which `names` there are."""
     there = list(dict.fromkeys(names))

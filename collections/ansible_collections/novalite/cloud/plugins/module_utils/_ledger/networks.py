@@ -179,6 +179,10 @@ def _fill(connection: sa.Connection, network_id: int, record: Network) -> None:
             for address in range(first, first + cidr.num_addresses)
         ],
     )
+    if connection.dialect.name == "postgresql":
+        # Its planner knows nothing yet of these rows, takes the wrong index and sorts all that are free: 40 ms for an
+        # address of a /16 instead of 1 ms, until autovacuum comes by
+        connection.execute(sa.text("ANALYZE fixed_ip"))
 
 
 def _reserve(connection: sa.Connection, network_id: int, name: str, record: Network) -> None:

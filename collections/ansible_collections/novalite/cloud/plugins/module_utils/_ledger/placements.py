@@ -15,6 +15,7 @@ import typing as t
 import sqlalchemy as sa
 
 from .._scheduling.explain import Decision, explanation
+from .._scheduling.lines import lines_of
 from .tables import instance, instance_action
 
 Instance = t.Mapping[str, t.Any]
@@ -119,7 +120,8 @@ def result_of(instances: t.Sequence[Instance], outcome: Outcome) -> dict[str, t.
             explanations.append(_explanation(outcome, uuid))
         else:
             message = outcome.unplaced.get(uuid) or f"{host} holds the claim of '{one['name']}' already"
-            explanations.append({"uuid": uuid, "name": one["name"], "host": host, "message": message})
+            kept = {"uuid": uuid, "name": one["name"], "host": host, "message": message}
+            explanations.append({**kept, "lines": [message]})
     claimed = [one for one in placed if one["uuid"] not in outcome.kept]
     result = {
         "changed": bool(claimed or outcome.recorded),
@@ -130,17 +132,25 @@ def result_of(instances: t.Sequence[Instance], outcome: Outcome) -> dict[str, t.
     }
     if result["changed"]:
         names = {one["uuid"]: one["name"] for one in instances}
+        why = {one["uuid"]: one["lines"] for one in explanations}
         result["diff"] = {
             "before": {names[uuid]: {"host": None} for uuid in [*(one["uuid"] for one in claimed), *outcome.recorded]},
-            "after": {one["name"]: {"host": one["host"]} for one in claimed}
-            | {names[uuid]: {"host": None, "fault": outcome.unplaced[uuid]} for uuid in outcome.recorded},
+            "after": {
+                one["name"]: {"host": one["host"], "alternates": one["alternates"], "why": why[one["uuid"]]}
+                for one in claimed
+            }
+            | {
+                names[uuid]: {"host": None, "fault": outcome.unplaced[uuid], "why": why[uuid]}
+                for uuid in outcome.recorded
+            },
         }
     return result
 
 
 def _explanation(outcome: Outcome, uuid: str) -> dict[str, t.Any]:
     # in a request for all or nothing, an instance may have had its choice and not got it
-    return {**explanation(outcome.decisions[uuid]), "host": outcome.hosts.get(uuid)}
+    explained = {**explanation(outcome.decisions[uuid]), "host": outcome.hosts.get(uuid)}
+    return {**explained, "lines": lines_of(explained)}
 
 
 def _message(placed: t.Sequence[Instance], unplaced: t.Sequence[t.Mapping[str, t.Any]], asked: int) -> str:

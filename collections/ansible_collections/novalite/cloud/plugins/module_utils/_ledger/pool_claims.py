@@ -56,20 +56,26 @@ _CLAIMS = {
         sa.text(_CLAIM_POSTGRESQL.format(lock=lock)) for lock in ("FOR UPDATE SKIP LOCKED", "FOR UPDATE", "FOR UPDATE")
     ],
 }
+# PostgreSQL also holds the rows: a host's own address cannot be given back while an instance that needs it gets its one
 _HELD = {
-    "sqlite": "SELECT value FROM json_each(:owners)",
-    "postgresql": "SELECT json_array_elements_text(CAST(:owners AS json))",
+    "sqlite": sa.text(
+        "SELECT owner, ip FROM fixed_ip "
+        "WHERE network_id = :network_id AND owner IN (SELECT value FROM json_each(:owners))"
+    ),
+    "postgresql": sa.text(
+        "SELECT owner, ip FROM fixed_ip WHERE network_id = :network_id "
+        "AND owner IN (SELECT json_array_elements_text(CAST(:owners AS json))) FOR SHARE OF fixed_ip"
+    ),
 }
 
 
 def held_by(connection: sa.Connection, network_id: int, owners: t.Sequence[str]) -> dict[str, int]:
-    """The address that each of these owners has in the network; owners without one are left out."""
+    """The address that each of these owners has in the network, and keeps until the end of this transaction.
+
+    Owners without one are left out.
+    """
     rows = connection.execute(
-        sa.text(
-            "SELECT owner, ip FROM fixed_ip "
-            f"WHERE network_id = :network_id AND owner IN ({_HELD[connection.dialect.name]})"
-        ),
-        {"network_id": network_id, "owners": json.dumps(list(owners))},
+        _HELD[connection.dialect.name], {"network_id": network_id, "owners": json.dumps(list(owners))}
     )
     return {row.owner: row.ip for row in rows}
 

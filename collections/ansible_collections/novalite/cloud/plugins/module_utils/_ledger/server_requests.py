@@ -9,19 +9,18 @@
 from __future__ import annotations
 
 import ipaddress
-import json
 import re
 import typing as t
 from dataclasses import dataclass
 
 from .._errors import NovaliteError, QuotaError
+from . import hints
 
 GIB = 1024**3
 MAX_SERVERS = 1000  # in one call; a project's quota is usually far below
 MAX_NICS = 10
 MAX_GROUPS = 10
 MAX_TEXT = 255  # Nova's bound for metadata keys and values, and the ledger's for names
-MAX_HINTS = 4096  # characters of JSON (CVE-2012-3371: a long list of hints stalled the scheduler)
 
 # RFC 1123 section 2.1 with RFC 1035's length: what a guest, dnsmasq and a DNS search list all accept.
 _LABEL = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?")
@@ -53,7 +52,7 @@ class ServerRequest:
     security_groups: tuple[str, ...]
     availability_zone: str | None
     metadata: dict[str, str]
-    hints: dict[str, t.Any]
+    hints: dict[str, t.Any]  # for the scheduler, with requirements and rank
 
 
 def expand(entries: t.Sequence[t.Mapping[str, t.Any]]) -> list[ServerRequest]:
@@ -179,7 +178,7 @@ def _expand_one(name: str, count: int, entry: t.Mapping[str, t.Any]) -> t.Iterat
     networks = _networks_of(name, count, entry.get("networks"))
     groups = entry.get("security_groups")
     texts = {field: _text(name, field, entry.get(field)) for field in ("flavor", "image", "key", "availability_zone")}
-    metadata, hints = _metadata_of(name, entry.get("metadata")), _hints_of(name, entry.get("hints"))
+    metadata, for_scheduler = _metadata_of(name, entry.get("metadata")), hints.checked(name, entry)
     group_names = _groups_of(name, ["default"] if groups is None else groups)
     hostnames = _numbered(hostname or name, count)
     for server_name, server_hostname in zip(_numbered(name, count), hostnames):
@@ -194,7 +193,7 @@ def _expand_one(name: str, count: int, entry: t.Mapping[str, t.Any]) -> t.Iterat
             security_groups=group_names,
             availability_zone=texts["availability_zone"],
             metadata=metadata,
-            hints=hints,
+            hints=for_scheduler,
         )
 
 
@@ -276,20 +275,6 @@ def _metadata_of(name: str, value: t.Any) -> dict[str, str]:
             )
         items[key] = text
     return items
-
-
-def _hints_of(name: str, value: t.Any) -> dict[str, t.Any]:
-    if value is None:
-        return {}
-    if not isinstance(value, dict):
-        raise NovaliteError(f"hints of '{name}': give a dictionary of scheduler hints")
-    try:
-        size = len(json.dumps(value))
-    except (TypeError, ValueError):
-        raise NovaliteError(f"hints of '{name}': give only texts, numbers, lists and dictionaries") from None
-    if size > MAX_HINTS:
-        raise NovaliteError(f"hints of '{name}' are {size} characters long: give at most {MAX_HINTS}")
-    return value
 
 
 def _text(name: str, what: str, value: t.Any) -> str | None:

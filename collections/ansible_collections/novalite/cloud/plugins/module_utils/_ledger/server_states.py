@@ -13,6 +13,7 @@ that server alone, so that the others of the same call are recorded.
 
 from __future__ import annotations
 
+import collections
 import time
 import typing as t
 from dataclasses import dataclass, field
@@ -23,7 +24,8 @@ from .._errors import ConflictError, NovaliteError
 from . import actions
 from .addresses import release_addresses, release_host_address
 from .claims import release_claims
-from .tables import instance, instance_security_group, vif
+from .server_groups import leave
+from .tables import compute_host, instance, instance_security_group, vif
 from .views import instances_by
 
 MAX_ATTEMPTS = 3  # Nova's: one build and two alternates
@@ -62,6 +64,7 @@ def server_state(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> di
     rows = {
         row.uuid: row for row in connection.execute(sa.select(instance).where(instance.c.uuid.in_(sorted(outcomes))))
     }
+    _lock_hosts(connection, [row.host for row in rows.values()] + [one.get("host") for one in outcomes.values()])
     by_state: dict[str, list[tuple[t.Any, Outcome]]] = {state: [] for state in STATES}
     for uuid, outcome in outcomes.items():
         if uuid in rows:
@@ -134,6 +137,7 @@ def _active(connection: sa.Connection, pairs: list[tuple[t.Any, Outcome]], repor
             done.append((row.uuid, host, None))
         else:
             report.error(row, _too_late(row, "active", host))
+    _count_builds(connection, dict.fromkeys((host for _uuid, host, _error in done if host), 0))
     actions.finish(connection, "create", done, now=now)
 
 
@@ -186,6 +190,7 @@ def _retry(
             report.error(row, _too_late(row, "to be tried again", host))
     release_claims(connection, freed)
     _leave_hosts(connection, {uuid: host for uuid, host, _message in done}, now)
+    _count_builds(connection, collections.Counter(host for _uuid, host, _error in done if host))
     actions.finish(connection, "create", done, ended=False, now=now)
     return exhausted
 
@@ -193,6 +198,7 @@ def _retry(
 def _failed(connection: sa.Connection, pairs: list[tuple[t.Any, Outcome]], report: _Report, now: int) -> None:
     """It will not be built, or could not be deleted: record why, and give back what a failed build held."""
     built: list[tuple[str, str | None, str | None]] = []
+    blamed: list[tuple[str, str]] = []
     undeleted: list[tuple[str, str | None, str | None]] = []
     for row, outcome in pairs:
         host = outcome.get("host") or row.host
@@ -219,6 +225,8 @@ def _failed(connection: sa.Connection, pairs: list[tuple[t.Any, Outcome]], repor
                 "attempts": attempts,
             }
             built.append((row.uuid, host, message))
+            if outcome.get("host"):  # otherwise it failed on the controller, before its host was asked
+                blamed.append((row.uuid, outcome["host"]))
         if _swap(connection, row, (guard,), values):
             report.changed.add(row.uuid)
             report.error(row, message)
@@ -228,6 +236,7 @@ def _failed(connection: sa.Connection, pairs: list[tuple[t.Any, Outcome]], repor
     undeleted = [one for one in undeleted if one[0] in report.changed]
     _give_back(connection, [uuid for uuid, _host, _message in built], now)
     _leave_hosts(connection, {uuid: host for uuid, host, _message in built}, now)
+    _count_builds(connection, collections.Counter(host for uuid, host in blamed if uuid in report.changed))
     actions.finish(connection, "create", built, now=now)
     actions.finish(connection, "delete", undeleted, ended=False, now=now)
 
@@ -276,6 +285,7 @@ def _forget(connection: sa.Connection, rows: t.Sequence[t.Any], now: int) -> Non
     """Take from deleted servers all that they held."""
     uuids = [row.uuid for row in rows]
     _give_back(connection, uuids, now)
+    leave(connection, uuids)
     connection.execute(sa.delete(vif).where(vif.c.instance_uuid.in_(uuids)))
     connection.execute(
         sa.delete(instance_security_group).where(instance_security_group.c.instance_id.in_([row.id for row in rows]))
@@ -303,6 +313,28 @@ def _give_back(connection: sa.Connection, uuids: list[str], now: int) -> None:
     nics = connection.execute(sa.select(vif.c.id).where(vif.c.instance_uuid.in_(uuids))).scalars().all()
     release_claims(connection, uuids)
     release_addresses(connection, nics, now)
+
+
+def _lock_hosts(connection: sa.Connection, names: t.Iterable[str | None]) -> None:
+    """Take the rows of these hosts, in the order of the ids, as every writer of them does.
+
+    At once, before the first of them is written: two calls that each wrote some and waited for others would stop each
+    other (PostgreSQL; on SQLite transactions exclude each other anyway).
+    """
+    c = compute_host.c
+    wanted = sorted({name for name in names if name})
+    connection.execute(sa.select(c.id).where(c.name.in_(wanted)).order_by(c.id).with_for_update(key_share=True)).all()
+
+
+def _count_builds(connection: sa.Connection, failed: t.Mapping[str, int]) -> None:
+    """Add to the hosts' counts of failed builds; 0 says that one succeeded, and the count begins anew (Nova's rule)."""
+    c = compute_host.c
+    for host, count in sorted(failed.items()):
+        connection.execute(
+            sa.update(compute_host)
+            .where(c.name == host, sa.true() if count else c.failed_builds != 0)
+            .values(failed_builds=c.failed_builds + count if count else 0)
+        )
 
 
 def _swap(

@@ -20,6 +20,7 @@ from .._errors import ConflictError
 from . import actions
 from .pool_claims import claim_one
 from .security_groups import ensure_default_group
+from .server_groups import join
 from .server_requests import ServerRequest
 from .tables import instance, instance_security_group, vif
 
@@ -75,6 +76,8 @@ def write(connection: sa.Connection, project_id: str, plans: list[Blueprint], re
     ]
     if links:
         connection.execute(sa.insert(instance_security_group), links)
+    hints = {plan.uuid: plan.request.hints for plan in plans}
+    join(connection, project_id, {one: hints[one]["group"] for one in hints if "group" in hints[one]})
     nics = [
         {"id": str(uuid.uuid4()), "instance_uuid": plan.uuid, "network_id": network.id, "position": position}
         for plan in plans

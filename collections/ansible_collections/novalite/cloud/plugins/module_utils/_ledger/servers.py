@@ -12,6 +12,7 @@ written in one go, and the quota is counted once more over what was written.
 
 from __future__ import annotations
 
+import dataclasses
 import time
 import typing as t
 import uuid
@@ -20,7 +21,7 @@ import sqlalchemy as sa
 
 from .._addressing import pools
 from .._errors import ConflictError, NotFoundError, NovaliteError
-from . import actions, lookups, quotas, server_requests
+from . import actions, hints, lookups, quotas, server_requests
 from .addresses import release_addresses
 from .claims import release_claims
 from .pool_claims import claim_one
@@ -79,10 +80,12 @@ def _present(connection: sa.Connection, owner: Record, params: t.Mapping[str, t.
     now = int(time.time())
     requests = server_requests.expand(params.get("servers") or [])
     stored = _stored(connection, owner["id"], requests)
+    uuids = {request.name: str(uuid.uuid4()) for request in requests}
+    requests = _with_hints_resolved(connection, owner["id"], requests, stored, uuids)
     before = _bury_what_is_asked_for_otherwise(connection, requests, stored, now)
     rest, again = _at_rest_or_again(stored.values(), now, params)
     new = [request for request in requests if request.name not in stored]
-    blueprints = _blueprints(connection, owner, new)
+    blueprints = _blueprints(connection, owner, new, uuids)
     limits = quotas.quota_limits(connection, owner["id"])
     asked = _amounts(blueprints)
     server_requests.check_quota(asked, _usage(connection, owner["id"]), limits)
@@ -234,7 +237,22 @@ def _wanted_addresses(connection: sa.Connection, uuids: list[str]) -> list[tuple
     return [(row.vif_id, NetworkRef(row.id, row.name, row.cidr), wanted[row.vif_id]) for row in rows]
 
 
-def _blueprints(connection: sa.Connection, owner: Record, requests: list[ServerRequest]) -> list[Blueprint]:
+def _with_hints_resolved(
+    connection: sa.Connection,
+    project_id: str,
+    requests: list[ServerRequest],
+    stored: t.Mapping[str, t.Any],
+    uuids: t.Mapping[str, str],
+) -> list[ServerRequest]:
+    """The requests with ids in their hints. Those of a server that is there are left: what they name may be gone."""
+    to_make = {one.name: one for one in requests if one.name not in stored or stored[one.name].vm_state == "error"}
+    hinted = hints.resolve(connection, project_id, {name: one.hints for name, one in to_make.items()}, uuids)
+    return [dataclasses.replace(one, hints=hinted.get(one.name, one.hints)) for one in requests]
+
+
+def _blueprints(
+    connection: sa.Connection, owner: Record, requests: list[ServerRequest], uuids: t.Mapping[str, str]
+) -> list[Blueprint]:
     """Look up, once each, everything that the requests name, and check what can be checked without writing."""
     owner_id = owner["id"]
     flavors = {name: flavor_of(lookups.flavor_by_name(connection, name)) for name in _named(requests, "flavor")}
@@ -259,7 +277,7 @@ def _blueprints(connection: sa.Connection, owner: Record, requests: list[ServerR
         server_requests.check_fits(request.name, flavor, image)
         blueprints.append(
             Blueprint(
-                uuid=str(uuid.uuid4()),
+                uuid=uuids[request.name],
                 request=request,
                 flavor=flavor,
                 image=image,

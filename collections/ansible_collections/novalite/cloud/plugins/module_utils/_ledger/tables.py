@@ -195,9 +195,27 @@ compute_host = sa.Table(
     sa.Column("memory_mb_used", sa.BigInteger, nullable=False, server_default="0"),
     sa.Column("disk_gb_used", sa.BigInteger, nullable=False, server_default="0"),
     sa.Column("generation", sa.BigInteger, nullable=False, server_default="0"),
+    sa.Column("failed_builds", sa.Integer, nullable=False, server_default="0"),  # since the last one that succeeded
     # hypervisor_type, hypervisor_version, arch, cpu_model, domain_type, machine, disk_cache, address, ...
     sa.Column("facts", sa.JSON, nullable=False),
     sqlite_autoincrement=True,
+)
+
+aggregate = sa.Table(
+    "aggregate",
+    metadata,
+    sa.Column("id", BigId, primary_key=True, autoincrement=True),
+    sa.Column("name", sa.String(255), nullable=False, unique=True),
+    sa.Column("zone", sa.String(255)),  # null: it is no availability zone
+    sa.Column("metadata", sa.JSON, nullable=False),
+    sqlite_autoincrement=True,
+)
+
+aggregate_host = sa.Table(
+    "aggregate_host",
+    metadata,
+    sa.Column("aggregate_id", sa.ForeignKey("aggregate.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("host", sa.String(255), primary_key=True),
 )
 
 allocation = sa.Table(  # no key to instance: a plan (check mode) claims before the instance is written
@@ -240,6 +258,13 @@ instance = sa.Table(
     sqlite_autoincrement=True,
 )
 
+sa.Index(  # what each host is busy with
+    "ix_instance_building",
+    instance.c.host,
+    sqlite_where=sa.text("vm_state = 'building'"),
+    postgresql_where=sa.text("vm_state = 'building'"),
+)
+
 instance_security_group = sa.Table(
     "instance_security_group",
     metadata,
@@ -258,6 +283,28 @@ vif = sa.Table(
     sa.Column("ipv6", sa.String(39)),
     sa.UniqueConstraint("instance_uuid", "position"),
     sa.UniqueConstraint("network_id", "ipv6"),
+)
+
+server_group = sa.Table(
+    "server_group",
+    metadata,
+    sa.Column("id", sa.String(36), primary_key=True),
+    sa.Column("project_id", sa.ForeignKey("project.id", ondelete="CASCADE"), nullable=False),
+    sa.Column("name", sa.String(255), nullable=False),
+    sa.Column("policy", sa.String(32), nullable=False),
+    sa.Column("max_server_per_host", sa.Integer, nullable=False, server_default="1"),  # for anti-affinity
+    sa.UniqueConstraint("project_id", "name"),
+    sa.CheckConstraint(
+        "policy IN ('affinity', 'anti-affinity', 'soft-affinity', 'soft-anti-affinity')", name="policy"
+    ),
+    sa.CheckConstraint("max_server_per_host >= 1", name="max_server_per_host"),
+)
+
+server_group_member = sa.Table(  # an instance is in one group at most, as in Nova
+    "server_group_member",
+    metadata,
+    sa.Column("instance_uuid", sa.ForeignKey("instance.uuid", ondelete="CASCADE"), primary_key=True),
+    sa.Column("group_id", sa.ForeignKey("server_group.id", ondelete="CASCADE"), nullable=False, index=True),
 )
 
 instance_action = sa.Table(

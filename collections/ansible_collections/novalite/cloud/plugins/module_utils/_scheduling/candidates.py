@@ -4,7 +4,7 @@
 
 # This module_utils is PRIVATE to the collection and may change at any time.
 
-"""The hosts as requests of one likeness see them: who passed, who was refused by what, and the raw weights.
+"""The hosts as requests of one likeness see them: who passed, who was refused by what, and what they weigh.
 
 Examined once, then kept up to date: a choice changes one host, so one host is examined again. That is why 100
 instances on 1,000 hosts cost little more than one (Nova filters, weighs and logs all hosts again for each).
@@ -15,63 +15,77 @@ from __future__ import annotations
 import bisect
 import typing as t
 
+from .columns import Column
+from .options import Options
 from .plugins import Filter, Weigher
 from .rows import HostState, Request
 
 
-class Examined:
+class Candidates:
     """The state of one examination. `hosts` is shared with the selection, which replaces a host that was chosen."""
 
     def __init__(
-        self, hosts: list[HostState], request: Request, filters: t.Sequence[Filter], weighers: t.Sequence[Weigher]
+        self,
+        hosts: list[HostState],
+        request: Request,
+        filters: t.Sequence[Filter],
+        weighers: t.Sequence[Weigher],
+        options: Options,
     ) -> None:
         self.hosts = hosts
         self.request = request
+        self.options = options
         self.filters = filters  # in running order: those that run once first
-        self.weighers = weighers
-        self.once = sum(1 for one in filters if one.once)
         # per filter: the names it refused, and why; never changed in place, since explanations hold on to it
         self.removed: list[dict[str, str]] = [{} for _filter in filters]
-        self.static = self._run(list(range(len(hosts))), 0, self.once)
-        self.passed: list[int] = []
-        self.weights: list[list[float]] = []
-        self.examined_again(None)
+        self.passed = list(range(len(hosts)))  # which of `hosts` passed, ascending
+        asked = [one for one in enumerate(filters) if one[1].concerns(request, options)]
+        self._run(asked)
+        self._again = [one for one in asked if not one[1].once]
+        self._around = [one for one in self._again if one[1].looks_around]
+        candidates = [hosts[i] for i in self.passed]
+        concerned = [one for one in weighers if one.concerns(request, options)] if candidates else []
+        self.columns = [Column(one, candidates, request, options) for one in concerned]
 
-    def _run(self, indices: list[int], first: int, last: int) -> list[int]:
-        hosts, request = self.hosts, self.request
-        for position in range(first, last):
-            passes, stay, removed = self.filters[position].passes, [], {}
-            for i in indices:
-                reason = passes(hosts[i], request)
-                if reason is None:
-                    stay.append(i)
-                else:
-                    removed[hosts[i].name] = reason
-            self.removed[position] = removed
-            indices = stay
-        return indices
+    def _run(self, filters: t.Iterable[tuple[int, Filter]]) -> None:
+        """Ask these filters about every host that is left."""
+        hosts, request, options = self.hosts, self.request, self.options
+        for position, one in filters:
+            passes = one.passes
+            reasons = [passes(hosts[i], request, options) for i in self.passed]
+            if reasons.count(None) == len(reasons):
+                continue
+            refused = {hosts[i].name: reason for i, reason in zip(self.passed, reasons) if reason is not None}
+            self.removed[position] = {**self.removed[position], **refused}
+            self.passed = [i for i, reason in zip(self.passed, reasons) if reason is None]
 
-    def examined_again(self, changed: t.Iterable[int] | None) -> None:
-        """Take note that these hosts (None: all) have claimed something since the last look."""
-        if changed is None or any(one.looks_around for one in self.filters[self.once :]):
-            self.passed = self._run(self.static, self.once, len(self.filters))
-            self.weights = [[one.weigh(self.hosts[i], self.request) for i in self.passed] for one in self.weighers]
-            return
-        for i in set(changed):
+    def examined_again(self, request: Request, changed: t.Iterable[int]) -> None:
+        """Take note that these hosts have claimed something since the last look; `request` is of the same likeness."""
+        self.request = request
+        changed = set(changed)
+        for i in changed:
             self._examine_one(i)
+        if changed and self._around:
+            before = self.passed
+            self._run(self._around)
+            if len(self.passed) < len(before):
+                left = set(self.passed)
+                stay = [at for at, i in enumerate(before) if i in left]
+                for column in self.columns:
+                    column.keep(stay)
 
     def _examine_one(self, i: int) -> None:
         at = bisect.bisect_left(self.passed, i)
         if at == len(self.passed) or self.passed[at] != i:
             return  # refused already, and what was claimed since cannot make room
         host = self.hosts[i]
-        for position in range(self.once, len(self.filters)):
-            reason = self.filters[position].passes(host, self.request)
+        for position, one in self._again:
+            reason = one.passes(host, self.request, self.options)
             if reason is not None:
                 self.removed[position] = {**self.removed[position], host.name: reason}
                 del self.passed[at]
-                for weights in self.weights:
-                    del weights[at]
+                for column in self.columns:
+                    column.remove(at)
                 return
-        for weigher, weights in zip(self.weighers, self.weights):
-            weights[at] = weigher.weigh(host, self.request)
+        for column in self.columns:
+            column.weigh_again(at, host, self.request, self.options)

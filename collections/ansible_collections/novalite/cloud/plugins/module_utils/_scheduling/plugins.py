@@ -7,34 +7,49 @@
 """The scheduler's plug-ins: filters, weighers and choices, each a file of its own.
 
 A **filter** (`filters/<name>.py`) is a module with
-    NAME                      as it stands in the configuration and in explanations
-    RUN_ONCE_PER_REQUEST      true: what earlier choices of this call claimed cannot change its answer
-    LOOKS_AT_OTHER_HOSTS      true: a choice changes its answer for other hosts than the chosen one, too (affinity)
-    passes(host, request)     None, or why the host is refused, worded to follow the host's name
-A **weigher** (`weighers/<name>.py`) has NAME, MULTIPLIER (negative: pack) and weigh(host, request) -> float.
+    NAME                                as it stands in the options and in explanations
+    RUN_ONCE_PER_REQUEST                true: what earlier choices of this call claimed cannot change its answer
+    LOOKS_AT_OTHER_HOSTS                true: a choice changes its answer for other hosts than the chosen one (affinity)
+    passes(host, request, options)      None, or why the host is refused, worded to follow the host's name
+    concerns(request, options)          optional: false when it would refuse no host at all, so it is not asked
+A host that a filter refuses stays refused for the rest of the call: claims only ever take.
+
+A **weigher** (`weighers/<name>.py`) is a module with
+    NAME                                its multiplier is the option `<NAME>_weight_multiplier`
+    weigh(hosts, request, options)      a number for each host; more is better while the multiplier is above zero
+    MINIMUM                             optional: weights below it count as it, and normalisation begins there
+    SIGN                                optional: -1 turns the multiplier around
+    MULTIPLIER                          the default multiplier, for a weigher that has no option (the user's)
+    concerns(request, options)          optional: false when it has nothing to say
+
 A **choice** (`choices/<name>.py`) has NAME, USES_WEIGHERS, scores(candidates, rng) and
     details(candidates, position, score), which tells what a score was made of.
 
-They are plain functions of plain values: no state, no logging, no input or output. A new one is a file and its line
-in the table below; nothing else knows them by name.
+They are plain functions of plain values: no state, no logging, no input or output. One of ours is a file and its line
+in the tables below. One of the user's is a file named in `plugin_paths`, or in a directory named there, with the same
+attributes; it is enabled by being there, and takes the place of ours when it has the same NAME.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
+import importlib.util
+import pathlib
+import types
 import typing as t
 
 from .._errors import NovaliteError
+from . import filters_table, weighers_table
 from .choices import chance, filter_scheduler, simple, zone
-from .filters import availability_zone, compute, disk, image_properties, ram, requested_host, retry, vcpu
+from .options import Options
 from .rows import HostState, Request
-from .weighers import cpu as cpu_weigher
-from .weighers import disk as disk_weigher
-from .weighers import ram as ram_weigher
 
-_FILTERS = (retry, requested_host, compute, availability_zone, image_properties, vcpu, ram, disk)
-_WEIGHERS = (cpu_weigher, ram_weigher, disk_weigher)
 _CHOICES = (simple, chance, zone, filter_scheduler)
+
+
+def _always(request: Request, options: Options) -> bool:
+    return True
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,27 +57,27 @@ class Filter:
     """One filter, read out of its module once, so that loops touch no module attributes."""
 
     name: str
-    passes: t.Callable[[HostState, Request], t.Optional[str]]
+    passes: t.Callable[[HostState, Request, Options], t.Optional[str]]
     once: bool = False
     looks_around: bool = False
+    concerns: t.Callable[[Request, Options], bool] = _always
 
 
 @dataclasses.dataclass(frozen=True)
 class Weigher:
-    """One weigher with the multiplier in force."""
+    """One weigher with the multiplier in force; `sign` is in the multiplier already."""
 
     name: str
-    weigh: t.Callable[[HostState, Request], float]
+    weigh: t.Callable[[t.Sequence[HostState], Request, Options], list[float]]
     multiplier: float = 1.0
+    minimum: float | None = None
+    sign: int = 1
+    concerns: t.Callable[[Request, Options], bool] = _always
 
-
-class Candidates(t.Protocol):
-    """What a choice sees: the hosts that passed, in the order of their names, and their raw weights."""
-
-    hosts: list[HostState]  # every host that was asked about
-    passed: list[int]  # which of `hosts` passed, ascending
-    weighers: t.Sequence[Weigher]
-    weights: list[list[float]]  # per weigher, aligned with `passed`
+    @property
+    def option(self) -> str:
+        """The name of the multiplier in the options and in the metadata of aggregates."""
+        return f"{self.name}_weight_multiplier"
 
 
 class Choice(t.Protocol):
@@ -76,20 +91,27 @@ class Choice(t.Protocol):
     def details(self, candidates: t.Any, position: int, score: t.Any) -> dict[str, float]: ...
 
 
-def default_filters() -> list[Filter]:
-    """Every filter, those that run once per request first: they leave fewer hosts to ask again and again."""
-    filters = [Filter(f.NAME, f.passes, f.RUN_ONCE_PER_REQUEST, f.LOOKS_AT_OTHER_HOSTS) for f in _FILTERS]
-    return in_running_order(filters)
+def filters_for(options: Options) -> list[Filter]:
+    """The enabled filters and the user's, in running order. NovaliteError for a name that none has."""
+    known = {one.NAME: one for one in filters_table.FILTERS}
+    users = {one.NAME: one for one in _users(options, "passes")}
+    modules = _enabled("filter", options.enabled_filters, known, users)
+    return in_running_order(_filter(one) for one in modules)
+
+
+def weighers_for(options: Options) -> list[Weigher]:
+    """The enabled weighers and the user's, with their multipliers. NovaliteError for a name that none has."""
+    known = {one.NAME: one for one in weighers_table.WEIGHERS}
+    users = {one.NAME: one for one in _users(options, "weigh")}
+    return [_weigher(one, options) for one in _enabled("weigher", options.enabled_weighers, known, users)]
 
 
 def in_running_order(filters: t.Iterable[Filter]) -> list[Filter]:
-    """The order does not change what passes; it only decides which of several refusals an explanation names."""
+    """Those that run once first: they leave fewer hosts to ask again and again.
+
+    The order does not change what passes; it only decides which of several refusals an explanation names.
+    """
     return sorted(filters, key=lambda one: not one.once)
-
-
-def default_weighers() -> list[Weigher]:
-    """Nova's three for plain capacity, with its multipliers: all spread."""
-    return [Weigher(w.NAME, w.weigh, w.MULTIPLIER) for w in _WEIGHERS]
 
 
 def choice_named(name: str) -> Choice:
@@ -98,3 +120,67 @@ def choice_named(name: str) -> Choice:
     if name not in known:
         raise NovaliteError(f"there is no scheduler choice {name!r}; take one of: {', '.join(known)}")
     return known[name]
+
+
+def _filter(module: t.Any) -> Filter:
+    return Filter(
+        module.NAME,
+        module.passes,
+        bool(getattr(module, "RUN_ONCE_PER_REQUEST", False)),
+        bool(getattr(module, "LOOKS_AT_OTHER_HOSTS", False)),
+        getattr(module, "concerns", _always),
+    )
+
+
+def _weigher(module: t.Any, options: Options) -> Weigher:
+    sign = getattr(module, "SIGN", 1)
+    default = getattr(module, "MULTIPLIER", 1.0)
+    multiplier = getattr(options, f"{module.NAME}_weight_multiplier", None)
+    if multiplier is None:
+        multiplier = options.weight_multipliers.get(module.NAME, default)
+    concerns = getattr(module, "concerns", _always)
+    return Weigher(module.NAME, module.weigh, sign * multiplier, getattr(module, "MINIMUM", None), sign, concerns)
+
+
+def _enabled(
+    kind: str, names: t.Iterable[str], known: t.Mapping[str, t.Any], users: t.Mapping[str, t.Any]
+) -> list[t.Any]:
+    available = {**known, **users}
+    unknown = [name for name in names if name not in available]
+    if unknown:
+        exist = ", ".join(sorted(available))
+        raise NovaliteError(f"there is no scheduler {kind} {unknown[0]!r}; take some of: {exist}")
+    return [available[name] for name in dict.fromkeys([*names, *users])]
+
+
+def _users(options: Options, function: str) -> list[t.Any]:
+    return [module for module in _loaded(tuple(options.plugin_paths)) if hasattr(module, function)]
+
+
+@functools.lru_cache(maxsize=16)
+def _loaded(paths: tuple[str, ...]) -> tuple[types.ModuleType, ...]:
+    """The user's files, each read once a process."""
+    files: list[pathlib.Path] = []
+    for path in map(pathlib.Path, paths):
+        if path.is_dir():
+            files += sorted(one for one in path.glob("*.py") if not one.name.startswith("_"))
+        elif path.is_file():
+            files.append(path)
+        else:
+            raise NovaliteError(f"the scheduler's plug-in path {str(path)!r} does not exist: take it out or create it")
+    return tuple(_load(file) for file in files)
+
+
+def _load(file: pathlib.Path) -> types.ModuleType:
+    spec = importlib.util.spec_from_file_location(f"novalite_scheduling_plugin_{file.stem}", file)
+    if spec is None or spec.loader is None:
+        raise NovaliteError(f"the scheduler's plug-in {str(file)!r} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:  # whatever a file of the user's may raise
+        raise NovaliteError(f"the scheduler's plug-in {str(file)!r} cannot be loaded: {error!r}") from error
+    does = hasattr(module, "passes") or hasattr(module, "weigh")
+    if not does or not isinstance(getattr(module, "NAME", None), str):
+        raise NovaliteError(f"the scheduler's plug-in {str(file)!r} needs NAME and passes(...) or weigh(...)")
+    return module

@@ -8,10 +8,44 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
+import functools
 import typing as t
 
 GIB = 1024**3
+
+
+@dataclasses.dataclass(frozen=True)
+class Aggregate:
+    """A named set of hosts. `zone` is the availability zone that it makes of them, if any; metadata is text."""
+
+    name: str
+    zone: str | None = None
+    metadata: t.Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class Group:
+    """A server group with those of its members that have a host already.
+
+    `policy` is affinity, anti-affinity, soft-affinity or soft-anti-affinity; `max_server_per_host` belongs to
+    anti-affinity.
+    """
+
+    id: t.Any
+    policy: str
+    max_server_per_host: int = 1
+    members: t.Mapping[str, str] = dataclasses.field(default_factory=dict)  # instance UUID -> host name
+
+    @functools.cached_property
+    def members_on(self) -> t.Mapping[str, int]:
+        """How many members each host has; 0 for a host that has none."""
+        return collections.Counter(self.members.values())
+
+    def with_member(self, uuid: str, host: str) -> Group:
+        """The same group once this instance has got this host."""
+        return dataclasses.replace(self, members={**self.members, uuid: host})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,7 +61,7 @@ class HostState:
     enabled: bool = True
     disabled_reason: str | None = None
     zone: str = "nova"
-    aggregates: t.Sequence[str] = ()
+    aggregates: t.Sequence[Aggregate] = ()
     traits: t.Sequence[str] = ()
     vcpus_used: int = 0
     memory_mb_used: int = 0
@@ -39,16 +73,27 @@ class HostState:
     ram_ratio: float = 1.0
     disk_ratio: float = 1.0
     num_instances: int = 0
+    num_io_ops: int = 0  # builds and other work on disks that is under way
+    failed_builds: int = 0  # since the last one that succeeded
+    instances: t.Mapping[str, t.Mapping[str, t.Any]] = dataclasses.field(default_factory=dict)
+    """By UUID: {"project_id": ..., "group_id": ... or None}."""
+    metrics: t.Mapping[str, float] = dataclasses.field(default_factory=dict)
+    address: str | None = None
     facts: t.Mapping[str, t.Any] = dataclasses.field(default_factory=dict)
+    """hypervisor_type, hypervisor_version (a whole number: 7.2.0 is 7002000), arch, cpu_model,
+    supported_instances ([[arch, hypervisor type, vm mode], ...]), and whatever else the host reports."""
 
     def after(self, request: Request) -> HostState:
-        """The same host once it has claimed what `request` asks for."""
+        """The same host once it has claimed what `request` asks for. A build is work on its disk."""
+        group_id = request.group.id if request.group else None
         return dataclasses.replace(
             self,
             vcpus_used=self.vcpus_used + request.vcpus,
             memory_mb_used=self.memory_mb_used + request.memory_mb,
             disk_gb_used=self.disk_gb_used + request.disk_gb,
             num_instances=self.num_instances + 1,
+            num_io_ops=self.num_io_ops + 1,
+            instances={**self.instances, request.uuid: {"project_id": request.project_id, "group_id": group_id}},
         )
 
 
@@ -60,33 +105,58 @@ class Request:
     name: str
     vcpus: int
     memory_mb: int
-    disk_gb: int
+    disk_gb: int  # all that it takes: root, ephemeral and swap
+    root_gb: int = 0  # of the flavor; 0: as large as the image
+    project_id: str | None = None
+    flavor_name: str | None = None
+    image_id: str | None = None
     availability_zone: str | None = None
     requested_host: str | None = None
     ignore_hosts: t.Sequence[str] = ()
     image_min_ram_mb: int = 0
+    image_min_disk_gb: int = 0
     image_properties: t.Mapping[str, t.Any] = dataclasses.field(default_factory=dict)
     extra_specs: t.Mapping[str, t.Any] = dataclasses.field(default_factory=dict)
     hints: t.Mapping[str, t.Any] = dataclasses.field(default_factory=dict)
+    group: Group | None = None
+    requirements: str | None = None  # an expression: which hosts
+    rank: str | None = None  # an expression: which of them first
 
     def likeness(self) -> t.Hashable:
         """Equal for requests that differ in nothing but who asks: one examination of the hosts serves them all."""
+        group = self.group
         return (
             self.vcpus,
             self.memory_mb,
             self.disk_gb,
+            self.root_gb,
+            self.project_id,
+            self.flavor_name,
+            self.image_id,
             self.availability_zone,
             self.requested_host,
             tuple(self.ignore_hosts),
             self.image_min_ram_mb,
-            repr(sorted(self.image_properties.items())),
-            repr(sorted(self.extra_specs.items())),
-            repr(sorted(self.hints.items())),
+            self.image_min_disk_gb,
+            # a member that has a host already is asked about with that host in mind: like no other
+            (group.id, group.policy, self.uuid if self.uuid in group.members else None) if group else None,
+            self.requirements,
+            self.rank,
+            repr(sorted(self.image_properties.items())) if self.image_properties else None,
+            repr(sorted(self.extra_specs.items())) if self.extra_specs else None,
+            repr(sorted(self.hints.items())) if self.hints else None,
         )
 
+    def hint(self, name: str) -> t.Any:
+        """A scheduler hint; of a list of one, as the API's clients send them, that one. None when not given."""
+        value = self.hints.get(name)
+        if isinstance(value, (list, tuple)) and len(value) == 1:
+            return value[0]
+        return value
 
-def request_of(instance: t.Mapping[str, t.Any]) -> Request:
-    """What an Instance (the dict that the modules pass along) asks of a host.
+
+def request_of(instance: t.Mapping[str, t.Any], group: Group | None = None) -> Request:
+    """What an Instance (the dict that the modules pass along) asks of a host; `group` is its server group.
 
     Disk is Nova's sum: root, ephemeral and swap, the last rounded up to GiB. A flavor without a root size takes the
     image's own, and that is counted, which Nova forgot to do. As in Nova, a zone written as `zone:host` asks for
@@ -102,11 +172,19 @@ def request_of(instance: t.Mapping[str, t.Any]) -> Request:
         vcpus=flavor["vcpus"],
         memory_mb=flavor["memory_mb"],
         disk_gb=root_gb + flavor.get("ephemeral_gb", 0) + -(-flavor.get("swap_mb", 0) // 1024),
+        root_gb=flavor["root_gb"],
+        project_id=(instance.get("project") or {}).get("id"),
+        flavor_name=flavor.get("name"),
+        image_id=image.get("id"),
         availability_zone=zone or None,
         requested_host=hints.pop("host", None) or host or None,
         ignore_hosts=tuple(instance.get("attempts") or ()),
         image_min_ram_mb=image.get("min_ram_mb", 0),
+        image_min_disk_gb=image.get("min_disk_gb", 0),
         image_properties=image.get("properties") or {},
         extra_specs=flavor.get("extra_specs") or {},
+        requirements=hints.pop("requirements", None),
+        rank=hints.pop("rank", None),
         hints=hints,
+        group=group,
     )

@@ -8,14 +8,17 @@
 
 from __future__ import annotations
 
-import heapq
+import dataclasses
+import operator
 import random
 import typing as t
 
 from . import plugins
-from .candidates import Examined
+from .best import best
+from .candidates import Candidates
 from .explain import Decision, FilterStep, WeighedHost, no_valid_host
-from .rows import HostState, Request
+from .options import Options
+from .rows import Group, HostState, Request
 
 EXPLAINED_HOSTS = 10  # how many of the best a decision describes
 MAX_ATTEMPTS = 3  # Nova's scheduler.max_attempts: the first host and two alternates
@@ -26,72 +29,101 @@ def select(
     requests: t.Iterable[Request],
     choice: str = "simple",
     rng: random.Random | None = None,
-    host_subset_size: int = 1,
+    host_subset_size: int | None = None,
     max_attempts: int = MAX_ATTEMPTS,
     filters: t.Sequence[plugins.Filter] | None = None,
     weighers: t.Sequence[plugins.Weigher] | None = None,
+    options: Options | None = None,
+    explained_hosts: int = EXPLAINED_HOSTS,
 ) -> list[Decision]:
     """A decision for each request, in their order; each is made on the hosts as the ones before left them.
 
     `choice` is simple, chance, zone or filter_scheduler. The best host wins, the earlier name among equals; with
-    `host_subset_size` n it is drawn from the n best (Nova: fewer collisions between schedulers). `max_attempts`
-    less one and less the attempts made before is how many alternates a decision names. The hosts given are not
-    changed. Raises NovaliteError for an unknown choice.
+    `host_subset_size` n (else the option) it is drawn from the n best (Nova: fewer collisions between schedulers).
+    `max_attempts` less one and less the attempts made before is how many alternates a decision names. `filters` and
+    `weighers` take the place of those that the options enable. `explained_hosts` of the best are described in a
+    decision. The hosts given are not changed. Raises NovaliteError for an unknown choice, option or expression.
     """
+    options = options or Options()
     rank = plugins.choice_named(choice)
-    rng = rng or random.Random()
-    state = sorted(hosts, key=lambda host: host.name)  # so that "the earlier name" is "the lower index"
-    use_filters = plugins.default_filters() if filters is None else plugins.in_running_order(filters)
-    use_weighers: t.Sequence[plugins.Weigher] = ()
-    if rank.USES_WEIGHERS:
-        use_weighers = plugins.default_weighers() if weighers is None else weighers
+    selection = _Selection(
+        # by name, so that "the earlier name" is "the lower index"
+        sorted(hosts, key=operator.attrgetter("name")),
+        rank,
+        plugins.filters_for(options) if filters is None else plugins.in_running_order(filters),
+        () if not rank.USES_WEIGHERS else plugins.weighers_for(options) if weighers is None else weighers,
+        options if host_subset_size is None else dataclasses.replace(options, host_subset_size=host_subset_size),
+        rng or random.Random(),
+    )
+    return [selection.decide(one, max_attempts - 1 - len(one.ignore_hosts), explained_hosts) for one in requests]
 
-    chosen: list[int] = []  # the host of each choice so far
-    examinations: dict[t.Hashable, tuple[Examined, int]] = {}  # with how many of `chosen` it has seen
-    decisions = []
-    for request in requests:
+
+class _Selection:
+    """The hosts, the groups and the examinations of one call, as the choices so far have left them."""
+
+    def __init__(
+        self,
+        hosts: list[HostState],
+        rank: plugins.Choice,
+        filters: t.Sequence[plugins.Filter],
+        weighers: t.Sequence[plugins.Weigher],
+        options: Options,
+        rng: random.Random,
+    ) -> None:
+        self.hosts, self.rank, self.filters, self.weighers = hosts, rank, filters, weighers
+        self.options, self.rng = options, rng
+        self.chosen: list[int] = []  # the host of each choice so far
+        self.groups: dict[t.Any, Group] = {}
+        self.examinations: dict[t.Hashable, tuple[Candidates, int]] = {}  # with how many of `chosen` it has seen
+
+    def decide(self, request: Request, alternates: int, explained: int) -> Decision:
+        """A host for this request, which it then has in what later requests see."""
+        if request.group is not None:
+            group = self.groups.setdefault(request.group.id, request.group)
+            request = dataclasses.replace(request, group=group)
+        seen = self._candidates(request)
+        decision = Decision(request, self.rank.NAME, len(self.hosts), _steps(seen), None, (), ())
+        if not seen.passed:
+            return decision.without_host(no_valid_host(decision))
+        scores = self.rank.scores(seen, self.rng)
+        options, hosts, passed = self.options, self.hosts, seen.passed
+        subset = min(max(1, options.host_subset_size), len(passed))
+        order = best(scores, max(explained, subset, alternates + 1))
+        if options.shuffle_best_same_weighed_hosts:
+            # all that are as good as the best; those first `order` names do not suffice
+            same = [at for at, score in enumerate(scores) if score == scores[order[0]]]
+            self.rng.shuffle(same)
+            order = (same + [at for at in order if scores[at] != scores[order[0]]])[: max(len(order), subset)]
+        winner = order[self.rng.randrange(subset) if subset > 1 else 0]
+        others = [hosts[passed[at]].name for at in order if at != winner]
+        weighed = tuple(
+            WeighedHost(hosts[passed[at]].name, scores[at], self.rank.details(seen, at, scores[at]))
+            for at in order[:explained]
+        )
+        index = passed[winner]
+        decision = decision.with_host(hosts[index].name, tuple(others[: max(0, alternates)]), weighed)
+        self._claim(request, index)
+        return decision
+
+    def _candidates(self, request: Request) -> Candidates:
         likeness = request.likeness()
-        known = examinations.get(likeness)
+        known = self.examinations.get(likeness)
         if known is None:
-            seen = Examined(state, request, use_filters, use_weighers)
+            seen = Candidates(self.hosts, request, self.filters, self.weighers, self.options)
         else:
             seen, upto = known
-            seen.examined_again(chosen[upto:])
-        examinations[likeness] = (seen, len(chosen))
-        alternates = max(0, max_attempts - 1 - len(request.ignore_hosts))
-        winner, decision = _decide(request, seen, rank, rng, max(1, host_subset_size), alternates)
-        decisions.append(decision)
-        if winner is not None:
-            state[winner] = state[winner].after(request)
-            chosen.append(winner)
-    return decisions
+            seen.examined_again(request, self.chosen[upto:])
+        self.examinations[likeness] = (seen, len(self.chosen))
+        return seen
+
+    def _claim(self, request: Request, index: int) -> None:
+        host = self.hosts[index] = self.hosts[index].after(request)
+        self.chosen.append(index)
+        if request.group is not None:
+            self.groups[request.group.id] = request.group.with_member(request.uuid, host.name)
 
 
-def _decide(
-    request: Request,
-    seen: Examined,
-    rank: plugins.Choice,
-    rng: random.Random,
-    subset: int,
-    alternates: int,
-) -> tuple[int | None, Decision]:
-    decision = Decision(request, rank.NAME, len(seen.hosts), _steps(seen), None, (), ())
-    if not seen.passed:
-        return None, decision.without_host(no_valid_host(decision))
-    scores = rank.scores(seen, rng)
-    # equal scores stay in the order of the names: nlargest is as stable as a reversed sort
-    best = heapq.nlargest(max(EXPLAINED_HOSTS, subset, alternates + 1), range(len(scores)), key=scores.__getitem__)
-    at = best[rng.randrange(min(subset, len(best)))] if subset > 1 else best[0]
-    hosts, passed = seen.hosts, seen.passed
-    others = [hosts[passed[position]].name for position in best if position != at]
-    weighed = tuple(
-        WeighedHost(hosts[passed[position]].name, scores[position], rank.details(seen, position, scores[position]))
-        for position in best[:EXPLAINED_HOSTS]
-    )
-    return passed[at], decision.with_host(hosts[passed[at]].name, tuple(others[:alternates]), weighed)
-
-
-def _steps(seen: Examined) -> tuple[FilterStep, ...]:
+def _steps(seen: Candidates) -> tuple[FilterStep, ...]:
     steps, start = [], len(seen.hosts)
     for one, removed in zip(seen.filters, seen.removed):
         end = start - len(removed)

@@ -4,35 +4,33 @@
 
 # This module_utils is PRIVATE to the collection and may change at any time.
 
-"""Nova's FilterScheduler: the highest sum of `multiplier * weight`, each weight normalised to 0..1.
-
-Normalised over the hosts that passed, as in Nova (nova/weights.py): the best of them has 1, the worst 0, and a
-weigher for which all are equal adds nothing.
-"""
+"""Nova's FilterScheduler: the highest sum of `multiplier * weight`, each weight normalised to 0..1 (`columns.py`)."""
 
 from __future__ import annotations
 
+import operator
 import random
 import typing as t
 
 if t.TYPE_CHECKING:
-    from ..plugins import Candidates
+    from ..candidates import Candidates
 
 NAME = "filter_scheduler"
 USES_WEIGHERS = True
 
 
 def scores(candidates: Candidates, rng: random.Random) -> list[float]:
-    """The weighted sum for each host. This is the scheduler's innermost loop: one pass per weigher over floats."""
-    total = [0.0] * len(candidates.passed)
-    for weigher, weights in zip(candidates.weighers, candidates.weights):
-        low, high = min(weights), max(weights)
-        span, multiplier = high - low, weigher.multiplier
-        if span and multiplier:
-            total = [sum_ + multiplier * ((weight - low) / span) for sum_, weight in zip(total, weights)]
+    """The weighted sum for each host. As in Nova, one host alone is not weighed."""
+    count = len(candidates.passed)
+    columns = [column.scores for column in candidates.columns if column.scores is not None]
+    if count == 1 or not columns:
+        return [0.0] * count
+    total = columns[0]
+    for column in columns[1:]:
+        total = list(map(operator.add, total, column))
     return total
 
 
 def details(candidates: Candidates, position: int, score: float) -> dict[str, float]:
-    """What each weigher saw of one host, before normalisation."""
-    return {one.name: weights[position] for one, weights in zip(candidates.weighers, candidates.weights)}
+    """What each weigher added to the score of one host; those that made no difference are left out."""
+    return {column.weigher.name: column.scores[position] for column in candidates.columns if column.scores is not None}

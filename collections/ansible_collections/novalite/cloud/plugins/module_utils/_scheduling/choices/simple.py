@@ -12,7 +12,7 @@ import random
 import typing as t
 
 if t.TYPE_CHECKING:
-    from ..plugins import Candidates
+    from ..candidates import Candidates
 
 NAME = "simple"
 USES_WEIGHERS = False

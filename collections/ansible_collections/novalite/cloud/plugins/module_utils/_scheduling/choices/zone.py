@@ -16,7 +16,7 @@ import random
 import typing as t
 
 if t.TYPE_CHECKING:
-    from ..plugins import Candidates
+    from ..candidates import Candidates
 
 NAME = "zone"
 USES_WEIGHERS = False

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+from ..options import Options
 from ..rows import HostState, Request
 
 NAME = "availability_zone"
@@ -15,8 +16,13 @@ RUN_ONCE_PER_REQUEST = True
 LOOKS_AT_OTHER_HOSTS = False
 
 
-def passes(host: HostState, request: Request) -> str | None:
-    """Refuse a host of another zone than the requested one; no requested zone means any."""
+def concerns(request: Request, options: Options) -> bool:
+    """No requested zone means any."""
+    return request.availability_zone is not None
+
+
+def passes(host: HostState, request: Request, options: Options) -> str | None:
+    """Refuse a host of another zone than the requested one."""
     if request.availability_zone is None or host.zone == request.availability_zone:
         return None
     return f"is in zone {host.zone}, not {request.availability_zone}"

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+from ..options import Options
 from ..rows import HostState, Request
 
 NAME = "compute"
@@ -15,10 +16,10 @@ RUN_ONCE_PER_REQUEST = True
 LOOKS_AT_OTHER_HOSTS = False
 
 
-def passes(host: HostState, request: Request) -> str | None:
+def passes(host: HostState, request: Request, options: Options) -> str | None:
     """Refuse a host that is down or disabled, with the reason that was recorded."""
+    if host.up and host.enabled:
+        return None
     if not host.up:
         return host.down_reason or "is down"
-    if not host.enabled:
-        return f"is disabled: {host.disabled_reason}" if host.disabled_reason else "is disabled"
-    return None
+    return f"is disabled: {host.disabled_reason}" if host.disabled_reason else "is disabled"

@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 from ..capacity import shortage
+from ..options import Options
 from ..rows import HostState, Request
 
 NAME = "disk"
@@ -16,9 +17,14 @@ RUN_ONCE_PER_REQUEST = False
 LOOKS_AT_OTHER_HOSTS = False
 
 
-def passes(host: HostState, request: Request) -> str | None:
+def concerns(request: Request, options: Options) -> bool:
+    """Who asks for none is let in even where too much is used already: so does Placement."""
+    return request.disk_gb > 0
+
+
+def passes(host: HostState, request: Request, options: Options) -> str | None:
     """Refuse when `used + amount > (total - reserved) * ratio` in GiB, or when one instance exceeds the machine."""
-    amount, used, total, reserved = request.disk_gb, host.disk_gb_used, host.disk_gb, host.reserved_disk_gb
-    if used + amount <= (total - reserved) * host.disk_ratio and amount <= total:
+    amount, total = request.disk_gb, host.disk_gb
+    if host.disk_gb_used + amount <= (total - host.reserved_disk_gb) * host.disk_ratio and amount <= total:
         return None
-    return shortage("GiB", amount, used, total, reserved, host.disk_ratio)
+    return shortage("GiB", amount, host.disk_gb_used, total, host.reserved_disk_gb, host.disk_ratio)

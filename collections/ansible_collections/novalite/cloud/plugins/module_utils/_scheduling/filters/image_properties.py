@@ -4,37 +4,97 @@
 
 # This module_utils is PRIVATE to the collection and may change at any time.
 
-"""Nova's ImagePropertiesFilter: what the image says it needs to run on; and the memory it needs at least."""
+"""Nova's ImagePropertiesFilter: what the image says it needs to run on; and the size it needs at least."""
 
 from __future__ import annotations
 
+import typing as t
+
+from .. import versions
+from ..options import Options
 from ..rows import HostState, Request
 
 NAME = "image_properties"
 RUN_ONCE_PER_REQUEST = True
 LOOKS_AT_OTHER_HOSTS = False
 
+
+# What images said before, and say now; the present name wins (nova/objects/image_meta.py).
+FORMER = {
+    "hw_architecture": "architecture",
+    "img_hv_type": "hypervisor_type",
+    "hw_vm_mode": "vm_mode",
+    "img_hv_requested_version": "hypervisor_version_requires",
+}
 # What images say, and what `uname -m` and libvirt say for the same machine (nova/objects/fields.py).
-SAME_ARCHITECTURE = {"amd64": "x86_64", "arm64": "aarch64", "i386": "i686", "x86_32": "i686"}
+SAME_ARCHITECTURE = {"amd64": "x86_64", "arm64": "aarch64"}
+SAME_ARCHITECTURE.update(dict.fromkeys(("i386", "i486", "i586", "x86_32", "x86_32p"), "i686"))
+SAME_HYPERVISOR = {"xapi": "xen"}
+SAME_MODE = {"pv": "xen", "hv": "hvm", "baremetal": "hvm"}
 # An x86_64 host runs i686 guests; the other way around it does not.
-ALSO_RUNS = {("x86_64", "i686"), ("aarch64", "armv7l")}
+ALSO_RUNS = {"x86_64": ("i686",), "aarch64": ("armv7l",)}
 
 
-def passes(host: HostState, request: Request) -> str | None:
-    """Refuse another architecture or hypervisor than the image names, and a flavor below the image's memory."""
+def concerns(request: Request, options: Options) -> bool:
+    """Images that ask for nothing run anywhere."""
+    return bool(request.image_properties or request.image_min_ram_mb or request.image_min_disk_gb)
+
+
+def passes(host: HostState, request: Request, options: Options) -> str | None:
+    """Refuse a host that does not run guests of the image's architecture, hypervisor type and mode together.
+
+    As in Nova, the version that the image asks of the hypervisor counts only beside one of those three. A flavor
+    below the image's memory or disk fits nowhere (Nova's API refuses it; a root disk of 0 is as large as the image).
+    """
     if request.image_min_ram_mb > request.memory_mb:
         return f"would give {request.memory_mb} MiB, the image needs {request.image_min_ram_mb}"
-    properties = request.image_properties
-    if not properties:
+    if 0 < request.root_gb < request.image_min_disk_gb:
+        return f"would give {request.root_gb} GiB of root disk, the image needs {request.image_min_disk_gb}"
+    if not request.image_properties:
         return None
-    wanted = properties.get("hw_architecture") or properties.get("architecture")
-    if wanted:
-        wanted = SAME_ARCHITECTURE.get(str(wanted).lower(), str(wanted).lower())
-        has = host.facts.get("arch")
-        if has != wanted and (has, wanted) not in ALSO_RUNS:
-            return f"is {has or 'of an unknown architecture'}, the image is {wanted}"
-    hypervisor = properties.get("img_hv_type") or properties.get("hypervisor_type")
-    # "qemu" in an image means both, as in Nova: KVM is how QEMU runs, not what the guest sees
-    if hypervisor and str(hypervisor).lower() not in {"qemu", str(host.facts.get("hypervisor_type")).lower()}:
-        return f"runs {host.facts.get('hypervisor_type') or 'an unknown hypervisor'}, the image asks for {hypervisor}"
+    architecture = _named(request, "hw_architecture", SAME_ARCHITECTURE)
+    hypervisor = _named(request, "img_hv_type", SAME_HYPERVISOR)
+    mode = _named(request, "hw_vm_mode", SAME_MODE)
+    wanted = [value for value in (architecture, hypervisor, mode) if value]
+    if not wanted:
+        return None
+    supported = supported_instances(host.facts)
+    if not any(all(value in one for value in wanted) for one in supported):
+        return _mismatch(host, supported, architecture, hypervisor, mode)
+    required, version = _named(request, "img_hv_requested_version"), host.facts.get("hypervisor_version")
+    if required and version and not versions.satisfies(version, required):
+        return f"has hypervisor version {versions.text_of(version)}, the image asks for {required}"
     return None
+
+
+def supported_instances(facts: t.Mapping[str, t.Any]) -> t.Sequence[t.Sequence[str]]:
+    """Which guests a host runs: [architecture, hypervisor type, mode]. From its kind when it does not list them."""
+    listed: t.Sequence[t.Sequence[str]] = facts.get("supported_instances") or ()
+    if listed:
+        return listed
+    arch, kind = str(facts.get("arch") or ""), str(facts.get("hypervisor_type") or "").lower()
+    kinds = ("kvm", "qemu") if kind == "kvm" else (kind,)  # KVM is how QEMU runs: such a host does both
+    return [(one, as_, "hvm") for one in (arch, *ALSO_RUNS.get(arch, ())) for as_ in kinds]
+
+
+def _named(request: Request, name: str, same: t.Mapping[str, str] | None = None) -> str | None:
+    properties = request.image_properties
+    value = properties.get(name) or properties.get(FORMER[name])
+    if not value or same is None:
+        return value or None
+    return same.get(str(value).lower(), str(value).lower())
+
+
+def _mismatch(
+    host: HostState,
+    supported: t.Sequence[t.Sequence[str]],
+    architecture: str | None,
+    hypervisor: str | None,
+    mode: str | None,
+) -> str:
+    if architecture and not any(architecture in one for one in supported):
+        return f"is {host.facts.get('arch') or 'of an unknown architecture'}, the image is {architecture}"
+    if hypervisor and not any(hypervisor in one for one in supported):
+        return f"runs {host.facts.get('hypervisor_type') or 'an unknown hypervisor'}, the image asks for {hypervisor}"
+    asked = ", ".join(value for value in (architecture, hypervisor, mode) if value)
+    return f"does not run guests that are {asked}"

@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 from ..capacity import shortage
+from ..options import Options
 from ..rows import HostState, Request
 
 NAME = "ram"
@@ -16,9 +17,14 @@ RUN_ONCE_PER_REQUEST = False
 LOOKS_AT_OTHER_HOSTS = False
 
 
-def passes(host: HostState, request: Request) -> str | None:
+def concerns(request: Request, options: Options) -> bool:
+    """Who asks for none is let in even where too much is used already: so does Placement."""
+    return request.memory_mb > 0
+
+
+def passes(host: HostState, request: Request, options: Options) -> str | None:
     """Refuse when `used + amount > (total - reserved) * ratio` in MiB, or when one instance exceeds the machine."""
-    amount, used, total, reserved = request.memory_mb, host.memory_mb_used, host.memory_mb, host.reserved_memory_mb
-    if used + amount <= (total - reserved) * host.ram_ratio and amount <= total:
+    amount, total = request.memory_mb, host.memory_mb
+    if host.memory_mb_used + amount <= (total - host.reserved_memory_mb) * host.ram_ratio and amount <= total:
         return None
-    return shortage("MiB", amount, used, total, reserved, host.ram_ratio)
+    return shortage("MiB", amount, host.memory_mb_used, total, host.reserved_memory_mb, host.ram_ratio)

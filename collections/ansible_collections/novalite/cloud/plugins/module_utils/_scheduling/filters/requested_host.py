@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+from ..options import Options
 from ..rows import HostState, Request
 
 NAME = "requested_host"
@@ -15,7 +16,12 @@ RUN_ONCE_PER_REQUEST = True
 LOOKS_AT_OTHER_HOSTS = False
 
 
-def passes(host: HostState, request: Request) -> str | None:
+def concerns(request: Request, options: Options) -> bool:
+    """Only who names a host is held to it."""
+    return request.requested_host is not None
+
+
+def passes(host: HostState, request: Request, options: Options) -> str | None:
     """Refuse every host but the requested one."""
     if request.requested_host is None or host.name == request.requested_host:
         return None

@@ -4,10 +4,11 @@
 
 # This module_utils is PRIVATE to the collection and may change at any time.
 
-"""Nova's RetryFilter: a host that failed to build this instance is not tried again."""
+"""Nova's RetryFilter and ignored hosts: a host that failed to build this instance is not tried again."""
 
 from __future__ import annotations
 
+from ..options import Options
 from ..rows import HostState, Request
 
 NAME = "retry"
@@ -15,6 +16,13 @@ RUN_ONCE_PER_REQUEST = True
 LOOKS_AT_OTHER_HOSTS = False
 
 
-def passes(host: HostState, request: Request) -> str | None:
-    """Refuse the hosts of earlier attempts."""
-    return "failed to build it before" if host.name in request.ignore_hosts else None
+def concerns(request: Request, options: Options) -> bool:
+    """Nothing to remember at the first attempt."""
+    return bool(request.ignore_hosts)
+
+
+def passes(host: HostState, request: Request, options: Options) -> str | None:
+    """Refuse the hosts of earlier attempts; as in Nova, whatever the case of their letters."""
+    if host.name in request.ignore_hosts or host.name.lower() in {name.lower() for name in request.ignore_hosts}:
+        return "failed to build it before"
+    return None

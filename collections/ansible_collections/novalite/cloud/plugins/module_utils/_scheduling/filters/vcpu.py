@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 from ..capacity import shortage
+from ..options import Options
 from ..rows import HostState, Request
 
 NAME = "vcpu"
@@ -16,9 +17,14 @@ RUN_ONCE_PER_REQUEST = False
 LOOKS_AT_OTHER_HOSTS = False
 
 
-def passes(host: HostState, request: Request) -> str | None:
+def concerns(request: Request, options: Options) -> bool:
+    """Who asks for none is let in even where too much is used already: so does Placement."""
+    return request.vcpus > 0
+
+
+def passes(host: HostState, request: Request, options: Options) -> str | None:
     """Refuse when `used + amount > (total - reserved) * ratio`, or when one instance exceeds the machine."""
-    amount, used, total, reserved = request.vcpus, host.vcpus_used, host.vcpus, host.reserved_vcpus
-    if used + amount <= (total - reserved) * host.cpu_ratio and amount <= total:
+    amount, total = request.vcpus, host.vcpus
+    if host.vcpus_used + amount <= (total - host.reserved_vcpus) * host.cpu_ratio and amount <= total:
         return None
-    return shortage("vCPUs", amount, used, total, reserved, host.cpu_ratio)
+    return shortage("vCPUs", amount, host.vcpus_used, total, host.reserved_vcpus, host.cpu_ratio)

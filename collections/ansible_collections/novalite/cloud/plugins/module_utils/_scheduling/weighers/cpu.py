@@ -8,12 +8,15 @@
 
 from __future__ import annotations
 
+import typing as t
+
+from ..options import Options
 from ..rows import HostState, Request
 
 NAME = "cpu"
-MULTIPLIER = 1.0
+MINIMUM = 0
 
 
-def weigh(host: HostState, request: Request) -> float:
-    """Virtual CPUs that may still be claimed."""
-    return (host.vcpus - host.reserved_vcpus) * host.cpu_ratio - host.vcpus_used
+def weigh(hosts: t.Sequence[HostState], request: Request, options: Options) -> list[float]:
+    """Virtual CPUs that are not in use; as in Nova, overcommit applies to the reserved ones, too."""
+    return [host.vcpus * host.cpu_ratio - (host.vcpus_used + host.reserved_vcpus) for host in hosts]

@@ -8,12 +8,15 @@
 
 from __future__ import annotations
 
+import typing as t
+
+from ..options import Options
 from ..rows import HostState, Request
 
 NAME = "disk"
-MULTIPLIER = 1.0
+MINIMUM = 0
 
 
-def weigh(host: HostState, request: Request) -> float:
-    """Unclaimed disk in GiB; below zero when overcommitted."""
-    return host.disk_gb - host.reserved_disk_gb - host.disk_gb_used
+def weigh(hosts: t.Sequence[HostState], request: Request, options: Options) -> list[float]:
+    """Unclaimed disk in GiB."""
+    return [host.disk_gb - host.reserved_disk_gb - host.disk_gb_used for host in hosts]

@@ -8,12 +8,15 @@
 
 from __future__ import annotations
 
+import typing as t
+
+from ..options import Options
 from ..rows import HostState, Request
 
 NAME = "ram"
-MULTIPLIER = 1.0
+MINIMUM = 0
 
 
-def weigh(host: HostState, request: Request) -> float:
-    """Unclaimed memory in MiB; below zero when overcommitted."""
-    return host.memory_mb - host.reserved_memory_mb - host.memory_mb_used
+def weigh(hosts: t.Sequence[HostState], request: Request, options: Options) -> list[float]:
+    """Unclaimed memory in MiB."""
+    return [host.memory_mb - host.reserved_memory_mb - host.memory_mb_used for host in hosts]

@@ -1,0 +1,145 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+
+class ModuleDocFragment:
+    # What every module that asks the scheduler takes
+    DOCUMENTATION = r"""
+options:
+  options:
+    description:
+      - How hosts are filtered and weighed, under the names that Nova's configuration has for it.
+      - The metadata of an aggregate override each multiplier for its hosts, under the multiplier's name.
+    type: dict
+    default: {}
+    suboptions:
+      enabled_filters:
+        description:
+          - Names of the filters to use, those of C(plugin_paths) among them.
+          - V(retry), V(requested_host), V(compute), V(availability_zone), V(traits),
+            V(compute_capabilities), V(image_properties), V(same_host), V(different_host),
+            V(simple_cidr_affinity), V(requirements), V(server_group_anti_affinity),
+            V(server_group_affinity), V(vcpu), V(ram) and V(disk) when left out.
+        type: list
+        elements: str
+      enabled_weighers:
+        description:
+          - Names of the weighers to use, those of C(plugin_paths) among them. All that novalite has when
+            left out.
+        type: list
+        elements: str
+      plugin_paths:
+        description:
+          - Files, or directories of files, on the controller that hold filters and weighers of your own.
+        type: list
+        elements: path
+      host_subset_size:
+        description:
+          - Draw among so many of the best hosts. V(1), which takes the best, when left out.
+        type: int
+      shuffle_best_same_weighed_hosts:
+        description:
+          - Draw among the hosts that are as good as the best. V(false), the first by name, when left out.
+        type: bool
+      max_io_ops_per_host:
+        description:
+          - With the filter V(io_ops), how many builds may be under way on a host. V(8) when left out.
+        type: int
+      max_instances_per_host:
+        description:
+          - With the filter V(num_instances), how many instances a host may have. V(50) when left out.
+        type: int
+      isolated_images:
+        description:
+          - With the filter V(isolated_hosts), ids of the images that run on O(options.isolated_hosts) only.
+        type: list
+        elements: str
+      isolated_hosts:
+        description:
+          - With the filter V(isolated_hosts), names of the hosts for them.
+        type: list
+        elements: str
+      restrict_isolated_hosts_to_isolated_images:
+        description:
+          - Whether these hosts take no other images. V(true) when left out.
+        type: bool
+      aggregate_image_properties_isolation_namespace:
+        description:
+          - With the filter V(aggregate_image_properties_isolation), the prefix of the metadata that count.
+            All of them when left out.
+        type: str
+      aggregate_image_properties_isolation_separator:
+        description:
+          - What stands between that prefix and the property. V(.) when left out.
+        type: str
+      cpu_weight_multiplier:
+        description:
+          - How much free virtual CPUs count. V(1.0) when left out. Less than zero packs instead of
+            spreading, here and below.
+        type: float
+      ram_weight_multiplier:
+        description:
+          - How much free memory counts. V(1.0) when left out.
+        type: float
+      disk_weight_multiplier:
+        description:
+          - How much free disk counts. V(1.0) when left out.
+        type: float
+      io_ops_weight_multiplier:
+        description:
+          - How much builds that are under way count. V(-1.0) when left out.
+        type: float
+      build_failure_weight_multiplier:
+        description:
+          - How much builds that failed since the last that succeeded count against a host. V(1000000.0)
+            when left out.
+        type: float
+      soft_affinity_weight_multiplier:
+        description:
+          - How much servers of the same group count for a host, with the policy soft-affinity. V(1.0) when
+            left out.
+        type: float
+      soft_anti_affinity_weight_multiplier:
+        description:
+          - How much they count against it, with soft-anti-affinity. V(1.0) when left out.
+        type: float
+      num_instances_weight_multiplier:
+        description:
+          - How much the number of instances counts. V(0.0) when left out.
+        type: float
+      hypervisor_version_weight_multiplier:
+        description:
+          - How much a newer hypervisor counts. V(1.0) when left out.
+        type: float
+      metrics_weight_multiplier:
+        description:
+          - How much the metrics count. V(1.0) when left out.
+        type: float
+      rank_weight_multiplier:
+        description:
+          - How much the rank counts that a request asks for. V(1000000.0), before all else, when left out.
+        type: float
+      weight_multipliers:
+        description:
+          - How much each weigher of your own counts, by its name. What its file says when left out.
+        type: dict
+      metrics_weight_setting:
+        description:
+          - Which metrics count, each with its ratio. None when left out.
+        type: dict
+      metrics_required:
+        description:
+          - Whether a host without such a metric is an error. V(true) when left out.
+        type: bool
+      metrics_weight_of_unavailable:
+        description:
+          - The weight of such a host otherwise. V(-10000.0) when left out.
+        type: float
+  limit_to:
+    description: Names of the only compute hosts to consider. All that the ledger knows, when left out.
+    type: list
+    elements: str
+"""

@@ -1,0 +1,131 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Operation `leftovers`: what of novalite's is on a host although no instance that is placed there owns it.
+
+It arises when a host breaks in the middle of a build and cannot undo it, and the instance goes elsewhere. Only what
+the ledger knows is taken for such: guests of another ledger are none of this one's business.
+"""
+
+from __future__ import annotations
+
+import typing as t
+
+import sqlalchemy as sa
+
+from .addresses import release_host_address
+from .tables import allocation, compute_host, fixed_ip, instance, network, vif
+
+
+def leftovers(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """Compare `params["found"]` (see _presence.look) on `params["host"]` with the ledger, read after it was found.
+
+    Returns `plan`, as the role `reclaim` takes it, `left` (whether there is anything in it), and `unknown`, the domains
+    that carry novalite's mark but that this ledger never heard of. The host's own addresses in networks that it serves
+    no more are released.
+    """
+    found, host = params["found"], params["host"]
+    here = _placed(connection, host)
+    domains: list[dict[str, t.Any]] = []
+    unknown: list[dict[str, t.Any]] = []
+    known = _known(connection, [one["uuid"] for one in found["domains"]] + found["disks"])
+    for one in found["domains"]:
+        if one["uuid"] in here:
+            continue
+        (domains if one["uuid"] in known else unknown).append(one)
+    going = {one["uuid"] for one in domains}
+    staying = [one for one in found["domains"] if one["uuid"] not in going]
+    # what a guest that stays stands on, whoever made that guest
+    names = {one["name"] for one in staying} | {f"instance-{number:08x}" for number in here.values()}
+    macs = {mac for one in staying for mac in one["macs"]} | _macs(connection, here)
+    numbers = _numbers(connection)
+    served = _networks_of(connection, here)
+    plan = {
+        "uuids": sorted(going),
+        "domains": [{"uuid": one["uuid"], "name": one["name"]} for one in domains],
+        "firewall_instances": [
+            one for one in found["chains"] if one["id"] in numbers and f"instance-{one['id']:08x}" not in names
+        ],
+        "security_groups": [],
+        "filters": [
+            {"name": name}
+            for name in found["filters"]
+            if int(name[-8:], 16) in numbers and name.partition("nova-instance-")[2] not in names
+        ],
+        "dhcp_networks": [
+            {**one, "hosts": gone}
+            for one in found["dhcp_networks"]
+            if (gone := [entry for entry in one["hosts"] if entry["mac"] not in macs])
+        ],
+        "bridges": _unused_bridges(connection, found["bridges"], served, bool(unknown)),
+        "disks": [{"uuid": one} for one in found["disks"] if one in known and one not in here],
+    }
+    released = [] if unknown else _release(connection, host)
+    result: dict[str, t.Any] = {
+        "changed": bool(released),
+        "plan": plan,
+        "left": any(plan.values()),
+        "unknown": [{"uuid": one["uuid"], "name": one["name"]} for one in unknown],
+    }
+    if released:
+        result["diff"] = {"before": {"host_addresses": released}, "after": {"host_addresses": []}}
+    return result
+
+
+def _placed(connection: sa.Connection, host: str) -> dict[str, int]:
+    """UUID -> number of every instance that is on the host, or has a claim there and is on its way."""
+    claimed = (
+        sa.select(allocation.c.instance_uuid)
+        .join(compute_host, compute_host.c.id == allocation.c.compute_host_id)
+        .where(compute_host.c.name == host)
+    )
+    query = sa.select(instance.c.uuid, instance.c.id).where(
+        instance.c.deleted == 0, sa.or_(instance.c.host == host, instance.c.uuid.in_(claimed))
+    )
+    return {row.uuid: row.id for row in connection.execute(query)}
+
+
+def _known(connection: sa.Connection, uuids: t.Iterable[str]) -> set[str]:
+    query = sa.select(instance.c.uuid).where(instance.c.uuid.in_(sorted(set(uuids))))
+    return set(connection.execute(query).scalars())
+
+
+def _numbers(connection: sa.Connection) -> set[int]:
+    return set(connection.execute(sa.select(instance.c.id)).scalars())
+
+
+def _macs(connection: sa.Connection, uuids: t.Iterable[str]) -> set[str]:
+    return set(connection.execute(sa.select(vif.c.mac).where(vif.c.instance_uuid.in_(sorted(uuids)))).scalars())
+
+
+def _networks_of(connection: sa.Connection, uuids: t.Iterable[str]) -> set[int]:
+    query = sa.select(vif.c.network_id).where(vif.c.instance_uuid.in_(sorted(uuids)))
+    return set(connection.execute(query).scalars())
+
+
+def _unused_bridges(
+    connection: sa.Connection, found: t.Sequence[str], served: set[int], others: bool
+) -> list[dict[str, t.Any]]:
+    """Bridges of this ledger's networks that no instance here uses; none where guests of another ledger are."""
+    if others:
+        return []
+    rows = connection.execute(sa.select(network).where(network.c.bridge.in_(found)).order_by(network.c.bridge))
+    return [
+        {"name": row.bridge, "interface": row.bridge_interface, "address": None, "vlan": row.vlan, "mtu": row.mtu}
+        for row in rows
+        if row.id not in served
+    ]
+
+
+def _release(connection: sa.Connection, host: str) -> list[str]:
+    """Give back the host's own addresses in networks where no instance needs them any more."""
+    query = (
+        sa.select(network.c.id, network.c.name)
+        .join(fixed_ip, fixed_ip.c.network_id == network.c.id)
+        .where(fixed_ip.c.owner == f"dhcp:{host}")
+        .order_by(network.c.id)
+    )
+    return [row.name for row in connection.execute(query).all() if release_host_address(connection, row.id, host)]

@@ -1,0 +1,33 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""What the aggregates of a host say in their metadata. As in Nova, commas separate several values of a key."""
+
+from __future__ import annotations
+
+import typing as t
+
+from .rows import HostState
+
+
+def metadata_of(host: HostState) -> dict[str, set[str]]:
+    """All values of each key, over all aggregates of the host."""
+    metadata: dict[str, set[str]] = {}
+    for aggregate in host.aggregates:
+        for key, value in aggregate.metadata.items():
+            metadata.setdefault(key, set()).update(part.strip() for part in value.split(","))
+    return metadata
+
+
+def least(host: HostState, key: str, default: t.Any, kind: t.Callable[[str], t.Any]) -> t.Any:
+    """The least of the numbers that the host's aggregates give for `key`; `default` without any, or with a bad one."""
+    values = [aggregate.metadata[key] for aggregate in host.aggregates if key in aggregate.metadata]
+    if not values:
+        return default
+    try:
+        return min(kind(value) for value in values)
+    except ValueError:
+        return default

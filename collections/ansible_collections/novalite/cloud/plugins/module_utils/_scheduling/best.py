@@ -1,0 +1,25 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""The positions of the highest scores, without sorting thousands for the sake of ten."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import typing as t
+
+
+def best(scores: t.Sequence[t.Any], count: int) -> list[int]:
+    """Positions of the `count` highest scores, highest first; equal scores stay in the order of their positions."""
+    if len(scores) <= count:
+        return sorted(range(len(scores)), key=scores.__getitem__, reverse=True)
+    highest = heapq.nlargest(count, scores)
+    least = highest[-1]
+    above = [at for at, score in enumerate(scores) if score > least]
+    above.sort(key=scores.__getitem__, reverse=True)
+    equal = (at for at, score in enumerate(scores) if score == least)
+    return above + list(itertools.islice(equal, count - len(above)))

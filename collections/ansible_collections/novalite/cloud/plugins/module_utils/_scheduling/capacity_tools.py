@@ -1,0 +1,81 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""How many more of one kind of instance fit, on each host and in all, and what is in the way of the next.
+
+The same filters decide as at a launch, so that the answer holds. Only those that count builds under way are left out:
+they say how many at once, not how many.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import typing as t
+
+from . import plugins
+from .options import Options
+from .rows import HostState, Request
+
+LIMIT = 100_000  # instances on one host, where no filter ever says no
+AT_ONCE = ("io_ops", "aggregate_io_ops")
+
+
+@dataclasses.dataclass(frozen=True)
+class Room:
+    """How many more fit on one host, which filter refuses the next, and why."""
+
+    host: str
+    fits: int
+    bottleneck: str | None
+    reason: str | None
+
+
+def room(hosts: t.Iterable[HostState], request: Request, options: Options) -> list[Room]:
+    """The room for instances like `request` on each host, by name. NovaliteError for an unknown filter."""
+    filters = [one for one in plugins.filters_for(options) if one.name not in AT_ONCE]
+    filters = [one for one in filters if one.concerns(request, options)]
+    return [_room(host, request, options, filters) for host in sorted(hosts, key=lambda one: one.name)]
+
+
+def bottlenecks(rooms: t.Iterable[Room]) -> dict[str, int]:
+    """How many hosts each filter closes to the next instance, most first."""
+    counts = collections.Counter(one.bottleneck for one in rooms if one.bottleneck is not None)
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _room(host: HostState, request: Request, options: Options, filters: t.Sequence[plugins.Filter]) -> Room:
+    # What fits after n fits after fewer, for claims only take: so the limit is looked for by halving.
+    def refusal(count: int) -> tuple[str, str] | None:
+        state = _with(host, request, count)
+        for one in filters:
+            reason = one.passes(state, request, options)
+            if reason is not None:
+                return one.name, reason
+        return None
+
+    low, high = 0, 1  # after `low` another one fits, unless low is 0
+    if refusal(0) is None:
+        while high < LIMIT and refusal(high) is None:
+            low, high = high, high * 2
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if refusal(middle) is None else (low, middle)
+        fits = high
+    else:
+        fits = 0
+    bottleneck, reason = refusal(fits) or (None, None)
+    return Room(host.name, fits, bottleneck, reason)
+
+
+def _with(host: HostState, request: Request, count: int) -> HostState:
+    return dataclasses.replace(
+        host,
+        vcpus_used=host.vcpus_used + count * request.vcpus,
+        memory_mb_used=host.memory_mb_used + count * request.memory_mb,
+        disk_gb_used=host.disk_gb_used + count * request.disk_gb,
+        num_instances=host.num_instances + count,
+    )

@@ -1,0 +1,35 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Nova's AggregateImagePropertiesIsolation: aggregates that take only images with certain properties."""
+
+from __future__ import annotations
+
+from ..aggregates import metadata_of
+from ..options import Options
+from ..rows import HostState, Request
+
+NAME = "aggregate_image_properties_isolation"
+RUN_ONCE_PER_REQUEST = True
+LOOKS_AT_OTHER_HOSTS = False
+
+
+def passes(host: HostState, request: Request, options: Options) -> str | None:
+    """Refuse a host of which an aggregate lists values of a property, when the image has another value.
+
+    An image without the property is let in. Every property counts, while Nova sees only those that its
+    image object has a field for, which makes its own option of a namespace useless.
+    """
+    properties = request.image_properties
+    if not host.aggregates or not properties:
+        return None
+    namespace = options.aggregate_image_properties_isolation_namespace
+    prefix = namespace + options.aggregate_image_properties_isolation_separator if namespace else ""
+    for key, values in metadata_of(host).items():
+        value = properties.get(key) if key.startswith(prefix) else None
+        if value and str(value) not in values:
+            return f"is kept for images with {key} {', '.join(sorted(values))}, this one has {value}"
+    return None

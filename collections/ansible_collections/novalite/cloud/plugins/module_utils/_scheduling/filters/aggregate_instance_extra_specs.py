@@ -1,0 +1,39 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Nova's AggregateInstanceExtraSpecsFilter: a flavor's extra specs must match the metadata of an aggregate."""
+
+from __future__ import annotations
+
+from ..aggregates import metadata_of
+from ..extra_specs import matches
+from ..options import Options
+from ..rows import HostState, Request
+
+NAME = "aggregate_instance_extra_specs"
+RUN_ONCE_PER_REQUEST = True
+LOOKS_AT_OTHER_HOSTS = False
+
+
+def concerns(request: Request, options: Options) -> bool:
+    """Flavors without extra specs ask for nothing."""
+    return bool(request.extra_specs)
+
+
+def passes(host: HostState, request: Request, options: Options) -> str | None:
+    """Refuse a host of which no aggregate satisfies a key of the scope `aggregate_instance_extra_specs` or of none."""
+    metadata = metadata_of(host)
+    for key, wanted in request.extra_specs.items():
+        scope, colon, rest = key.partition(":")
+        if colon and scope != NAME:
+            continue
+        name = rest if colon else scope
+        values = metadata.get(name)
+        if not values:
+            return f"is in no aggregate with {name}, the flavor asks for {wanted}"
+        if not any(matches(value, str(wanted)) for value in values):
+            return f"is in aggregates with {name} {', '.join(sorted(values))}, the flavor asks for {wanted}"
+    return None

@@ -1,0 +1,30 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Nova's AggregateMultiTenancyIsolation: aggregates that are kept for certain projects."""
+
+from __future__ import annotations
+
+from ..aggregates import metadata_of
+from ..options import Options
+from ..rows import HostState, Request
+
+NAME = "aggregate_multitenancy_isolation"
+RUN_ONCE_PER_REQUEST = True
+LOOKS_AT_OTHER_HOSTS = False
+
+
+def passes(host: HostState, request: Request, options: Options) -> str | None:
+    """Refuse a host with metadata `filter_tenant_id*` in its aggregates that do not name the project."""
+    if not host.aggregates:
+        return None
+    projects: set[str] = set()
+    for key, values in metadata_of(host).items():
+        if key.startswith("filter_tenant_id"):
+            projects |= values
+    if not projects or request.project_id in projects:
+        return None
+    return f"is kept for other projects than {request.project_id}"

@@ -1,0 +1,23 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Nova's AggregateNumInstancesFilter: as num_instances, with the limit in an aggregate's metadata."""
+
+from __future__ import annotations
+
+from ..aggregates import least
+from ..options import Options
+from ..rows import HostState, Request
+
+NAME = "aggregate_num_instances"
+RUN_ONCE_PER_REQUEST = False
+LOOKS_AT_OTHER_HOSTS = False
+
+
+def passes(host: HostState, request: Request, options: Options) -> str | None:
+    """Refuse a host that has `max_instances_per_host` already: the least of its aggregates', else the option."""
+    most = least(host, "max_instances_per_host", options.max_instances_per_host, int)
+    return None if host.num_instances < most else f"has {host.num_instances} instances, {most} at most"

@@ -1,0 +1,29 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Nova's DifferentHostFilter: the hint `different_host` names instances to be away from."""
+
+from __future__ import annotations
+
+from ..options import Options
+from ..rows import HostState, Request
+
+NAME = "different_host"
+RUN_ONCE_PER_REQUEST = True
+LOOKS_AT_OTHER_HOSTS = False
+
+
+def concerns(request: Request, options: Options) -> bool:
+    """Only who gives the hint."""
+    return bool(request.hint(NAME))
+
+
+def passes(host: HostState, request: Request, options: Options) -> str | None:
+    """Refuse a host that has any of the instances named."""
+    unwanted = request.hint(NAME)
+    uuids = [unwanted] if isinstance(unwanted, str) else unwanted or []
+    found = [uuid for uuid in uuids if uuid in host.instances]
+    return f"has instances to be away from ({', '.join(found)})" if found else None

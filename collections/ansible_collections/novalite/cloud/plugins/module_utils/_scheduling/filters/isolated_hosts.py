@@ -1,0 +1,26 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Nova's IsolatedHostsFilter: certain images on certain hosts."""
+
+from __future__ import annotations
+
+from ..options import Options
+from ..rows import HostState, Request
+
+NAME = "isolated_hosts"
+RUN_ONCE_PER_REQUEST = True
+LOOKS_AT_OTHER_HOSTS = False
+
+
+def passes(host: HostState, request: Request, options: Options) -> str | None:
+    """Refuse a host that is not isolated to an isolated image, and the reverse unless the option says otherwise."""
+    isolated = host.name in options.isolated_hosts
+    if request.image_id is not None and request.image_id in options.isolated_images:
+        return None if isolated else "is not among the isolated hosts, the image is among the isolated images"
+    if isolated and options.restrict_isolated_hosts_to_isolated_images:
+        return "is kept for the isolated images"
+    return None

@@ -1,0 +1,27 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Nova's MetricsFilter: hosts that report every metric which the weigher is set to use."""
+
+from __future__ import annotations
+
+from ..options import Options
+from ..rows import HostState, Request
+
+NAME = "metrics"
+RUN_ONCE_PER_REQUEST = True
+LOOKS_AT_OTHER_HOSTS = False
+
+
+def concerns(request: Request, options: Options) -> bool:
+    """Only when metrics are weighed."""
+    return bool(options.metrics_weight_setting)
+
+
+def passes(host: HostState, request: Request, options: Options) -> str | None:
+    """Refuse a host that does not report a metric of `metrics_weight_setting`."""
+    missing = [name for name in options.metrics_weight_setting if name not in host.metrics]
+    return f"does not report {', '.join(missing)}" if missing else None

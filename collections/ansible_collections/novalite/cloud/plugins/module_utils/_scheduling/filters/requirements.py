@@ -1,0 +1,29 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""OpenNebula's REQUIREMENTS: an expression over a host's attributes that must be true of it."""
+
+from __future__ import annotations
+
+from ..expressions import evaluate
+from ..options import Options
+from ..rows import HostState, Request
+
+NAME = "requirements"
+RUN_ONCE_PER_REQUEST = False
+LOOKS_AT_OTHER_HOSTS = False
+
+
+def concerns(request: Request, options: Options) -> bool:
+    """Only who gives an expression."""
+    return bool(request.requirements)
+
+
+def passes(host: HostState, request: Request, options: Options) -> str | None:
+    """Refuse a host of which the expression is not true. NovaliteError for one that cannot be read."""
+    if not request.requirements or evaluate(request.requirements, host):
+        return None
+    return f"does not satisfy {request.requirements}"

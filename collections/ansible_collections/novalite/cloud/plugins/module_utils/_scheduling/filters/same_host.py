@@ -1,0 +1,30 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Nova's SameHostFilter: the hint `same_host` names instances to be with."""
+
+from __future__ import annotations
+
+from ..options import Options
+from ..rows import HostState, Request
+
+NAME = "same_host"
+RUN_ONCE_PER_REQUEST = True
+LOOKS_AT_OTHER_HOSTS = False
+
+
+def concerns(request: Request, options: Options) -> bool:
+    """Only who gives the hint."""
+    return bool(request.hint(NAME))
+
+
+def passes(host: HostState, request: Request, options: Options) -> str | None:
+    """Refuse a host that has none of the instances named."""
+    wanted = request.hint(NAME)
+    uuids = [wanted] if isinstance(wanted, str) else wanted or []
+    if not uuids or any(uuid in host.instances for uuid in uuids):
+        return None
+    return f"has none of the instances to be with ({', '.join(uuids)})"

@@ -1,0 +1,46 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Nova's SimpleCIDRAffinityFilter: near the address of the hint `build_near_host_ip`, by `cidr` (/24)."""
+
+from __future__ import annotations
+
+import functools
+import ipaddress
+
+from ..._errors import NovaliteError
+from ..options import Options
+from ..rows import HostState, Request
+
+NAME = "simple_cidr_affinity"
+RUN_ONCE_PER_REQUEST = True
+LOOKS_AT_OTHER_HOSTS = False
+
+
+@functools.lru_cache(maxsize=64)
+def _network(address: str, cidr: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
+    try:
+        return ipaddress.ip_network(address + cidr, strict=False)
+    except ValueError:
+        raise NovaliteError(
+            f"the hints build_near_host_ip={address!r} and cidr={cidr!r} make no network: give an address and /<bits>"
+        ) from None
+
+
+def concerns(request: Request, options: Options) -> bool:
+    """Only who gives the hint."""
+    return bool(request.hint("build_near_host_ip"))
+
+
+def passes(host: HostState, request: Request, options: Options) -> str | None:
+    """Refuse a host whose address is outside the network of the hint, or unknown."""
+    near = request.hint("build_near_host_ip")
+    if not near:
+        return None
+    network = _network(str(near), str(request.hint("cidr") or "/24"))
+    if host.address is None:
+        return f"has no known address, {network} is asked for"
+    return None if ipaddress.ip_address(host.address) in network else f"has address {host.address}, not in {network}"

@@ -1,0 +1,45 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""A scheduling's explanation as lines that a person reads: what stayed and why it won, what went and why."""
+
+from __future__ import annotations
+
+import typing as t
+
+NAMED = 10  # hosts that one filter removed and that get a line of their own
+
+
+def lines_of(explained: t.Mapping[str, t.Any]) -> list[str]:
+    """One line for each host that was weighed, best first, then for each that a filter removed.
+
+    `explained` is what explain.explanation() returns. With thousands of hosts, those that a filter removed
+    are counted, and some of them named.
+    """
+    lines = []
+    for one in explained["weights"]:
+        parts = ", ".join(f"{name} {_number(value)}" for name, value in one["details"].items())
+        line = f"{one['host']}: weight {_number(one['score'])}" + (f" ({parts})" if parts else "")
+        if one["host"] == explained["host"]:
+            line += " chosen"
+        elif one["host"] in explained["alternates"]:
+            line += f" alternate {explained['alternates'].index(one['host']) + 1}"
+        lines.append(line)
+    for step in explained["filters"]:
+        removed = step["start"] - step["end"]
+        named = list(step["removed"].items())[:NAMED]
+        lines += [f"{host}: removed by {step['filter']}: {reason}" for host, reason in named]
+        if removed > len(named):
+            lines.append(f"{removed - len(named)} more hosts removed by {step['filter']}")
+    if not explained["weights"]:
+        lines.insert(0, explained["message"])
+    return lines
+
+
+def _number(value: t.Any) -> str:
+    if isinstance(value, (list, tuple)):
+        return "/".join(_number(one) for one in value)
+    return f"{value:.3f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)

@@ -1,0 +1,57 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Versions of hypervisors as libvirt counts them (7.2.0 is 7002000), and the ranges that images ask for."""
+
+from __future__ import annotations
+
+import functools
+import operator
+import re
+import typing as t
+
+_COMPARE: dict[str, t.Callable[[t.Any, t.Any], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    "==": operator.eq,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "!=": operator.ne,
+}
+_PREDICATE = re.compile(r"\s*(<=|>=|<|>|!=|==)\s*(\d+(?:\.\d+)*)\s*")
+
+
+def text_of(number: int) -> str:
+    """7002000 -> 7.2.0"""
+    parts = []
+    while number:
+        number, part = divmod(number, 1000)
+        parts.append(str(part))
+    return ".".join(reversed(parts))
+
+
+def satisfies(number: int, required: str) -> bool:
+    """Whether a version lies in a range such as `>=5.1,<8`. What is no range is satisfied by nothing."""
+    predicates = _read(required)
+    return predicates is not None and all(
+        compare(_comparable(text_of(number)), version) for compare, version in predicates
+    )
+
+
+@functools.lru_cache(maxsize=64)
+def _read(required: str) -> list[tuple[t.Callable[[t.Any, t.Any], bool], tuple[int, ...]]] | None:
+    found = [_PREDICATE.fullmatch(part) for part in required.split(",")]
+    if not all(found):
+        return None
+    return [(_COMPARE[one[1]], _comparable(one[2])) for one in found if one]
+
+
+def _comparable(version: str) -> tuple[int, ...]:
+    """Without the zeros at the end: 7.2 and 7.2.0 are the same version."""
+    parts = [int(part) for part in version.split(".")]
+    while parts and not parts[-1]:
+        parts.pop()
+    return tuple(parts)

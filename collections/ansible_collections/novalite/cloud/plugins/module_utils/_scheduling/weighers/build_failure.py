@@ -1,0 +1,22 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Nova's BuildFailureWeigher: a host whose last builds failed comes after all others."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ..options import Options
+from ..rows import HostState, Request
+
+NAME = "build_failure"
+SIGN = -1
+
+
+def weigh(hosts: t.Sequence[HostState], request: Request, options: Options) -> list[float]:
+    """Builds that failed since the last success. Counted against the host: SIGN turns the multiplier around."""
+    return [host.failed_builds for host in hosts]

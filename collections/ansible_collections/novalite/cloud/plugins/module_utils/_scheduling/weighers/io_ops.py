@@ -1,0 +1,22 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Nova's IoOpsWeigher: hosts with the fewest builds and other disk operations under way first."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ..options import Options
+from ..rows import HostState, Request
+
+NAME = "io_ops"
+MINIMUM = 0
+
+
+def weigh(hosts: t.Sequence[HostState], request: Request, options: Options) -> list[float]:
+    """Operations under way; the multiplier is negative."""
+    return [host.num_io_ops for host in hosts]

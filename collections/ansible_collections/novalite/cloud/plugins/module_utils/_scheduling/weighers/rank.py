@@ -1,0 +1,27 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""OpenNebula's RANK: an expression over a host's attributes; the highest value first."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ..expressions import evaluate_number
+from ..options import Options
+from ..rows import HostState, Request
+
+NAME = "rank"
+
+
+def concerns(request: Request, options: Options) -> bool:
+    """Only who gives an expression."""
+    return bool(request.rank)
+
+
+def weigh(hosts: t.Sequence[HostState], request: Request, options: Options) -> list[float]:
+    """The value of the request's expression. NovaliteError for one that cannot be read."""
+    return [evaluate_number(request.rank or "0", host) for host in hosts]

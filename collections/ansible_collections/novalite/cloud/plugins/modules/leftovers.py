@@ -1,0 +1,118 @@
+#!/usr/bin/python
+
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: leftovers
+short_description: Find what is left on a hypervisor of instances that are not there
+version_added: 0.1.0
+author:
+  - novalite contributors (@novalite)
+description:
+  - A hypervisor that breaks in the middle of a build cannot undo it. The instance is built elsewhere, and what it left
+    behind is to be removed when the hypervisor is back.
+  - Lists, on the hypervisor, what carries novalite's names or metadata. An action plug-in of the same name then
+    compares it with the ledger on the controller, and works out what the role P(novalite.cloud.reclaim#role) is to take
+    away.
+  - Only what belonged to instances of this ledger is taken for left over. The host's own addresses in networks that it
+    does not serve any more are given back in the ledger; nothing else is changed.
+extends_documentation_fragment:
+  - novalite.cloud.ledger
+requirements:
+  - python3-libvirt on the host
+  - community.libvirt on the controller
+attributes:
+  check_mode:
+    support: full
+    description: The host is only looked at anyway, the ledger's transaction is rolled back.
+  diff_mode:
+    support: full
+    description: Shows the networks in which an address of the host's own is given back.
+  action:
+    support: partial
+    description: The host is looked at there, the comparison is made on the controller.
+  action_group:
+    support: full
+    membership: [novalite.cloud.cloud, novalite.cloud.ledger]
+    description: Use C(group/novalite.cloud.ledger) in C(module_defaults) to set O(home) or O(ledger_url) once.
+options:
+  name:
+    description: Name of the compute host. Defaults to its name in the inventory.
+    type: str
+  state_dir:
+    description: Directory on the host under which novalite keeps its images and instances.
+    type: path
+    default: /var/lib/novalite
+  uri:
+    description: The libvirt connection.
+    type: str
+    default: qemu:///system
+"""
+
+EXAMPLES = r"""
+- name: Find what is left
+  novalite.cloud.leftovers:
+  register: found
+
+- name: Remove it
+  ansible.builtin.include_role:
+    name: novalite.cloud.reclaim
+  vars:
+    reclaim_plan: "{{ found.plan }}"
+  when: found.left
+"""
+
+RETURN = r"""
+plan:
+  description: What is left, as the role P(novalite.cloud.reclaim#role) takes it.
+  returned: success
+  type: dict
+left:
+  description: Whether there is anything left.
+  returned: success
+  type: bool
+unknown:
+  description: Domains with novalite's metadata that this ledger never heard of, each with C(uuid) and C(name).
+  returned: success
+  type: list
+  elements: dict
+found:
+  description: What carries novalite's names or metadata on the host, left over or not.
+  returned: success
+  type: dict
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils import _presence
+from ..module_utils._errors import NovaliteError
+
+HOST_ARGUMENTS = {
+    "state_dir": {"type": "path", "default": "/var/lib/novalite"},
+    "uri": {"type": "str", "default": "qemu:///system"},
+}
+ARGUMENT_SPEC = {
+    **HOST_ARGUMENTS,
+    "name": {"type": "str"},
+    # As in _controller.LEDGER_ARGUMENTS, which a hypervisor does not get: it would bring the ledger's code along.
+    "home": {"type": "path"},
+    "ledger_url": {"type": "str", "no_log": True},
+}
+SPEC_RULES: dict = {}
+
+
+def main() -> None:
+    module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True, **SPEC_RULES)
+    try:
+        found = _presence.look(module.params["state_dir"], module.params["uri"])
+    except NovaliteError as error:
+        module.fail_json(msg=str(error))
+    module.exit_json(changed=False, found=found)
+
+
+if __name__ == "__main__":
+    main()

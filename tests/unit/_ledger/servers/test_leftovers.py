@@ -1,0 +1,86 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What is left over, and what is not: placed instances, foreign guests and what they stand on are never touched."""
+
+from __future__ import annotations
+
+import typing as t
+
+import pytest
+import sqlalchemy as sa
+
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.leftovers import leftovers
+
+NOTHING: dict[str, list[t.Any]] = {
+    "domains": [], "disks": [], "filters": [], "chains": [], "dhcp_networks": [], "bridges": []
+}
+
+
+def compare(cloud: t.Any, host: str, found: dict[str, t.Any]) -> dict[str, t.Any]:
+    with transaction(cloud.engine) as connection:
+        return leftovers(connection, {"host": host, "found": {**NOTHING, **found}})
+
+
+def traces(one: dict[str, t.Any], number: int | None = None, mac: str | None = None) -> dict[str, t.Any]:
+    """Everything that a build of the instance leaves on a host."""
+    number = one["id"] if number is None else number
+    mac = mac or one["nics"][0]["mac"]
+    name = f"instance-{number:08x}"
+    hosts = [{"mac": mac, "ip": "10.20.0.5", "hostname": one["name"]}]
+    return {
+        "domains": [{"uuid": one["uuid"], "name": name, "macs": [mac]}],
+        "disks": [one["uuid"]],
+        "filters": [f"nova-instance-{name}"],
+        "chains": [{"id": number, "addresses": ["10.20.0.5"]}],
+        "dhcp_networks": [
+            {"name": "b", "bridge": "br-private", "listen": "10.20.0.2", "cidr": "10.20.0.0/28", "hosts": hosts}
+        ],
+        "bridges": ["br-private", "docker0"],
+    }
+
+
+@pytest.fixture
+def web(cloud: t.Any) -> dict[str, t.Any]:
+    (one,) = cloud.server({"name": "web", "flavor": "m1.nano", "image": "ami-tiny"})["to_build"]
+    cloud.place(one["uuid"], "hv2")
+    return t.cast("dict[str, t.Any]", one)
+
+
+def test_nothing_of_a_placed_instance_is_left_over(cloud: t.Any, web: dict[str, t.Any]) -> None:
+    result = compare(cloud, "hv2", traces(web))
+    assert not result["left"] and not result["changed"] and not any(result["plan"].values())
+
+
+def test_all_of_an_instance_that_is_elsewhere_is_left_over(cloud: t.Any, web: dict[str, t.Any]) -> None:
+    plan = compare(cloud, "hv1", traces(web))["plan"]
+    assert plan["domains"] == [{"uuid": web["uuid"], "name": web["domain_name"]}]
+    assert plan["disks"] == [{"uuid": web["uuid"]}]
+    assert plan["filters"] == [{"name": f"nova-instance-{web['domain_name']}"}]
+    assert plan["firewall_instances"] == [{"id": web["id"], "addresses": ["10.20.0.5"]}]
+    assert [one["hosts"][0]["mac"] for one in plan["dhcp_networks"]] == [web["nics"][0]["mac"]]
+    assert [one["name"] for one in plan["bridges"]] == ["br-private"]
+
+
+def test_a_guest_of_another_ledger_keeps_what_it_stands_on(cloud: t.Any, web: dict[str, t.Any]) -> None:
+    # the other ledger counts from 1, too: the same number, chain and filter
+    foreign = traces({"uuid": "f" * 8 + "-0000-4000-8000-000000000000", "name": "x"}, web["id"], "fa:16:3e:00:00:01")
+    result = compare(cloud, "hv1", foreign)
+    assert not result["left"] and [one["uuid"] for one in result["unknown"]] == [foreign["disks"][0]]
+
+
+def test_an_address_of_the_hosts_own_goes_with_its_last_instance(cloud: t.Any, web: dict[str, t.Any]) -> None:
+    owner = tables.fixed_ip.c.owner
+    held = sa.select(owner).where(owner.like("dhcp:%"))
+    assert not compare(cloud, "hv2", NOTHING)["changed"]
+    assert [row.owner for row in cloud.rows(held)] == ["dhcp:hv2"]
+    # built elsewhere in the end
+    cloud.write(
+        sa.delete(tables.allocation), sa.update(tables.instance).values(host="hv1")
+    )
+    result = compare(cloud, "hv2", NOTHING)
+    assert result["changed"] and result["diff"]["before"] == {"host_addresses": ["private"]}
+    assert cloud.rows(held) == []

@@ -1,0 +1,191 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Eight controllers schedule 1,000 instances at once on hosts that hold exactly 900; also when they are killed."""
+
+from __future__ import annotations
+
+import collections
+import multiprocessing
+import random
+import signal
+import time
+import typing as t
+import uuid
+
+import pytest
+import sqlalchemy as sa
+
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.claims import scheduler
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute_hosts import compute_host as record_hosts
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import open_ledger, transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.repair import ledger_repair
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.server_states import server_state
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables import (
+    allocation,
+    compute_host,
+    instance,
+    instance_action,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.views import instances_by
+
+# One process that has imported all of this, and nothing of pytest's, is the parent of all workers
+CONTEXT = multiprocessing.get_context("forkserver")
+CONTEXT.set_forkserver_preload([__name__, "psycopg"])
+
+FLAVOR = {"name": "m1", "vcpus": 4, "memory_mb": 512, "root_gb": 1, "ephemeral_gb": 0, "swap_mb": 0, "extra_specs": {}}
+IMAGE = {"virtual_size": 1024, "min_ram_mb": 0, "properties": {}}
+WORKERS, ASKED, BATCH = 8, 1000, 10
+# How many fit on each of 50 hosts, and what runs out there first: vCPUs at a ratio of 4, RAM over its reserve, disk
+FITS = [10, 15, 20, 25, 20] * 10
+CAPACITY = sum(FITS)
+assert CAPACITY == 900
+
+
+def hosts() -> list[dict[str, t.Any]]:
+    made = []
+    for number, fits in enumerate(FITS):
+        room = {"vcpus": 30, "memory_mb": 512 + 30 * 512, "disk_gb": 30}
+        scarce = ("vcpus", "memory_mb", "disk_gb")[number % 3]
+        exact = {"vcpus": fits, "memory_mb": 512 + fits * 512, "disk_gb": fits}[scarce]
+        made.append({"name": f"hv{number:02}", "up": True, "traits": [], **room, scarce: exact})
+    return made
+
+
+def uuids(worker: int) -> list[str]:
+    share = random.Random(worker)
+    return [str(uuid.UUID(int=share.getrandbits(128), version=4)) for _ in range(ASKED // WORKERS)]
+
+
+@pytest.fixture
+def cluster(ledger: sa.Engine) -> sa.Engine:
+    """Hosts, and the records of 1,000 instances that are to be built."""
+    with transaction(ledger) as connection:
+        record_hosts(connection, {"compute_hosts": hosts()})
+        row: dict[str, t.Any] = {"project_id": "d" * 32, "flavor": FLAVOR, "image": IMAGE, "metadata": {}}
+        row |= {"attempts": [], "vm_state": "building", "task_state": "scheduling"}
+        row |= {"created_at": 1, "updated_at": int(time.time())}
+        names = {one: f"web-{worker}-{number}" for worker in range(WORKERS) for number, one in enumerate(uuids(worker))}
+        connection.execute(
+            sa.insert(instance), [{"uuid": one, "name": name, "hostname": name, **row} for one, name in names.items()]
+        )
+        action = {"action": "create", "request_id": "req-1", "started_at": 1, "details": {"hints": {}}}
+        connection.execute(sa.insert(instance_action), [{"instance_uuid": one, **action} for one in names])
+    return ledger
+
+
+def launch(url: str, worker: int, ready: t.Any) -> None:
+    """A controller: for each batch the steps of a playbook, each in its transaction. It may begin again."""
+    engine = open_ledger(url=url)
+    share = uuids(worker)
+    if ready is not None:
+        ready.wait(60)
+    for first in range(0, len(share), BATCH):
+        with transaction(engine) as connection:
+            asked = instances_by(connection, uuids=share[first : first + BATCH])
+            if all(one["vm_state"] == "active" for one in asked):
+                continue
+            # half of them want all of a batch or none of it; a host has room for whole batches only
+            placed = scheduler(
+                connection,
+                {"instances": asked, "all_or_nothing": worker % 2 == 0, "service_down_time": 3600},
+            )["instances"]
+        with transaction(engine) as connection:
+            outcomes = [{"uuids": [one["uuid"]], "state": "active", "host": one["host"]} for one in placed]
+            assert server_state(connection, {"outcomes": outcomes})["errors"] == []
+
+
+def started(url: str, worker: int, ready: t.Any = None) -> t.Any:
+    process = CONTEXT.Process(target=launch, args=(url, worker, ready), daemon=True)
+    process.start()
+    return process
+
+
+def states(engine: sa.Engine) -> collections.Counter[str]:
+    with transaction(engine) as connection:
+        return collections.Counter(connection.execute(sa.select(instance.c.vm_state)).scalars())
+
+
+def check_claims(engine: sa.Engine) -> int:
+    """No host over its capacity, every sum that of its claims, every claim that of its instance. Returns how many."""
+    with transaction(engine) as connection:
+        rows = connection.execute(sa.select(compute_host).order_by(compute_host.c.id)).all()
+        claims = connection.execute(sa.select(allocation)).all()
+        living = connection.execute(
+            sa.select(instance.c.uuid, instance.c.host).where(
+                instance.c.vm_state.in_(["building", "active"]), instance.c.host.is_not(None)
+            )
+        ).all()
+    names = {row.id: row.name for row in rows}
+    assert len(rows) == len(FITS)
+    placed = [(one.instance_uuid, names[one.compute_host_id]) for one in claims]
+    assert sorted(placed) == sorted(tuple(row) for row in living)
+    for row, fits in zip(rows, FITS):
+        mine = [one for one in claims if one.compute_host_id == row.id]
+        assert len(mine) <= fits, f"{row.name} has room for {fits}"
+        assert row.vcpus_used == sum(one.vcpus for one in mine) <= (row.vcpus - row.reserved_vcpus) * row.cpu_ratio
+        assert row.memory_mb_used == sum(one.memory_mb for one in mine) <= row.memory_mb - row.reserved_memory_mb
+        assert row.disk_gb_used == sum(one.disk_gb for one in mine) <= row.disk_gb
+    return len(claims)
+
+
+def test_exactly_what_fits_is_placed(cluster: sa.Engine, ledger_url: str) -> None:
+    cluster.dispose()
+    ready = CONTEXT.Barrier(WORKERS)
+    workers = [started(ledger_url, worker, ready) for worker in range(WORKERS)]
+    for worker in workers:
+        worker.join(120)
+    assert [worker.exitcode for worker in workers] == [0] * WORKERS
+    assert states(cluster) == {"active": CAPACITY, "error": ASKED - CAPACITY}
+    assert check_claims(cluster) == CAPACITY
+    with transaction(cluster) as connection:
+        assert ledger_repair(connection, {})["corrections"] == []
+
+
+@pytest.mark.parametrize("seed", [1])
+def test_killed_controllers_leave_nothing_that_repair_does_not_find(
+    cluster: sa.Engine, ledger_url: str, seed: int
+) -> None:
+    """At random moments a worker is killed; half of the killed are started again, as their owners would."""
+    cluster.dispose()
+    rng = random.Random(seed)
+    ready = CONTEXT.Barrier(WORKERS + 1)
+    running = {worker: started(ledger_url, worker, ready) for worker in range(WORKERS)}
+    ready.wait(60)
+    killed = 0
+    while killed < 12 and any(process.is_alive() for process in running.values()):
+        time.sleep(rng.uniform(0.0, 0.15))
+        worker = rng.choice(sorted(running))
+        process = running[worker]
+        if not process.is_alive():
+            continue
+        process.kill()
+        process.join(30)
+        killed += process.exitcode == -signal.SIGKILL
+        if rng.random() < 0.5:
+            running[worker] = started(ledger_url, worker)
+    for process in running.values():
+        process.join(120)
+    assert {process.exitcode for process in running.values()} <= {0, -signal.SIGKILL}
+    assert killed >= 3
+    check_claims(cluster)  # even now: what was cut off is gone, what was committed is whole
+
+    with transaction(cluster) as connection:
+        found = ledger_repair(connection, {"build_timeout": 0})["corrections"]
+    # builds that nobody goes on with, and what they held; nothing that a transaction would have left half done
+    assert {one["kind"] for one in found} == {"instance"}
+    after = states(cluster)
+    assert set(after) == {"active", "error"} and after["active"] <= CAPACITY
+    assert check_claims(cluster) == after["active"]
+    with transaction(cluster) as connection:
+        assert ledger_repair(connection, {"build_timeout": 0})["corrections"] == []
+        # and the room that the killed had taken is there again
+        failed = [
+            {**one, "attempts": []}
+            for one in instances_by(connection, project_id="d" * 32)
+            if one["vm_state"] == "error"
+        ]
+        again = scheduler(connection, {"instances": failed, "all_or_nothing": False})
+        assert len(again["instances"]) == min(len(failed), CAPACITY - after["active"])
+    check_claims(cluster)

@@ -1,0 +1,30 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What modules take, what is documented, and what the scheduler knows: the same options everywhere."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import yaml
+
+from ansible_collections.novalite.cloud.plugins.doc_fragments.scheduling import ModuleDocFragment
+from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.arguments import SCHEDULING_ARGUMENTS
+from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.options import Options
+from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.plugins import choice_named
+from ansible_collections.novalite.cloud.plugins.modules import scheduler
+
+
+def test_every_choice_that_the_module_takes_exists() -> None:
+    for name in scheduler.ARGUMENT_SPEC["choice"]["choices"]:
+        assert name == choice_named(name).NAME
+
+
+def test_modules_take_every_option_of_the_scheduler() -> None:
+    fields = [field.name for field in dataclasses.fields(Options)]
+    documented = yaml.safe_load(ModuleDocFragment.DOCUMENTATION)["options"]
+    assert sorted(SCHEDULING_ARGUMENTS["options"]["options"]) == sorted(fields)
+    assert sorted(documented["options"]["suboptions"]) == sorted(fields)
+    assert sorted(documented) == sorted(SCHEDULING_ARGUMENTS)
