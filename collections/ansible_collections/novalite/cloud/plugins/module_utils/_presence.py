@@ -22,6 +22,7 @@ from ._domain import lifecycle
 from ._domain.compare import METADATA_NAMESPACE
 from ._firewall.apply import Tables
 from ._firewall.policy import FAMILIES
+from ._libvirt import connect
 from ._network.dnsmasq import read_hosts
 
 _FILTER = re.compile(r"nova-instance-(instance-[0-9a-f]{8})")
@@ -36,7 +37,7 @@ def look(state_dir: str, uri: str) -> dict[str, t.Any]:
     Raises NovaliteError when libvirtd does not answer: without it nobody can say which guests run, and what a running
     guest stands on must stay.
     """
-    connection = lifecycle.connect(uri)
+    connection = connect(uri)
     with lifecycle.clear("this host's domains and filters cannot be listed"):
         domains = [found for found in map(_domain, connection.listAllDomains()) if found is not None]
         filters = sorted(name for name in connection.listNWFilters() if _FILTER.fullmatch(name))
