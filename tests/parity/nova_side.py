@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import importlib.metadata
 import json
-import logging
 import random
 import traceback
 import typing as t
@@ -25,8 +24,14 @@ _UUID = "00000000-0000-4000-8000-{:012d}"
 _IMAGES = {name: _UUID.format(900 + number) for number, name in enumerate(cases.IMAGES)}
 
 
-class _HostManager(host_manager.HostManager):
+class HostManager(host_manager.HostManager):
     """Nova's, without the database behind cells, aggregates and instances."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        order = {name: number for number, name in enumerate(cases.WEIGHERS.values())}
+        # Nova sums in the order of its directory, which is the file system's
+        self.weighers.sort(key=lambda one: order.get(type(one).__name__, len(order)))
 
     def refresh_cells_caches(self) -> None:
         self.cells: dict[str, t.Any] = {}
@@ -68,7 +73,6 @@ class Scheduler:
     """`answer(case)`: what Nova decides, as data."""
 
     def __init__(self) -> None:
-        logging.disable(logging.CRITICAL)
         objects.register_all()
         CONF([], project="nova", default_config_files=[])
         self.context = context.RequestContext("user", "project", is_admin=True)
@@ -80,7 +84,7 @@ class Scheduler:
 
         `raises` instead when Nova fails the request with another exception than NoValidHost.
         """
-        self._configure(case["options"])
+        self.configure(case["options"])
         try:
             stepwise = self._stepwise(case)
             literal, full = self._literally(case)
@@ -145,15 +149,12 @@ class Scheduler:
         return chosen, bool(full)
 
     def _prepared(self, case: cases.Case) -> tuple[_Manager, list[t.Any], t.Any, list[str]]:
-        hosts = _HostManager()
-        order = {name: number for number, name in enumerate(cases.WEIGHERS.values())}
-        # Nova sums in the order of its directory, which is the file system's
-        hosts.weighers.sort(key=lambda one: order.get(type(one).__name__, len(order)))
+        hosts = HostManager()
         self._claimed: dict[str, list[int]] = {}
         uuids = [_UUID.format(10_000 + number) for number in range(case["request"]["count"])]
         self._uuid_of: dict[str, str] = {}
-        states = [self._host_state(number, host) for number, host in enumerate(case["hosts"])]
-        return _Manager(hosts), states, self._spec(case, uuids), uuids
+        states = [self.host_state(number, host) for number, host in enumerate(case["hosts"])]
+        return _Manager(hosts), states, self.spec(case, uuids), uuids
 
     # Placement's part, by its rule ------------------------------------------------------------------------------
 
@@ -205,12 +206,13 @@ class Scheduler:
 
     # plain data -> Nova's objects -------------------------------------------------------------------------------
 
-    def _configure(self, options: dict[str, t.Any]) -> None:
+    def configure(self, options: dict[str, t.Any]) -> None:
         for name, group in self._overridden:
             CONF.clear_override(name, group)
         self._overridden = []
-        filters = [cases.FILTERS[name] for name in options["enabled_filters"]]
-        self._override("enabled_filters", filters, "filter_scheduler")
+        if "enabled_filters" in options:
+            filters = [cases.FILTERS[name] for name in options["enabled_filters"]]
+            self._override("enabled_filters", filters, "filter_scheduler")
         self._override("track_instance_changes", False, "filter_scheduler")
         for name, value in options.items():
             if name == "enabled_filters":
@@ -231,7 +233,7 @@ class Scheduler:
         CONF.set_override(name, value, group)
         self._overridden.append((name, group))
 
-    def _host_state(self, number: int, host: dict[str, t.Any]) -> t.Any:
+    def host_state(self, number: int, host: dict[str, t.Any]) -> t.Any:
         now = timeutils.utcnow().replace(tzinfo=datetime.timezone.utc)
         facts = host["facts"]
         free_disk_gb = host["disk_gb"] - host["reserved_disk_gb"] - host["disk_gb_used"]
@@ -288,7 +290,7 @@ class Scheduler:
         state.update(node, service, aggregates, instances)
         return state
 
-    def _spec(self, case: cases.Case, uuids: list[str]) -> t.Any:
+    def spec(self, case: cases.Case, uuids: list[str]) -> t.Any:
         request = case["request"]
         image = request["image"]
         spec = objects.RequestSpec(
@@ -359,3 +361,7 @@ def _aggregate_uuid(name: str) -> str:
 def _instance_uuid(name: str) -> str:
     numbers = [int(part) for part in name.split("-")[1:] if part.isdigit()]
     return _UUID.format(100_000 + sum(number * 100**place for place, number in enumerate(numbers)))
+
+
+def uuid_of(number: int) -> str:
+    return _UUID.format(10_000 + number)
