@@ -12,7 +12,6 @@ import types
 import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.select import select
-
 from tests.bench import scheduler_cluster
 from tests.bench.cloud import REPOSITORY
 from tests.parity import cases, differences, our_side
@@ -70,7 +69,7 @@ class Nova:
         self._process.stdin.flush()
         answer = self._process.stdout.readline()
         if not answer:
-            raise SystemExit(f"nova's side gave no answer to {question}: run {' '.join(map(str, self._process.args))}")
+            raise SystemExit(f"nova's side gave no answer to {question}: run tests.bench.scheduler_nova by hand")
         return t.cast(dict, json.loads(answer))
 
 

@@ -12,7 +12,7 @@ import random
 import typing as t
 
 COUNT = 1000
-Case = t.Dict[str, t.Any]
+Case = dict[str, t.Any]
 
 # what is enabled on both sides: ours -> Nova's, in the order in which Nova's weights are summed
 FILTERS = {
@@ -121,6 +121,12 @@ def of_weights(weights: t.Iterable[float]) -> str:
     return hashlib.sha256(" ".join(repr(float(weight)) for weight in weights).encode()).hexdigest()[:8]
 
 
+def metadata_of(aggregate: dict[str, t.Any]) -> dict[str, str]:
+    """As Nova keeps it: the zone is metadata, too."""
+    zone = {"availability_zone": aggregate["zone"]} if aggregate["zone"] else {}
+    return {**aggregate["metadata"], **zone}
+
+
 def _aggregate(dice: Dice, number: int) -> dict[str, t.Any]:
     metadata: dict[str, str] = {}
     if dice.chance(0.3):
@@ -149,6 +155,7 @@ def _machine(dice: Dice) -> dict[str, t.Any]:
     kvm = dice.chance(0.6)
     arch = dice.one(["x86_64", "x86_64", "x86_64", "aarch64"])
     arches = [arch, "i686"] if arch == "x86_64" else [arch]
+    kinds = ["kvm", "qemu"] if kvm else ["qemu"]
     return {
         "vcpus": dice.one([4, 8, 16, 48]),
         "memory_mb": dice.one([4096, 15900, 65536, 128000]),
@@ -165,7 +172,7 @@ def _machine(dice: Dice) -> dict[str, t.Any]:
             "cpu_model": dice.one(["Skylake", "EPYC"]),
             "hypervisor_type": "QEMU",
             "hypervisor_version": dice.one([7002000, 8000000, 10001005]),
-            "supported_instances": [[one, kind, "hvm"] for one in arches for kind in (["kvm", "qemu"] if kvm else ["qemu"])],
+            "supported_instances": [[one, kind, "hvm"] for one in arches for kind in kinds],
             "cpu_info": {"arch": arch, "model": dice.one(["Skylake", "EPYC"]), "topology": {"cores": dice.one([4, 8])}},
             "rack": dice.one(["a1", "a2", "b1"]),
             "grade": dice.one(["1", "2.5", "30"]),
@@ -226,7 +233,8 @@ def _extra_specs(dice: Dice) -> dict[str, str]:
         ("capabilities:vcpus_total", ["= 8", ">= 16", "== 4", "!= 8", "<= 16"]),
         ("capabilities:free_ram_mb", [">= 4000", "<= 60000"]),
         ("capabilities:hypervisor_type", ["QEMU", "s== QEMU", "s!= QEMU", "<or> KVM <or> QEMU"]),
-        ("capabilities:cpu_info:model", ["EPYC", "<in> lake", "<or> EPYC <or> Opteron", "s< F", "s>= EPYC", "s<= EPYC"]),
+        ("capabilities:cpu_info:model", ["EPYC", "<in> lake", "<or> EPYC <or> Opteron"]),
+        ("capabilities:cpu_info:model", ["s< F", "s>= EPYC", "s<= EPYC", "s> EPYC"]),
         ("capabilities:cpu_info:topology:cores", ["= 8", "4", "<or> 4 <or> 8"]),
         ("capabilities:cpu_info", ["<all-in> arch model", "<all-in> arch nothing"]),
         ("capabilities:rack", ["a1", "<or> a1 <or> b1", "<in> a", "s!= b1", "s> a1"]),
@@ -301,7 +309,7 @@ def _group(dice: Dice, hosts: list[t.Any]) -> dict[str, t.Any]:
     policy = dice.one(["affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity"])
     if policy == "affinity":  # a group that keeps its policy is on one host
         host = dice.one(hosts)
-        members = {uuid: host["name"] for uuid in dice.some(host["instances"], 0.4)}
+        members = dict.fromkeys(dice.some(host["instances"], 0.4), host["name"])
     else:
         members = {uuid: host["name"] for host in hosts for uuid in dice.some(host["instances"], 0.3)}
     most = dice.one([1, 1, 2, 3]) if policy == "anti-affinity" else 1

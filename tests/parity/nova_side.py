@@ -10,11 +10,11 @@ import traceback
 import typing as t
 from unittest import mock
 
-import nova.conf
-from nova import context, exception, objects
-from nova.compute import api as compute_api
-from nova.scheduler import host_manager, manager, request_filter, utils
-from oslo_utils import timeutils
+import nova.conf  # type: ignore[import-not-found]
+from nova import context, exception, objects  # type: ignore[import-not-found]
+from nova.compute import api as compute_api  # type: ignore[import-not-found]
+from nova.scheduler import host_manager, manager, request_filter, utils  # type: ignore[import-not-found]
+from oslo_utils import timeutils  # type: ignore[import-not-found]
 
 from tests.parity import cases
 
@@ -279,8 +279,9 @@ class Scheduler:
                    "disabled": not host["enabled"], "disabled_reason": None, "forced_down": False,
                    "last_seen_up": last_seen, "updated_at": last_seen, "created_at": last_seen}
         aggregates = [
-            objects.Aggregate(id=index, uuid=_aggregate_uuid(one["name"]), name=one["name"], hosts=[],
-                              metadata={**one["metadata"], **({"availability_zone": one["zone"]} if one["zone"] else {})})
+            objects.Aggregate(
+                id=index, uuid=_aggregate_uuid(one["name"]), name=one["name"], hosts=[], metadata=cases.metadata_of(one)
+            )
             for index, one in enumerate(host["aggregates"])
         ]
         instances = {}

@@ -15,7 +15,6 @@ from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.rows im
     request_of,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.select import select
-
 from tests.parity import cases
 
 # what is Placement's in Nova, and a filter here; no case switches it off
@@ -62,9 +61,7 @@ def hosts_of(case: cases.Case) -> list[HostState]:
     for host in case["hosts"]:
         fields = dict(host)
         fields["aggregates"] = [
-            Aggregate(one["name"], one["zone"],
-                      {**one["metadata"], **({"availability_zone": one["zone"]} if one["zone"] else {})})
-            for one in host["aggregates"]
+            Aggregate(one["name"], one["zone"], cases.metadata_of(one)) for one in host["aggregates"]
         ]
         fields["instances"] = {uuid: {"project_id": None, "group_id": None} for uuid in host["instances"]}
         made.append(HostState(**fields))

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import collections
-import dataclasses
 import random
 import typing as t
 
@@ -164,7 +163,7 @@ def test_weights_are_normalised_over_what_passed() -> None:
     ]
     (decision,) = select(hosts, [request()], "filter_scheduler")
     assert [(one.name, one.score) for one in decision.weighed] == [("a", 2.5), ("b", 2.5), ("c", 2.375)]
-    raw = {"cpu": 8, "ram": 8000, "disk": 100, "io_ops": 0, "build_failure": 0, "num_instances": 0}
+    raw = {"cpu": 8, "ram": 8000, "disk": 100, "io_ops": 0, "build_failure": 0}
     assert decision.weighed[0].details == {**raw, "hypervisor_version": 0}
 
 
