@@ -11,7 +11,7 @@ import json
 import random
 import typing as t
 
-COUNT = 1000
+COUNT = 1400
 Case = dict[str, t.Any]
 
 # what is enabled on both sides: ours -> Nova's, in the order in which Nova's weights are summed
@@ -159,7 +159,7 @@ def _machine(dice: Dice) -> dict[str, t.Any]:
     return {
         "vcpus": dice.one([4, 8, 16, 48]),
         "memory_mb": dice.one([4096, 15900, 65536, 128000]),
-        "disk_gb": dice.one([100, 931, 1800, 4000]),
+        "disk_gb": dice.one([40, 931, 1800, 4000]),
         "cpu_ratio": dice.one([1.0, 4.0, 16.0, 0.9]),
         "ram_ratio": dice.one([1.0, 1.5, 0.8]),
         "disk_ratio": dice.one([1.0, 2.0, 1.1]),
