@@ -184,7 +184,8 @@ def _claim(
             c.generation == sa.bindparam("seen_generation"),
             c.vcpus_used + vcpus <= (c.vcpus - c.reserved_vcpus) * c.cpu_ratio,
             c.memory_mb_used + memory_mb <= (c.memory_mb - c.reserved_memory_mb) * c.ram_ratio,
-            c.disk_gb_used + disk_gb <= (c.disk_gb - c.reserved_disk_gb) * c.disk_ratio,
+            # as in Placement, what is not asked for is not checked: the host may have promised too much of it before
+            sa.or_(disk_gb == 0, c.disk_gb_used + disk_gb <= (c.disk_gb - c.reserved_disk_gb) * c.disk_ratio),
         )
         .values(
             vcpus_used=c.vcpus_used + vcpus,
