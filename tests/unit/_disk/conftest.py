@@ -22,10 +22,6 @@ from ansible_collections.novalite.cloud.plugins.module_utils._disk.overlay impor
 MIB = 1 << 20
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "root: needs root, loop devices, FUSE and QEMU's tools on this machine")
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     usable = os.geteuid() == 0 and os.path.exists("/dev/fuse") and os.path.exists("/dev/loop-control") \
         and shutil.which("qemu-storage-daemon") and shutil.which("mke2fs")

@@ -126,7 +126,7 @@ def test_a_host_without_libvirtd_is_down_and_known_all_the_same(
     def connect(uri: str) -> t.NoReturn:
         raise NovaliteError(f"libvirtd on this host does not answer at {uri}: {'x' * 500}")
 
-    monkeypatch.setattr(_host_facts.lifecycle, "connect", connect)
+    monkeypatch.setattr(_host_facts, "connect", connect)
     facts = _host_facts.gather("hv1", str(tmp_path))
     assert (facts["name"], facts["up"]) == ("hv1", False)
     assert facts["down_reason"].startswith("libvirtd on this host does not answer at qemu:///system")

@@ -2,7 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Network filters against a small stand-in for libvirt, which refuses what the real one refuses."""
+"""Network filters against a small stand-in for libvirt: a healthy one does not refuse on demand.
+
+The molecule scenarios run the same code against the real libvirt.
+"""
 
 from __future__ import annotations
 
@@ -68,9 +71,6 @@ class FakeLibvirt:
         self.defined: list[str] = []
         self.open_connections = 0
 
-    def registerErrorHandler(self, _handler: t.Any, _context: t.Any) -> None:
-        pass
-
     def open(self, _uri: str) -> FakeLibvirt:
         self.open_connections += 1
         return self
@@ -105,6 +105,7 @@ class FakeLibvirt:
 def host(monkeypatch: pytest.MonkeyPatch, tmp_path: t.Any) -> FakeLibvirt:
     fake = FakeLibvirt()
     monkeypatch.setattr(nwfilter, "libvirt", fake)
+    monkeypatch.setattr(nwfilter, "connect", fake.open)
     monkeypatch.setattr(nwfilter.time, "sleep", lambda _seconds: None)
     locked = nwfilter.locked
     monkeypatch.setattr(nwfilter, "locked", lambda name: locked(name, directory=str(tmp_path)))

@@ -72,6 +72,8 @@ def _complaint(image: dict[str, t.Any]) -> str | None:
 
 def _merge(result: dict[str, t.Any], second: dict[str, t.Any]) -> None:
     if second.get("failed"):
+        for detail in ("images", "missing", "diff"):  # they hide the one line that says what is wrong
+            result.pop(detail, None)
         result.update(second)
         return
     statuses = {image["checksum"]: image for image in second["images"]}

@@ -22,6 +22,7 @@ from ._domain.capabilities import Capabilities, cpu_model_of, memory_mb_of, pars
 from ._errors import NovaliteError
 from ._host import write_atomically
 from ._kvm import kvm_fault
+from ._libvirt import DEFAULT_URI, connect
 
 # What the modules of this collection run on a hypervisor, beside one injection back end.
 COMMANDS = (
@@ -40,7 +41,7 @@ _SBIN = "/usr/local/sbin:/usr/sbin:/sbin"  # missing from the PATH of a non-logi
 
 
 def gather(
-    name: str, state_dir: str, uri: str = lifecycle.DEFAULT_URI, domain_type: str = "auto", check_mode: bool = False
+    name: str, state_dir: str, uri: str = DEFAULT_URI, domain_type: str = "auto", check_mode: bool = False
 ) -> dict[str, t.Any]:
     """The ComputeHost facts of this host, `name`d as in the inventory.
 
@@ -72,7 +73,7 @@ def gather(
         "missing_commands": missing_commands(),
     }
     try:
-        connection = lifecycle.connect(uri)
+        connection = connect(uri)
         with lifecycle.clear("libvirtd on this host does not answer"):
             facts["hypervisor_version"] = connection.getVersion()
             facts["libvirt_version"] = connection.getLibVersion()

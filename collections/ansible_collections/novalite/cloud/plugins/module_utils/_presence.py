@@ -22,7 +22,11 @@ from ._domain import lifecycle
 from ._domain.compare import METADATA_NAMESPACE
 from ._firewall.apply import Tables
 from ._firewall.policy import FAMILIES
+from ._libvirt import connect
 from ._network.dnsmasq import read_hosts
+
+with contextlib.suppress(ImportError):  # connect() reports it
+    import libvirt
 
 _FILTER = re.compile(r"nova-instance-(instance-[0-9a-f]{8})")
 _CHAIN = re.compile(r"nova-inst-([0-9]+)")
@@ -36,7 +40,7 @@ def look(state_dir: str, uri: str) -> dict[str, t.Any]:
     Raises NovaliteError when libvirtd does not answer: without it nobody can say which guests run, and what a running
     guest stands on must stay.
     """
-    connection = lifecycle.connect(uri)
+    connection = connect(uri)
     with lifecycle.clear("this host's domains and filters cannot be listed"):
         domains = [found for found in map(_domain, connection.listAllDomains()) if found is not None]
         filters = sorted(name for name in connection.listNWFilters() if _FILTER.fullmatch(name))
@@ -54,7 +58,7 @@ def _domain(domain: t.Any) -> dict[str, t.Any] | None:
     """A domain that carries novalite's metadata, and the MACs of its interfaces; None for another's."""
     try:
         domain.metadata(_METADATA, METADATA_NAMESPACE)
-    except lifecycle.libvirt.libvirtError:
+    except libvirt.libvirtError:
         return None  # it has none, or it ended just now
     root = ElementTree.fromstring(domain.XMLDesc())
     macs = [mac.get("address") for mac in root.findall("./devices/interface/mac")]

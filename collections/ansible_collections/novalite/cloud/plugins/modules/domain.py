@@ -120,6 +120,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ..module_utils._domain import lifecycle
 from ..module_utils._domain.outcome import diff_of
 from ..module_utils._errors import NovaliteError
+from ..module_utils._libvirt import DEFAULT_URI, connect
 
 
 def main() -> None:
@@ -136,14 +137,14 @@ def main() -> None:
                 },
             },
             "state": {"type": "str", "choices": ["running", "absent"], "default": "running"},
-            "uri": {"type": "str", "default": lifecycle.DEFAULT_URI},
+            "uri": {"type": "str", "default": DEFAULT_URI},
             "timeout": {"type": "float", "default": lifecycle.START_TIMEOUT},
         },
         supports_check_mode=True,
     )
     domains = module.params["domains"]
     try:
-        connection = lifecycle.connect(module.params["uri"])
+        connection = connect(module.params["uri"])
         if module.params["state"] == "running":
             outcomes = lifecycle.ensure_running(connection, domains, module.check_mode, module.params["timeout"])
         else:

@@ -91,6 +91,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._domain import lifecycle
 from ..module_utils._errors import NovaliteError
+from ..module_utils._libvirt import DEFAULT_URI, connect
 
 
 def main() -> None:
@@ -106,12 +107,12 @@ def main() -> None:
                     "xml": {"type": "str"},
                 },
             },
-            "uri": {"type": "str", "default": lifecycle.DEFAULT_URI},
+            "uri": {"type": "str", "default": DEFAULT_URI},
         },
         supports_check_mode=True,
     )
     try:
-        outcomes = lifecycle.inspect(lifecycle.connect(module.params["uri"]), module.params["domains"])
+        outcomes = lifecycle.inspect(connect(module.params["uri"]), module.params["domains"])
     except NovaliteError as error:
         module.fail_json(msg=str(error))
     rows = [outcome.as_dict() for outcome in outcomes]

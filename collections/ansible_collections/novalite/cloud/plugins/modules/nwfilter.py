@@ -78,19 +78,11 @@ EXAMPLES = r"""
 
 RETURN = r""" # """
 
-import traceback
-
-from ansible.module_utils.basic import AnsibleModule, missing_required_lib
+from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._errors import NovaliteError
+from ..module_utils._libvirt import DEFAULT_URI
 from ..module_utils._network import nwfilter
-
-try:
-    import libvirt  # noqa: F401 pylint: disable=unused-import
-except ImportError:
-    LIBVIRT_ERROR = traceback.format_exc()
-else:
-    LIBVIRT_ERROR = ""
 
 ARGUMENT_SPEC = {
     "filters": {
@@ -103,14 +95,12 @@ ARGUMENT_SPEC = {
         },
     },
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-    "uri": {"type": "str", "default": "qemu:///system"},
+    "uri": {"type": "str", "default": DEFAULT_URI},
 }
 
 
 def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
-    if LIBVIRT_ERROR:
-        module.fail_json(msg=missing_required_lib("libvirt-python"), exception=LIBVIRT_ERROR)
     params = module.params
     try:
         filters = nwfilter.parse(params["filters"])

@@ -170,8 +170,9 @@ def _take(image: Image, staged: str, part: str) -> None:
 
 def _download(image: Image, part: str) -> None:
     try:
-        # The scheme is http or https (is_url), and urllib follows redirects to nothing but those and ftp.
-        with urllib.request.urlopen(image.source, timeout=CONNECT_TIMEOUT) as response, open(part, "xb") as target:
+        # The scheme is http or https (is_url), and redirects are followed to nothing but those and ftp.
+        opener = urllib.request.build_opener()
+        with opener.open(image.source, timeout=CONNECT_TIMEOUT) as response, open(part, "xb") as target:
             _receive(image, response, target)
     except (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError) as error:
         raise NovaliteError(f"{image} cannot be downloaded: {error}") from error
@@ -197,8 +198,9 @@ def _verify(image: Image, part: str) -> None:
             digest.update(chunk)
     found = f"sha256:{digest.hexdigest()}"
     if found != image.checksum:
-        raise ImageRefusedError(f"{image} is not what was registered: its checksum is {found} but {image.checksum} "
-                            "was declared")
+        raise ImageRefusedError(
+            f"{image} is not what was registered: its checksum is {found} but {image.checksum} was declared"
+        )
 
 
 def _convert(image: Image, part: str, converted: str) -> None:
@@ -212,8 +214,9 @@ def _convert(image: Image, part: str, converted: str) -> None:
     if info.get("backing-filename") or info.get("full-backing-filename") or data_file:
         raise ImageRefusedError(f"{image} refers to another file; flatten it first (qemu-img convert)")
     if info["virtual-size"] != virtual_size:
-        raise ImageRefusedError(f"{image} has a virtual size of {info['virtual-size']} bytes for QEMU "
-                            f"but {virtual_size} in its header")
+        raise ImageRefusedError(
+            f"{image} has a virtual size of {info['virtual-size']} bytes for QEMU but {virtual_size} in its header"
+        )
     # CVE-2013-4463: what comes out is bounded by the declared size. The default cache mode is fast, we fsync.
     run(["prlimit", "--as=2147483648", f"--cpu={CONVERT_CPU}", f"--fsize={virtual_size}", "--",
          "qemu-img", "convert", "-f", disk_format, "-O", "raw", part, converted], timeout=CONVERT_TIMEOUT)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import errno
 import json
 import os
 import shutil
@@ -25,6 +26,7 @@ from .._errors import NovaliteError
 from . import loop
 from .daemon import start, stop
 from .partition import Partition
+from .syscalls import unmount
 
 EXPORT_TIMEOUT = 30.0  # seconds
 POLL = 0.002
@@ -79,7 +81,19 @@ def attached(disk: str, disk_format: str, read_only: bool, work: str) -> t.Itera
         _wait_ready(daemon, ready)
         yield FuseDisk(exported, work, read_only)
     finally:
-        stop(daemon, work)
+        try:
+            stop(daemon, work)
+        finally:
+            _unmount_remains(exported)
+
+
+def _unmount_remains(exported: str) -> None:
+    """The daemon unmounts its export when it ends; now and then, under load, it does not (seen with QEMU 7.2)."""
+    try:
+        unmount(exported)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # EINVAL: it is no mount point, as it should be
+            raise NovaliteError(f"{exported} cannot be unmounted: {error.strerror}") from error
 
 
 def _wait_ready(daemon: subprocess.Popen[bytes], ready: str) -> None:

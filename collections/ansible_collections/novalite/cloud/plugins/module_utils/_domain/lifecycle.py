@@ -13,52 +13,19 @@ import threading
 import time
 import typing as t
 
-from .._command import run
 from .._errors import ConflictError, NovaliteError
 from .._host import in_threads
 from . import compare
 from .outcome import MISSING, DomainSpec, Outcome
 
-try:
+with contextlib.suppress(ImportError):  # connect() reports it, so that a module can still say what else it knows
     import libvirt
-    from ansible_collections.community.libvirt.plugins.module_utils.libvirt import LibvirtConnection
-except ImportError as error:  # reported by connect(), so that a module can still say what else it knows
-    IMPORT_ERROR: str | None = str(error)
-else:
-    IMPORT_ERROR = None
 
-DEFAULT_URI = "qemu:///system"
 START_TIMEOUT = 60.0  # seconds between libvirt's "started" and the guest's CPUs running
 # libvirtd's max_client_requests by default: it lets more of one client's calls wait, and warns about it in its log.
 _WORKERS = 5
 _ACTIVE, _INACTIVE = 1, 2  # VIR_CONNECT_LIST_DOMAINS_*
 _STATES = {1: "running", 2: "running", 3: "paused", 4: "shutting down", 5: "shutoff", 6: "crashed", 7: "suspended"}
-
-
-class _RunCommand:
-    """community.libvirt's connection wants a module, for this one method (it asks for `uname -r`)."""
-
-    @staticmethod
-    def run_command(command: str) -> tuple[int, str, str]:
-        return tuple(run(command.split()))  # type: ignore[return-value]
-
-
-def connect(uri: str = DEFAULT_URI) -> t.Any:
-    """A virConnect to `uri`. Raises NovaliteError, with what to do, when the binding or libvirtd is missing."""
-    if IMPORT_ERROR is not None:
-        raise NovaliteError(
-            f"libvirt's Python binding cannot be used by this interpreter ({IMPORT_ERROR}); install python3-libvirt "
-            "on the host and let ansible_python_interpreter be the system's python3"
-        )
-    # Without a handler libvirt prints every error to stderr, where Ansible takes it for a module's traceback.
-    libvirt.registerErrorHandler(lambda context, error: None, None)
-    try:
-        return LibvirtConnection(uri, _RunCommand()).conn
-    except libvirt.libvirtError as error:
-        raise NovaliteError(
-            f"libvirtd on this host does not answer at {uri}: {error.get_error_message()}; start it "
-            "(systemctl start libvirtd) and run again"
-        ) from None
 
 
 @contextlib.contextmanager

@@ -33,20 +33,21 @@ def server_plan(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dic
         ).items():
             hosts.setdefault(host, {})[kind] = plan
     for host, plans in hosts.items():
-        if "remove" in plans:
-            # a bridge goes with the last instance that used it on this host
-            networks = _networks_of(params["leaving"], host)
-            staying = _networks_in_use(connection, host, plans["remove"]["uuids"])
-            plans["remove"]["bridges"] = [
-                bridge for bridge in plans["remove"]["bridges"] if not networks[bridge["name"]] & staying
-            ]
+        for kind, option in (("build", "instances"), ("remove", "leaving")):
+            if kind in plans:
+                # a bridge goes with the last instance that used it on this host, also when that one's build failed
+                networks = _networks_of(params[option], host)
+                staying = _networks_in_use(connection, host, plans[kind]["uuids"])
+                plans[kind]["last_bridges"] = [
+                    bridge for bridge in plans[kind]["bridges"] if not networks[bridge["name"]] & staying
+                ]
     return {"changed": False, "hosts": hosts}
 
 
-def _networks_of(leaving: t.Iterable[t.Mapping[str, t.Any]], host: str) -> dict[str, set[int]]:
-    """Ids of the networks on each bridge that the `leaving` instances of `host` use."""
+def _networks_of(instances: t.Iterable[t.Mapping[str, t.Any]], host: str) -> dict[str, set[int]]:
+    """Ids of the networks on each bridge that those of `instances` use that are on `host`."""
     bridges: dict[str, set[int]] = {}
-    for one in leaving:
+    for one in instances:
         if one["host"] == host:
             for nic in one["nics"]:
                 bridges.setdefault(nic["network"]["bridge"], set()).add(nic["network"]["id"])

@@ -190,6 +190,7 @@ def _retry(
             report.error(row, _too_late(row, "to be tried again", host))
     release_claims(connection, freed)
     _count_builds(connection, collections.Counter(host for _uuid, host, _error in done if host))
+    _leave_hosts(connection, {uuid: host for uuid, host, _message in done}, now)
     actions.finish(connection, "create", done, ended=False, now=now)
     return exhausted
 
@@ -235,6 +236,7 @@ def _failed(connection: sa.Connection, pairs: list[tuple[t.Any, Outcome]], repor
     undeleted = [one for one in undeleted if one[0] in report.changed]
     _give_back(connection, [uuid for uuid, _host, _message in built], now)
     _count_builds(connection, collections.Counter(host for uuid, host in blamed if uuid in report.changed))
+    _leave_hosts(connection, {uuid: host for uuid, host, _message in built}, now)
     actions.finish(connection, "create", built, now=now)
     actions.finish(connection, "delete", undeleted, ended=False, now=now)
 
@@ -264,9 +266,9 @@ def _deleted(connection: sa.Connection, pairs: list[tuple[t.Any, Outcome]], repo
         else:
             message = f"'{row.name}' is {row.vm_state} and not being deleted: run server with state=absent first"
             report.error(row, message)
-    hosts = {row.uuid: row.host for row in gone}
-    for network_id, host in sorted({(nic, hosts[uuid]) for uuid, nic in _forget(connection, gone, now) if hosts[uuid]}):
-        release_host_address(connection, network_id, host, now)
+    networks = _networks_of(connection, [row.uuid for row in gone])
+    _forget(connection, gone, now)
+    _leave_hosts(connection, {row.uuid: row.host for row in gone}, now, networks)
     actions.finish(connection, "delete", [(row.uuid, row.host, None) for row in gone], now=now)
 
 
@@ -279,19 +281,31 @@ def bury(connection: sa.Connection, rows: t.Sequence[t.Any], now: int) -> None:
     _forget(connection, rows, now)
 
 
-def _forget(connection: sa.Connection, rows: t.Sequence[t.Any], now: int) -> list[tuple[str, int]]:
-    """Take from deleted servers all that they held. Returns (server's UUID, network's id) of their interfaces."""
+def _forget(connection: sa.Connection, rows: t.Sequence[t.Any], now: int) -> None:
+    """Take from deleted servers all that they held."""
     uuids = [row.uuid for row in rows]
-    nics = connection.execute(
-        sa.select(vif.c.instance_uuid, vif.c.network_id).where(vif.c.instance_uuid.in_(uuids))
-    ).all()
     _give_back(connection, uuids, now)
     leave(connection, uuids)
     connection.execute(sa.delete(vif).where(vif.c.instance_uuid.in_(uuids)))
     connection.execute(
         sa.delete(instance_security_group).where(instance_security_group.c.instance_id.in_([row.id for row in rows]))
     )
-    return [(uuid, network_id) for uuid, network_id in nics]
+
+
+def _networks_of(connection: sa.Connection, uuids: t.Collection[str]) -> list[t.Any]:
+    return list(
+        connection.execute(sa.select(vif.c.instance_uuid, vif.c.network_id).where(vif.c.instance_uuid.in_(list(uuids))))
+    )
+
+
+def _leave_hosts(
+    connection: sa.Connection, hosts: t.Mapping[str, str | None], now: int, networks: list[t.Any] | None = None
+) -> None:
+    """The servers (UUIDs) are on these `hosts` no more: a host gives back its own address where it was the last."""
+    found = _networks_of(connection, hosts) if networks is None else networks
+    for network_id, host in sorted({(nic.network_id, hosts[nic.instance_uuid] or "") for nic in found}):
+        if host:
+            release_host_address(connection, network_id, host, now)
 
 
 def _give_back(connection: sa.Connection, uuids: list[str], now: int) -> None:

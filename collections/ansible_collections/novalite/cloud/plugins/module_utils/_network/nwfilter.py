@@ -24,6 +24,7 @@ from xml.etree import ElementTree
 
 from .._errors import NotFoundError, NovaliteError
 from .._host import locked
+from .._libvirt import connect
 
 try:
     import libvirt
@@ -109,7 +110,8 @@ def ensure(filters: t.Sequence[Filter], state: str, uri: str, check_mode: bool =
 
     Raises NovaliteError; filters that this call added are gone again then.
     """
-    with contextlib.nullcontext() if check_mode else locked("nwfilter"), _connected(uri) as connection:
+    lock = contextlib.nullcontext() if check_mode else locked("nwfilter")
+    with lock, contextlib.closing(connect(uri)) as connection:
         try:
             if state == "present":
                 before, after = _define(connection, filters, check_mode)
@@ -185,17 +187,3 @@ def _undefine_one(found: t.Any) -> None:
                     f"the network filter {found.name()} is still in use; end the guest that refers to it first"
                 ) from error
         time.sleep(pause)
-
-
-@contextlib.contextmanager
-def _connected(uri: str) -> t.Iterator[t.Any]:
-    # By default the binding prints every error on stderr, also those that are expected here.
-    libvirt.registerErrorHandler(lambda _context, _error: None, None)
-    try:
-        connection = libvirt.open(uri)
-    except libvirt.libvirtError as error:
-        raise NovaliteError(f"libvirt does not answer at {uri}: {error.get_error_message()}") from error
-    try:
-        yield connection
-    finally:
-        connection.close()

@@ -2,6 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
+"""What several rooms' tests share: a hypervisor and hosts as network namespaces."""
+
 from __future__ import annotations
 
 import contextlib
@@ -13,10 +15,6 @@ import typing as t
 import pytest
 
 CLONE_NEWNET = 0x40000000
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "root: needs root and network namespaces of this machine")
 
 
 @contextlib.contextmanager
