@@ -7,7 +7,7 @@ import importlib
 import json
 
 # prefix of the benchmark's name -> module with `run(wanted: str) -> Iterator[dict]`
-GROUPS = {"launch": "tests.bench.launch"}
+GROUPS = {"launch": "tests.bench.launch", "scheduler": "tests.bench.scheduler"}
 
 
 def main() -> None:

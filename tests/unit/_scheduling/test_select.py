@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import collections
-import dataclasses
 import random
 import typing as t
 
@@ -168,9 +167,11 @@ def test_weights_are_normalised_over_what_passed() -> None:
 
 
 def test_a_negative_multiplier_packs() -> None:
-    pack = [dataclasses.replace(one, multiplier=-1.0) for one in plugins.weighers_for(Options())]
+    pack = Options(
+        cpu_weight_multiplier=-1, ram_weight_multiplier=-1, disk_weight_multiplier=-1, io_ops_weight_multiplier=0
+    )
     hosts = [host("empty"), host("used", vcpus_used=2, memory_mb_used=1024, disk_gb_used=2)]
-    assert chosen(hosts, several(3), "filter_scheduler", weighers=pack) == ["used"] * 3
+    assert chosen(hosts, several(3), "filter_scheduler", options=pack) == ["used"] * 3
 
 
 def test_the_subset_draws_among_the_best_only() -> None:

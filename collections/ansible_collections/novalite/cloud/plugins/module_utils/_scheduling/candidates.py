@@ -15,7 +15,7 @@ from __future__ import annotations
 import bisect
 import typing as t
 
-from .columns import Column
+from .columns import columns_for
 from .options import Options
 from .plugins import Filter, Weigher
 from .rows import HostState, Request
@@ -44,20 +44,26 @@ class Candidates:
         self._again = [one for one in asked if not one[1].once]
         self._around = [one for one in self._again if one[1].looks_around]
         candidates = [hosts[i] for i in self.passed]
-        concerned = [one for one in weighers if one.concerns(request, options)] if candidates else []
-        self.columns = [Column(one, candidates, request, options) for one in concerned]
+        self.columns = columns_for(weighers, candidates, request, options) if candidates else []
 
     def _run(self, filters: t.Iterable[tuple[int, Filter]]) -> None:
         """Ask these filters about every host that is left."""
-        hosts, request, options = self.hosts, self.request, self.options
+        request, options = self.request, self.options
+        hosts = [self.hosts[i] for i in self.passed]
         for position, one in filters:
-            passes = one.passes
-            reasons = [passes(hosts[i], request, options) for i in self.passed]
-            if reasons.count(None) == len(reasons):
-                continue
-            refused = {hosts[i].name: reason for i, reason in zip(self.passed, reasons) if reason is not None}
-            self.removed[position] = {**self.removed[position], **refused}
-            self.passed = [i for i, reason in zip(self.passed, reasons) if reason is None]
+            if one.refused is not None:
+                refused = {at: one.passes(hosts[at], request, options) for at in one.refused(hosts, request, options)}
+            else:
+                passes = one.passes
+                reasons = [passes(host, request, options) for host in hosts]
+                if reasons.count(None) == len(reasons):
+                    continue
+                refused = {at: reason for at, reason in enumerate(reasons) if reason is not None}
+            if refused:
+                named = {hosts[at].name: str(reason) for at, reason in refused.items()}
+                self.removed[position] = {**self.removed[position], **named}
+                self.passed = [i for at, i in enumerate(self.passed) if at not in refused]
+                hosts = [self.hosts[i] for i in self.passed]
 
     def examined_again(self, request: Request, changed: t.Iterable[int]) -> None:
         """Take note that these hosts have claimed something since the last look; `request` is of the same likeness."""

@@ -23,10 +23,18 @@ from .rows import HostState, Request
 class Column:
     """`weights` and `scores` are aligned with the candidates; `scores` is None when the weigher adds nothing."""
 
-    def __init__(self, weigher: Weigher, hosts: t.Sequence[HostState], request: Request, options: Options) -> None:
+    def __init__(
+        self,
+        weigher: Weigher,
+        hosts: t.Sequence[HostState],
+        request: Request,
+        options: Options,
+        multipliers: list[float] | None = None,
+    ) -> None:
+        """`multipliers` has one for each host, when aggregates override the weigher's own."""
         self.weigher = weigher
         self.weights = self._weights(hosts, request, options)
-        self.multipliers = _multipliers(weigher, hosts)
+        self.multipliers = multipliers
         self.scores: list[float] | None = None
         self._low = self._high = 0.0
         self._normalise()
@@ -47,11 +55,11 @@ class Column:
             self.scores = None
         elif self.multipliers is not None:
             self.scores = [by * ((weight - low) / span) for by, weight in zip(self.multipliers, weights)]
-        elif self.weigher.multiplier:
+        elif self.weigher.multiplier == 1 and not low:  # most often; the same to the last bit
+            self.scores = [weight / span for weight in weights]
+        else:
             by = self.weigher.multiplier
             self.scores = [by * ((weight - low) / span) for weight in weights]
-        else:
-            self.scores = None
 
     def weigh_again(self, at: int, host: HostState, request: Request, options: Options) -> None:
         """The candidate at this position has changed."""
@@ -96,10 +104,21 @@ class Column:
         self._normalise()
 
 
-def _multipliers(weigher: Weigher, hosts: t.Sequence[HostState]) -> list[float] | None:
-    """One for each host when an aggregate of any of them overrides the option; else None."""
-    option = weigher.option
-    if not any(option in aggregate.metadata for host in hosts for aggregate in host.aggregates):
-        return None
-    default = weigher.sign * weigher.multiplier
-    return [weigher.sign * least(host, option, default, float) for host in hosts]
+def columns_for(
+    weighers: t.Iterable[Weigher], hosts: t.Sequence[HostState], request: Request, options: Options
+) -> list[Column]:
+    """One for each weigher that has something to say and counts."""
+    aggregates = {id(one): one for host in hosts for one in host.aggregates}
+    overridden = {key for one in aggregates.values() for key in one.metadata}
+    columns = []
+    for one in weighers:
+        if one.option in overridden:
+            default = one.sign * one.multiplier
+            multipliers = [one.sign * least(host, one.option, default, float) for host in hosts]
+        elif one.multiplier:
+            multipliers = None
+        else:
+            continue
+        if one.concerns(request, options):
+            columns.append(Column(one, hosts, request, options, multipliers))
+    return columns

@@ -76,8 +76,11 @@ def no_valid_host(decision: Decision) -> str:
     return f"{begin}{', '.join(parts)}; {remain} of {decision.hosts} hosts remain"
 
 
-def explanation(decision: Decision) -> dict[str, t.Any]:
-    """The decision as JSON data, bounded: with thousands of hosts, the counts tell and some of the names."""
+def explanation(decision: Decision, named: int | None = NAMED_IN_DATA) -> dict[str, t.Any]:
+    """The decision as JSON data. Each filter names so many of its hosts; None: all, for who asks why.
+
+    What is recorded is bounded: with thousands of hosts, the counts tell and some of the names.
+    """
     return {
         "uuid": decision.request.uuid,
         "name": decision.request.name,
@@ -90,7 +93,7 @@ def explanation(decision: Decision) -> dict[str, t.Any]:
                 "filter": step.name,
                 "start": step.start,
                 "end": step.end,
-                "removed": dict(list(step.removed.items())[:NAMED_IN_DATA]),
+                "removed": dict(list(step.removed.items())[:named]),
             }
             for step in decision.filters
         ],

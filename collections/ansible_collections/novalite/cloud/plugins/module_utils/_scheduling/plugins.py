@@ -12,6 +12,8 @@ A **filter** (`filters/<name>.py`) is a module with
     LOOKS_AT_OTHER_HOSTS                true: a choice changes its answer for other hosts than the chosen one (affinity)
     passes(host, request, options)      None, or why the host is refused, worded to follow the host's name
     concerns(request, options)          optional: false when it would refuse no host at all, so it is not asked
+    refused(hosts, request, options)    optional: the positions of those that `passes` refuses, at one go; for the few
+                                        filters that every request asks about every host
 A host that a filter refuses stays refused for the rest of the call: claims only ever take.
 
 A **weigher** (`weighers/<name>.py`) is a module with
@@ -61,6 +63,7 @@ class Filter:
     once: bool = False
     looks_around: bool = False
     concerns: t.Callable[[Request, Options], bool] = _always
+    refused: t.Callable[[t.Sequence[HostState], Request, Options], list[int]] | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,10 +96,8 @@ class Choice(t.Protocol):
 
 def filters_for(options: Options) -> list[Filter]:
     """The enabled filters and the user's, in running order. NovaliteError for a name that none has."""
-    known = {one.NAME: one for one in filters_table.FILTERS}
-    users = {one.NAME: one for one in _users(options, "passes")}
-    modules = _enabled("filter", options.enabled_filters, known, users)
-    return in_running_order(_filter(one) for one in modules)
+    users = {one.NAME: _filter(one) for one in _users(options, "passes")}
+    return in_running_order(_enabled("filter", options.enabled_filters, _FILTERS, users))
 
 
 def weighers_for(options: Options) -> list[Weigher]:
@@ -129,7 +130,11 @@ def _filter(module: t.Any) -> Filter:
         bool(getattr(module, "RUN_ONCE_PER_REQUEST", False)),
         bool(getattr(module, "LOOKS_AT_OTHER_HOSTS", False)),
         getattr(module, "concerns", _always),
+        getattr(module, "refused", None),
     )
+
+
+_FILTERS = {one.NAME: _filter(one) for one in filters_table.FILTERS}
 
 
 def _weigher(module: t.Any, options: Options) -> Weigher:

@@ -8,12 +8,19 @@
 
 from __future__ import annotations
 
+import typing as t
+
 from ..options import Options
 from ..rows import HostState, Request
 
 NAME = "compute"
 RUN_ONCE_PER_REQUEST = True
 LOOKS_AT_OTHER_HOSTS = False
+
+
+def refused(hosts: t.Sequence[HostState], request: Request, options: Options) -> list[int]:
+    """Where a host is down or disabled."""
+    return [at for at, host in enumerate(hosts) if not (host.up and host.enabled)]
 
 
 def passes(host: HostState, request: Request, options: Options) -> str | None:

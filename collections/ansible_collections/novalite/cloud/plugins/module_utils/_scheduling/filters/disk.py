@@ -8,6 +8,8 @@
 
 from __future__ import annotations
 
+import typing as t
+
 from ..capacity import shortage
 from ..options import Options
 from ..rows import HostState, Request
@@ -22,9 +24,20 @@ def concerns(request: Request, options: Options) -> bool:
     return request.disk_gb > 0
 
 
+def refused(hosts: t.Sequence[HostState], request: Request, options: Options) -> list[int]:
+    """Where `used + amount > (total - reserved) * ratio` in GiB, or where one instance exceeds the machine."""
+    amount = request.disk_gb
+    return [
+        at
+        for at, host in enumerate(hosts)
+        if amount > host.disk_gb
+        or host.disk_gb_used + amount > (host.disk_gb - host.reserved_disk_gb) * host.disk_ratio
+    ]
+
+
 def passes(host: HostState, request: Request, options: Options) -> str | None:
-    """Refuse when `used + amount > (total - reserved) * ratio` in GiB, or when one instance exceeds the machine."""
-    amount, total = request.disk_gb, host.disk_gb
-    if host.disk_gb_used + amount <= (total - host.reserved_disk_gb) * host.disk_ratio and amount <= total:
+    """What is short on a refused host."""
+    if not refused((host,), request, options):
         return None
-    return shortage("GiB", amount, host.disk_gb_used, total, host.reserved_disk_gb, host.disk_ratio)
+    used, total, reserved = host.disk_gb_used, host.disk_gb, host.reserved_disk_gb
+    return shortage("GiB", request.disk_gb, used, total, reserved, host.disk_ratio)

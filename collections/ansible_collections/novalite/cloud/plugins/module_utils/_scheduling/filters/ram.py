@@ -8,6 +8,8 @@
 
 from __future__ import annotations
 
+import typing as t
+
 from ..capacity import shortage
 from ..options import Options
 from ..rows import HostState, Request
@@ -22,9 +24,20 @@ def concerns(request: Request, options: Options) -> bool:
     return request.memory_mb > 0
 
 
+def refused(hosts: t.Sequence[HostState], request: Request, options: Options) -> list[int]:
+    """Where `used + amount > (total - reserved) * ratio` in MiB, or where one instance exceeds the machine."""
+    amount = request.memory_mb
+    return [
+        at
+        for at, host in enumerate(hosts)
+        if amount > host.memory_mb
+        or host.memory_mb_used + amount > (host.memory_mb - host.reserved_memory_mb) * host.ram_ratio
+    ]
+
+
 def passes(host: HostState, request: Request, options: Options) -> str | None:
-    """Refuse when `used + amount > (total - reserved) * ratio` in MiB, or when one instance exceeds the machine."""
-    amount, total = request.memory_mb, host.memory_mb
-    if host.memory_mb_used + amount <= (total - host.reserved_memory_mb) * host.ram_ratio and amount <= total:
+    """What is short on a refused host."""
+    if not refused((host,), request, options):
         return None
-    return shortage("MiB", amount, host.memory_mb_used, total, host.reserved_memory_mb, host.ram_ratio)
+    used, total, reserved = host.memory_mb_used, host.memory_mb, host.reserved_memory_mb
+    return shortage("MiB", request.memory_mb, used, total, reserved, host.ram_ratio)

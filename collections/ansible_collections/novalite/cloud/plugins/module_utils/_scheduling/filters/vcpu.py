@@ -8,6 +8,8 @@
 
 from __future__ import annotations
 
+import typing as t
+
 from ..capacity import shortage
 from ..options import Options
 from ..rows import HostState, Request
@@ -22,9 +24,19 @@ def concerns(request: Request, options: Options) -> bool:
     return request.vcpus > 0
 
 
+def refused(hosts: t.Sequence[HostState], request: Request, options: Options) -> list[int]:
+    """Where `used + amount > (total - reserved) * ratio`, or where one instance exceeds the machine."""
+    amount = request.vcpus
+    return [
+        at
+        for at, host in enumerate(hosts)
+        if amount > host.vcpus or host.vcpus_used + amount > (host.vcpus - host.reserved_vcpus) * host.cpu_ratio
+    ]
+
+
 def passes(host: HostState, request: Request, options: Options) -> str | None:
-    """Refuse when `used + amount > (total - reserved) * ratio`, or when one instance exceeds the machine."""
-    amount, total = request.vcpus, host.vcpus
-    if host.vcpus_used + amount <= (total - host.reserved_vcpus) * host.cpu_ratio and amount <= total:
+    """What is short on a refused host."""
+    if not refused((host,), request, options):
         return None
-    return shortage("vCPUs", amount, host.vcpus_used, total, host.reserved_vcpus, host.cpu_ratio)
+    used, total, reserved = host.vcpus_used, host.vcpus, host.reserved_vcpus
+    return shortage("vCPUs", request.vcpus, used, total, reserved, host.cpu_ratio)
