@@ -75,7 +75,11 @@ class Cloud:
             connection.execute(
                 sa.update(tables.compute_host)
                 .where(tables.compute_host.c.id == host_id)
-                .values(vcpus_used=tables.compute_host.c.vcpus_used + row.flavor["vcpus"])
+                .values(
+                    vcpus_used=tables.compute_host.c.vcpus_used + row.flavor["vcpus"],
+                    memory_mb_used=tables.compute_host.c.memory_mb_used + row.flavor["memory_mb"],
+                    disk_gb_used=tables.compute_host.c.disk_gb_used + row.flavor["root_gb"],
+                )
             )
             connection.execute(
                 sa.update(tables.instance)

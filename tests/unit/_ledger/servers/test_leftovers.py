@@ -62,7 +62,7 @@ def test_all_of_an_instance_that_is_elsewhere_is_left_over(cloud: t.Any, web: di
     assert plan["filters"] == [{"name": f"nova-instance-{web['domain_name']}"}]
     assert plan["firewall_instances"] == [{"id": web["id"], "addresses": ["10.20.0.5"]}]
     assert [one["hosts"][0]["mac"] for one in plan["dhcp_networks"]] == [web["nics"][0]["mac"]]
-    assert [one["name"] for one in plan["bridges"]] == ["br-private"]
+    assert [one["name"] for one in plan["last_bridges"]] == ["br-private"]
 
 
 def test_a_guest_of_another_ledger_keeps_what_it_stands_on(cloud: t.Any, web: dict[str, t.Any]) -> None:

@@ -25,6 +25,9 @@ from ._firewall.policy import FAMILIES
 from ._libvirt import connect
 from ._network.dnsmasq import read_hosts
 
+with contextlib.suppress(ImportError):  # connect() reports it
+    import libvirt
+
 _FILTER = re.compile(r"nova-instance-(instance-[0-9a-f]{8})")
 _CHAIN = re.compile(r"nova-inst-([0-9]+)")
 _NET = "/sys/class/net"
@@ -55,7 +58,7 @@ def _domain(domain: t.Any) -> dict[str, t.Any] | None:
     """A domain that carries novalite's metadata, and the MACs of its interfaces; None for another's."""
     try:
         domain.metadata(_METADATA, METADATA_NAMESPACE)
-    except lifecycle.libvirt.libvirtError:
+    except libvirt.libvirtError:
         return None  # it has none, or it ended just now
     root = ElementTree.fromstring(domain.XMLDesc())
     macs = [mac.get("address") for mac in root.findall("./devices/interface/mac")]

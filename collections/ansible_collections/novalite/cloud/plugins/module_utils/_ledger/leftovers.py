@@ -60,7 +60,7 @@ def leftovers(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[
             for one in found["dhcp_networks"]
             if (gone := [entry for entry in one["hosts"] if entry["mac"] not in macs])
         ],
-        "bridges": _unused_bridges(connection, found["bridges"], served, bool(unknown)),
+        "last_bridges": _unused_bridges(connection, found["bridges"], served, bool(unknown)),
         "disks": [{"uuid": one} for one in found["disks"] if one in known and one not in here],
     }
     released = [] if unknown else _release(connection, host)

@@ -189,8 +189,8 @@ def _retry(
         else:
             report.error(row, _too_late(row, "to be tried again", host))
     release_claims(connection, freed)
-    _leave_hosts(connection, {uuid: host for uuid, host, _message in done}, now)
     _count_builds(connection, collections.Counter(host for _uuid, host, _error in done if host))
+    _leave_hosts(connection, {uuid: host for uuid, host, _message in done}, now)
     actions.finish(connection, "create", done, ended=False, now=now)
     return exhausted
 
@@ -235,8 +235,8 @@ def _failed(connection: sa.Connection, pairs: list[tuple[t.Any, Outcome]], repor
     built = [one for one in built if one[0] in report.changed]
     undeleted = [one for one in undeleted if one[0] in report.changed]
     _give_back(connection, [uuid for uuid, _host, _message in built], now)
-    _leave_hosts(connection, {uuid: host for uuid, host, _message in built}, now)
     _count_builds(connection, collections.Counter(host for uuid, host in blamed if uuid in report.changed))
+    _leave_hosts(connection, {uuid: host for uuid, host, _message in built}, now)
     actions.finish(connection, "create", built, now=now)
     actions.finish(connection, "delete", undeleted, ended=False, now=now)
 
