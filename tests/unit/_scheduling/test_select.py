@@ -96,9 +96,8 @@ def test_never_over_capacity_and_never_on_a_host_that_is_no_candidate(
         disk = one.disk_gb_used + sum(taken.disk_gb for taken in used[one.name])
         assert vcpus <= (one.vcpus - one.reserved_vcpus) * one.cpu_ratio
         assert memory <= (one.memory_mb - one.reserved_memory_mb) * one.ram_ratio
-        # as in Placement, who asks for no disk at all may go to a host that has promised too much of it already
-        asked = any(taken.disk_gb for taken in used[one.name])
-        assert disk <= (one.disk_gb - one.reserved_disk_gb) * one.disk_ratio or not asked
+        # who asks for no disk fits where too much is used already
+        assert disk == one.disk_gb_used or disk <= (one.disk_gb - one.reserved_disk_gb) * one.disk_ratio
 
 
 @given(hosts_of_any_kind, requests_of_any_kind, st.sampled_from(["simple", "zone", "filter_scheduler"]))
@@ -165,7 +164,8 @@ def test_weights_are_normalised_over_what_passed() -> None:
     ]
     (decision,) = select(hosts, [request()], "filter_scheduler")
     assert [(one.name, one.score) for one in decision.weighed] == [("a", 2.5), ("b", 2.5), ("c", 2.375)]
-    assert decision.weighed[0].details == {"cpu": 0.5, "ram": 1.0, "disk": 1.0}
+    raw = {"cpu": 8, "ram": 8000, "disk": 100, "io_ops": 0, "build_failure": 0}
+    assert decision.weighed[0].details == {**raw, "hypervisor_version": 0}
 
 
 def test_a_negative_multiplier_packs() -> None:

@@ -93,7 +93,7 @@ class _Parser:
         yield "end", "", end
 
     def _error(self, position: int) -> NovaliteError:
-        rest = self.text[position:].strip()[:20] or "its end"
+        rest = self.text[position:].strip()[:20] or "the end"
         return NovaliteError(f"the expression {self.text!r} cannot be read at {rest!r}")
 
     def _take(self, *signs: str) -> str | None:

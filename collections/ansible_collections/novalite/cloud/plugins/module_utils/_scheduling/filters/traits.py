@@ -19,6 +19,7 @@ LOOKS_AT_OTHER_HOSTS = False
 
 PREFIX = "trait:"
 
+
 def _named(properties: t.Mapping[str, t.Any], kind: str) -> list[str]:
     return [key[len(PREFIX) :] for key, value in properties.items() if key.startswith(PREFIX) and value == kind]
 

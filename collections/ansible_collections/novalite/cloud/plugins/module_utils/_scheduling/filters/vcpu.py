@@ -19,14 +19,14 @@ RUN_ONCE_PER_REQUEST = False
 LOOKS_AT_OTHER_HOSTS = False
 
 
-def concerns(request: Request, options: Options) -> bool:
-    """Who asks for none is let in even where too much is used already: so does Placement."""
-    return request.vcpus > 0
-
-
 def refused(hosts: t.Sequence[HostState], request: Request, options: Options) -> list[int]:
-    """Where `used + amount > (total - reserved) * ratio`, or where one instance exceeds the machine."""
+    """Where `used + amount > (total - reserved) * ratio`, or where one instance exceeds the machine.
+
+    Who asks for none is let in even where too much is used already: so does Placement.
+    """
     amount = request.vcpus
+    if not amount:
+        return []
     return [
         at
         for at, host in enumerate(hosts)

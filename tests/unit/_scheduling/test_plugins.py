@@ -1,0 +1,114 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Options by Nova's names, and filters and weighers of the user's own."""
+
+from __future__ import annotations
+
+import pathlib
+import textwrap
+
+import pytest
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._scheduling import filters_table, plugins, weighers_table
+from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.options import Options
+from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.rows import HostState, Request
+from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.select import select
+
+HOSTS = [HostState(name=name, vcpus=8, memory_mb=8192, disk_gb=100) for name in ("even-2", "odd-1", "odd-3")]
+REQUEST = Request(uuid="u", name="web-1", vcpus=1, memory_mb=512, disk_gb=1)
+
+
+def write(path: pathlib.Path, text: str) -> str:
+    path.write_text(textwrap.dedent(text))
+    return str(path)
+
+
+def test_every_enabled_name_is_a_plug_in_and_every_plug_in_has_its_own_name() -> None:
+    options = Options()
+    assert [one.name for one in plugins.weighers_for(options)] == list(options.enabled_weighers)
+    assert {one.name for one in plugins.filters_for(options)} == set(options.enabled_filters)
+    for modules in (filters_table.FILTERS, weighers_table.WEIGHERS):
+        names = [one.NAME for one in modules]
+        assert len(set(names)) == len(names)
+
+
+def test_every_weigher_has_an_option_for_its_multiplier() -> None:
+    for one in weighers_table.WEIGHERS:
+        assert isinstance(getattr(Options(), f"{one.NAME}_weight_multiplier"), float)
+
+
+def test_options_are_checked_by_name() -> None:
+    assert Options.of({"host_subset_size": 2, "max_io_ops_per_host": None}) == Options(host_subset_size=2)
+    assert Options.of(None) == Options()
+    with pytest.raises(NovaliteError, match="no scheduler option 'cpu_multiplier'"):
+        Options.of({"cpu_multiplier": 2})
+    with pytest.raises(NovaliteError, match=r"no scheduler filter 'CoreFilter'; take some of: .*vcpu"):
+        select(HOSTS, [REQUEST], options=Options(enabled_filters=["CoreFilter"]))
+
+
+def test_a_filter_and_a_weigher_of_the_users_own(tmp_path: pathlib.Path) -> None:
+    write(
+        tmp_path / "odd.py",
+        """
+        NAME = "odd"
+        RUN_ONCE_PER_REQUEST = True
+
+        def passes(host, request, options):
+            return None if host.name.startswith("odd") else "is not odd"
+        """,
+    )
+    write(
+        tmp_path / "last.py",
+        """
+        NAME = "last"
+
+        def weigh(hosts, request, options):
+            return [float(host.name[-1]) for host in hosts]
+        """,
+    )
+    write(tmp_path / "_part.py", "raise RuntimeError")
+    options = Options(plugin_paths=[str(tmp_path)])
+    (decision,) = select(HOSTS, [REQUEST], "filter_scheduler", options=options)
+    assert [one.name for one in decision.weighed] == ["odd-3", "odd-1"]
+    assert [step.removed for step in decision.filters if step.name == "odd"] == [{"even-2": "is not odd"}]
+    assert decision.weighed[0].details["last"] == 3
+
+    pack = Options(plugin_paths=[str(tmp_path)], weight_multipliers={"last": -1.0})
+    (decision,) = select(HOSTS, [REQUEST], "filter_scheduler", options=pack)
+    assert decision.host == "odd-1"
+
+
+def test_a_plug_in_of_the_same_name_takes_the_place_of_ours(tmp_path: pathlib.Path) -> None:
+    path = write(
+        tmp_path / "compute.py",
+        """
+        NAME = "compute"
+
+        def passes(host, request, options):
+            return "is closed today"
+        """,
+    )
+    (decision,) = select(HOSTS, [REQUEST], options=Options(plugin_paths=[path]))
+    assert "compute removed 3 (even-2: is closed today" in decision.message
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("def passes(host, request, options):\n    return None\n", r"needs NAME and passes"),
+        ("NAME = 'x'\n", r"needs NAME and passes"),
+        ("import nothing_like_this\n", r"cannot be loaded: ModuleNotFoundError"),
+    ],
+)
+def test_a_plug_in_that_is_none(tmp_path: pathlib.Path, text: str, message: str) -> None:
+    path = write(tmp_path / "bad.py", text)
+    with pytest.raises(NovaliteError, match=f"bad.py' {message}"):
+        plugins.filters_for(Options(plugin_paths=[path]))
+
+
+def test_a_plug_in_path_that_does_not_exist(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(NovaliteError, match="does not exist"):
+        plugins.weighers_for(Options(plugin_paths=[str(tmp_path / "absent")]))
