@@ -11,7 +11,7 @@ import sys
 import time
 import typing as t
 
-from nova.scheduler import manager  # type: ignore[import-not-found]
+from nova.scheduler import manager
 
 from tests.bench import scheduler_cluster
 from tests.parity import nova_side, record

@@ -10,11 +10,11 @@ import traceback
 import typing as t
 from unittest import mock
 
-import nova.conf  # type: ignore[import-not-found]
-from nova import context, exception, objects  # type: ignore[import-not-found]
-from nova.compute import api as compute_api  # type: ignore[import-not-found]
-from nova.scheduler import host_manager, manager, request_filter, utils  # type: ignore[import-not-found]
-from oslo_utils import timeutils  # type: ignore[import-not-found]
+import nova.conf
+from nova import context, exception, objects
+from nova.compute import api as compute_api
+from nova.scheduler import host_manager, manager, request_filter, utils
+from oslo_utils import timeutils
 
 from tests.parity import cases
 
@@ -119,7 +119,7 @@ class Scheduler:
         """SchedulerManager._schedule as it is, Placement asked once; and whether a host filled up on the way."""
         scheduler, states, spec, uuids = self._prepared(case)
         candidates = [one for one in states if self._fits(one, spec, case)]
-        requests = {one.uuid: [{"allocations": {one.uuid: {}}, "mappings": {}}] for one in candidates}
+        requests: dict[str, t.Any] = {one.uuid: [{"allocations": {one.uuid: {}}, "mappings": {}}] for one in candidates}
         by_uuid = {one.uuid: one for one in candidates}
         full: list[str] = []
         chosen: list[int] = []

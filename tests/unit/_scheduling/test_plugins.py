@@ -74,7 +74,7 @@ def test_a_filter_and_a_weigher_of_the_users_own(tmp_path: pathlib.Path) -> None
     (decision,) = select(HOSTS, [REQUEST], "filter_scheduler", options=options)
     assert [one.name for one in decision.weighed] == ["odd-3", "odd-1"]
     assert [step.removed for step in decision.filters if step.name == "odd"] == [{"even-2": "is not odd"}]
-    assert decision.weighed[0].details["last"] == 3
+    assert decision.weighed[0].details["last"] == 1.0
 
     pack = Options(plugin_paths=[str(tmp_path)], weight_multipliers={"last": -1.0})
     (decision,) = select(HOSTS, [REQUEST], "filter_scheduler", options=pack)

@@ -33,4 +33,5 @@ def scores(candidates: Candidates, rng: random.Random) -> list[float]:
 
 def details(candidates: Candidates, position: int, score: float) -> dict[str, float]:
     """What each weigher added to the score of one host; those that made no difference are left out."""
-    return {column.weigher.name: column.scores[position] for column in candidates.columns if column.scores is not None}
+    columns = [column for column in candidates.columns if column.scores is not None]
+    return {column.weigher.name: column.scores[position] + 0.0 for column in columns if column.scores}  # no -0.0
