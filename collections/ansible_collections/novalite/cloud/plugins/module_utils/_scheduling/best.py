@@ -9,7 +9,6 @@
 from __future__ import annotations
 
 import heapq
-import itertools
 import typing as t
 
 
@@ -21,5 +20,8 @@ def best(scores: t.Sequence[t.Any], count: int) -> list[int]:
     least = highest[-1]
     above = [at for at, score in enumerate(scores) if score > least]
     above.sort(key=scores.__getitem__, reverse=True)
-    equal = (at for at, score in enumerate(scores) if score == least)
-    return above + list(itertools.islice(equal, count - len(above)))
+    at = -1
+    while len(above) < count:  # those equal to the last, in their order
+        at = scores.index(least, at + 1)
+        above.append(at)
+    return above

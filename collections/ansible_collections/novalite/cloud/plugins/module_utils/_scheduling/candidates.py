@@ -40,16 +40,14 @@ class Candidates:
         self.removed: list[dict[str, str]] = [{} for _filter in filters]
         self.passed = list(range(len(hosts)))  # which of `hosts` passed, ascending
         asked = [one for one in enumerate(filters) if one[1].concerns(request, options)]
-        self._run(asked)
+        candidates = self._run(asked, list(hosts))
         self._again = [one for one in asked if not one[1].once]
         self._around = [one for one in self._again if one[1].looks_around]
-        candidates = [hosts[i] for i in self.passed]
         self.columns = columns_for(weighers, candidates, request, options) if candidates else []
 
-    def _run(self, filters: t.Iterable[tuple[int, Filter]]) -> None:
-        """Ask these filters about every host that is left."""
+    def _run(self, filters: t.Iterable[tuple[int, Filter]], hosts: list[HostState]) -> list[HostState]:
+        """Ask these filters about every host that is left, `hosts`; return those that are left then."""
         request, options = self.request, self.options
-        hosts = [self.hosts[i] for i in self.passed]
         for position, one in filters:
             if one.refused is not None:
                 refused = {at: one.passes(hosts[at], request, options) for at in one.refused(hosts, request, options)}
@@ -63,7 +61,8 @@ class Candidates:
                 named = {hosts[at].name: str(reason) for at, reason in refused.items()}
                 self.removed[position] = {**self.removed[position], **named}
                 self.passed = [i for at, i in enumerate(self.passed) if at not in refused]
-                hosts = [self.hosts[i] for i in self.passed]
+                hosts = [host for at, host in enumerate(hosts) if at not in refused]
+        return hosts
 
     def examined_again(self, request: Request, changed: t.Iterable[int]) -> None:
         """Take note that these hosts have claimed something since the last look; `request` is of the same likeness."""
@@ -73,7 +72,7 @@ class Candidates:
             self._examine_one(i)
         if changed and self._around:
             before = self.passed
-            self._run(self._around)
+            self._run(self._around, [self.hosts[i] for i in before])
             if len(self.passed) < len(before):
                 left = set(self.passed)
                 stay = [at for at, i in enumerate(before) if i in left]
