@@ -108,7 +108,7 @@ def columns_for(
     weighers: t.Iterable[Weigher], hosts: t.Sequence[HostState], request: Request, options: Options
 ) -> list[Column]:
     """One for each weigher that has something to say and counts."""
-    aggregates = {id(one): one for host in hosts for one in host.aggregates}
+    aggregates = {id(one): one for members in [host.aggregates for host in hosts] if members for one in members}
     overridden = {key for one in aggregates.values() for key in one.metadata}
     columns = []
     for one in weighers:

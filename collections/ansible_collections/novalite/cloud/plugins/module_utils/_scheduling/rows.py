@@ -48,7 +48,7 @@ class Group:
         return dataclasses.replace(self, members={**self.members, uuid: host})
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class HostState:
     """One compute host as the ledger and its facts know it. Memory in MiB, disk in GiB."""
 
@@ -82,6 +82,17 @@ class HostState:
     facts: t.Mapping[str, t.Any] = dataclasses.field(default_factory=dict)
     """hypervisor_type, hypervisor_version (a whole number: 7.2.0 is 7002000), arch, cpu_model,
     supported_instances ([[arch, hypervisor type, vm mode], ...]), and whatever else the host reports."""
+
+    vcpus_limit: float = dataclasses.field(init=False, compare=False)
+    memory_mb_limit: float = dataclasses.field(init=False, compare=False)
+    disk_gb_limit: float = dataclasses.field(init=False, compare=False)
+    """What may be claimed in all, `(total - reserved) * ratio`: asked of every host for every request, so kept."""
+
+    def __post_init__(self) -> None:
+        keep = object.__setattr__  # the way of a frozen dataclass
+        keep(self, "vcpus_limit", (self.vcpus - self.reserved_vcpus) * self.cpu_ratio)
+        keep(self, "memory_mb_limit", (self.memory_mb - self.reserved_memory_mb) * self.ram_ratio)
+        keep(self, "disk_gb_limit", (self.disk_gb - self.reserved_disk_gb) * self.disk_ratio)
 
     def after(self, request: Request) -> HostState:
         """The same host once it has claimed what `request` asks for. A build is work on its disk."""

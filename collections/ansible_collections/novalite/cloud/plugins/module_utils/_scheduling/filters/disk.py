@@ -31,7 +31,7 @@ def refused(hosts: t.Sequence[HostState], request: Request, options: Options) ->
         at
         for at, host in enumerate(hosts)
         if amount > host.disk_gb
-        or host.disk_gb_used + amount > (host.disk_gb - host.reserved_disk_gb) * host.disk_ratio
+        or host.disk_gb_used + amount > host.disk_gb_limit
     ]
 
 

@@ -31,7 +31,7 @@ def refused(hosts: t.Sequence[HostState], request: Request, options: Options) ->
         at
         for at, host in enumerate(hosts)
         if amount > host.memory_mb
-        or host.memory_mb_used + amount > (host.memory_mb - host.reserved_memory_mb) * host.ram_ratio
+        or host.memory_mb_used + amount > host.memory_mb_limit
     ]
 
 

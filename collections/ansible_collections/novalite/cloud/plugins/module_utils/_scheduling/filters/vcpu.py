@@ -30,7 +30,7 @@ def refused(hosts: t.Sequence[HostState], request: Request, options: Options) ->
     return [
         at
         for at, host in enumerate(hosts)
-        if amount > host.vcpus or host.vcpus_used + amount > (host.vcpus - host.reserved_vcpus) * host.cpu_ratio
+        if amount > host.vcpus or host.vcpus_used + amount > host.vcpus_limit
     ]
 
 
