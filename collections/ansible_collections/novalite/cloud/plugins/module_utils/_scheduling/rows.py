@@ -83,16 +83,20 @@ class HostState:
     """hypervisor_type, hypervisor_version (a whole number: 7.2.0 is 7002000), arch, cpu_model,
     supported_instances ([[arch, hypervisor type, vm mode], ...]), and whatever else the host reports."""
 
-    vcpus_limit: float = dataclasses.field(init=False, compare=False)
-    memory_mb_limit: float = dataclasses.field(init=False, compare=False)
-    disk_gb_limit: float = dataclasses.field(init=False, compare=False)
-    """What may be claimed in all, `(total - reserved) * ratio`: asked of every host for every request, so kept."""
+    vcpus_room: float = dataclasses.field(init=False, compare=False)
+    memory_mb_room: float = dataclasses.field(init=False, compare=False)
+    disk_gb_room: float = dataclasses.field(init=False, compare=False)
+    """The most that one more instance may ask for: asked of every host for every request, so kept."""
 
     def __post_init__(self) -> None:
         keep = object.__setattr__  # the way of a frozen dataclass
-        keep(self, "vcpus_limit", (self.vcpus - self.reserved_vcpus) * self.cpu_ratio)
-        keep(self, "memory_mb_limit", (self.memory_mb - self.reserved_memory_mb) * self.ram_ratio)
-        keep(self, "disk_gb_limit", (self.disk_gb - self.reserved_disk_gb) * self.disk_ratio)
+        vcpus = (self.vcpus - self.reserved_vcpus) * self.cpu_ratio - self.vcpus_used
+        memory_mb = (self.memory_mb - self.reserved_memory_mb) * self.ram_ratio - self.memory_mb_used
+        disk_gb = (self.disk_gb - self.reserved_disk_gb) * self.disk_ratio - self.disk_gb_used
+        # however much is promised twice, one instance alone never gets more than the machine has
+        keep(self, "vcpus_room", min(vcpus, self.vcpus))
+        keep(self, "memory_mb_room", min(memory_mb, self.memory_mb))
+        keep(self, "disk_gb_room", min(disk_gb, self.disk_gb))
 
     def after(self, request: Request) -> HostState:
         """The same host once it has claimed what `request` asks for. A build is work on its disk."""

@@ -27,12 +27,7 @@ def refused(hosts: t.Sequence[HostState], request: Request, options: Options) ->
     amount = request.disk_gb
     if not amount:
         return []
-    return [
-        at
-        for at, host in enumerate(hosts)
-        if amount > host.disk_gb
-        or host.disk_gb_used + amount > host.disk_gb_limit
-    ]
+    return [at for at, host in enumerate(hosts) if amount > host.disk_gb_room]
 
 
 def passes(host: HostState, request: Request, options: Options) -> str | None:

@@ -27,12 +27,7 @@ def refused(hosts: t.Sequence[HostState], request: Request, options: Options) ->
     amount = request.memory_mb
     if not amount:
         return []
-    return [
-        at
-        for at, host in enumerate(hosts)
-        if amount > host.memory_mb
-        or host.memory_mb_used + amount > host.memory_mb_limit
-    ]
+    return [at for at, host in enumerate(hosts) if amount > host.memory_mb_room]
 
 
 def passes(host: HostState, request: Request, options: Options) -> str | None:

@@ -27,11 +27,7 @@ def refused(hosts: t.Sequence[HostState], request: Request, options: Options) ->
     amount = request.vcpus
     if not amount:
         return []
-    return [
-        at
-        for at, host in enumerate(hosts)
-        if amount > host.vcpus or host.vcpus_used + amount > host.vcpus_limit
-    ]
+    return [at for at, host in enumerate(hosts) if amount > host.vcpus_room]
 
 
 def passes(host: HostState, request: Request, options: Options) -> str | None:
