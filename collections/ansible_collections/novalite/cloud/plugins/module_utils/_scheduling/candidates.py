@@ -13,6 +13,7 @@ instances on 1,000 hosts cost little more than one (Nova filters, weighs and log
 from __future__ import annotations
 
 import bisect
+import itertools
 import typing as t
 
 from .columns import columns_for
@@ -60,8 +61,11 @@ class Candidates:
             if refused:
                 named = {hosts[at].name: str(reason) for at, reason in refused.items()}
                 self.removed[position] = {**self.removed[position], **named}
-                self.passed = [i for at, i in enumerate(self.passed) if at not in refused]
-                hosts = [host for at, host in enumerate(hosts) if at not in refused]
+                stay = bytearray(b"\1") * len(hosts)
+                for at in refused:
+                    stay[at] = 0
+                self.passed = list(itertools.compress(self.passed, stay))
+                hosts = list(itertools.compress(hosts, stay))
         return hosts
 
     def examined_again(self, request: Request, changed: t.Iterable[int]) -> None:

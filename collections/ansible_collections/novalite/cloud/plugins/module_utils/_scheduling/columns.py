@@ -12,6 +12,7 @@ weigher's MINIMUM), and a weigher for which all are equal adds nothing.
 
 from __future__ import annotations
 
+import operator
 import typing as t
 
 from .aggregates import least
@@ -108,7 +109,8 @@ def columns_for(
     weighers: t.Iterable[Weigher], hosts: t.Sequence[HostState], request: Request, options: Options
 ) -> list[Column]:
     """One for each weigher that has something to say and counts."""
-    aggregates = {id(one): one for members in [host.aggregates for host in hosts] if members for one in members}
+    memberships = filter(None, map(operator.attrgetter("aggregates"), hosts))
+    aggregates = {id(one): one for members in memberships for one in members}
     overridden = {key for one in aggregates.values() for key in one.metadata}
     columns = []
     for one in weighers:
