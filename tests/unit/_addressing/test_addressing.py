@@ -9,6 +9,7 @@ from __future__ import annotations
 import ipaddress
 import random
 
+import netaddr
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -39,6 +40,13 @@ def test_macs_differ() -> None:
 def test_prefixes_that_no_guest_may_have_are_refused(prefix: str, reason: str) -> None:
     with pytest.raises(NovaliteError, match=f"{prefix}.*{reason}"):
         new_mac(prefix)
+
+
+def test_eui64_is_netaddrs() -> None:
+    rng = random.Random(1)
+    for _case in range(200):
+        mac, network = new_mac(rng=rng), netaddr.IPNetwork((rng.getrandbits(64) << 64, 64), version=6)
+        assert eui64(str(network), mac) == str(netaddr.EUI(mac).ipv6(network.first))
 
 
 def test_eui64_as_in_rfc_4291() -> None:

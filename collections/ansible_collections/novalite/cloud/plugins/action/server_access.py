@@ -17,9 +17,8 @@ class ActionModule(LedgerAction):
     module = server_access
 
     def complete(self, params: dict[str, t.Any], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
-        hostvars = task_vars["hostvars"]
-        hypervisors = {
-            host: {name: hostvars[host][name] for name in JUMP_VARIABLES if name in hostvars[host]}
-            for host in task_vars["groups"].get(params["group"], [])
-        }
+        hypervisors = {}
+        for host in task_vars["groups"].get(params["group"], []):
+            of_host = task_vars["hostvars"][host]  # once: each look-up puts all variables of the host together
+            hypervisors[host] = {name: of_host[name] for name in JUMP_VARIABLES if name in of_host}
         return {**params, "hypervisors": hypervisors, "check_mode": self._task.check_mode}

@@ -8,9 +8,10 @@
 
 from __future__ import annotations
 
+import os
+import threading
 import typing as t
 
-from ._command import CommandError, run
 from ._errors import NovaliteError
 
 try:
@@ -26,11 +27,11 @@ ANSWER_TIMEOUT = 10.0  # seconds; a healthy libvirtd answers in hundredths
 
 
 class _RunCommand:
-    """community.libvirt's connection wants a module, for this one method (it asks for `uname -r`)."""
+    """community.libvirt's connection wants a module, for this one method: it asks for `uname -r`."""
 
     @staticmethod
     def run_command(command: str) -> tuple[int, str, str]:
-        return tuple(run(command.split()))  # type: ignore[return-value]
+        return 0, os.uname().release, ""
 
 
 def connect(uri: str = DEFAULT_URI) -> t.Any:
@@ -40,20 +41,28 @@ def connect(uri: str = DEFAULT_URI) -> t.Any:
             f"libvirt's Python binding cannot be used by this interpreter ({IMPORT_ERROR}); install python3-libvirt "
             "on the host and let ansible_python_interpreter be the system's python3"
         )
-    try:
-        # libvirt.open() waits for ever for a libvirtd that is there and hangs, and no signal of Python's ends that wait
-        run(["virsh", "--quiet", "--connect", uri, "version", "--daemon"], timeout=ANSWER_TIMEOUT)
-    except CommandError as error:
-        if error.rc == 124:
-            raise NovaliteError(
-                f"libvirtd on this host did not answer at {uri} within {ANSWER_TIMEOUT:g} s; restart it and run again"
-            ) from None
     # Without a handler libvirt prints every error to stderr, where Ansible takes it for a module's traceback.
     libvirt.registerErrorHandler(lambda context, error: None, None)
-    try:
-        return LibvirtConnection(uri, _RunCommand()).conn
-    except libvirt.libvirtError as error:
+    answers: list[t.Any] = []
+
+    def open_connection() -> None:
+        try:
+            answers.append(LibvirtConnection(uri, _RunCommand()).conn)
+        except Exception as error:  # raised in a thread, it would be nobody's
+            answers.append(error)
+
+    # libvirt.open() waits for ever for a libvirtd that is there and hangs, and no signal of Python's ends that wait.
+    # A thread that is left behind in it ends with the module's process.
+    opening = threading.Thread(target=open_connection, daemon=True)
+    opening.start()
+    opening.join(ANSWER_TIMEOUT)
+    if not answers:
         raise NovaliteError(
-            f"libvirtd on this host does not answer at {uri}: {error.get_error_message()}; start it "
+            f"libvirtd on this host did not answer at {uri} within {ANSWER_TIMEOUT:g} s; restart it and run again"
+        )
+    if isinstance(answers[0], Exception):
+        raise NovaliteError(
+            f"libvirtd on this host does not answer at {uri}: {answers[0]}; start it "
             "(systemctl start libvirtd) and run again"
         ) from None
+    return answers[0]
