@@ -370,3 +370,16 @@ def test_processes_at_once_never_overcommit(engine: sa.Engine, ledger_url: str) 
     with transaction(engine) as connection:
         # 4 processes x 4 rounds x (1 + 3 - 1) stay: far more than fit, so that both are full to the last MiB
         assert usage(connection) == {"hv1": (8, 4096, 8), "hv2": (4, 2048, 4)}
+
+
+def test_who_asks_for_all_hears_of_every_host_and_the_record_stays_short(engine: sa.Engine) -> None:
+    hosts = [facts(f"hv{number:03}", up=number % 2 == 0, down_reason="off") for number in range(300)]
+    asked = some(1)
+    with transaction(engine) as connection:
+        write(connection, asked)
+        told = scheduler(connection, {"instances": asked, "compute_hosts": hosts, "explain_all": True})
+        (recorded,) = connection.execute(sa.select(instance_action.c.details)).scalars()
+    (explained,) = told["explanations"]
+    assert {line.split(":")[0] for line in explained["lines"]} == {host["name"] for host in hosts}
+    assert len(recorded["scheduler"]["weights"]) == 10
+    assert len(recorded["scheduler"]["lines"]) < 25

@@ -50,6 +50,12 @@ options:
     description: Whether one instance without a host gives up all others of O(instances), as in Nova.
     type: bool
     default: true
+  explain_all:
+    description:
+      - Whether RV(explanations) names every host that was weighed and every one that a filter removed, however many
+        there are. What is recorded with the instance stays bounded.
+    type: bool
+    default: false
   service_down_time:
     description: Seconds after which a compute host that has not reported counts as down.
     type: int
@@ -190,6 +196,7 @@ ARGUMENT_SPEC: dict = {
         "default": "filter_scheduler",
     },
     "all_or_nothing": {"type": "bool", "default": True},
+    "explain_all": {"type": "bool", "default": False},
     "service_down_time": {"type": "int", "default": 60},
     "max_attempts": {"type": "int", "default": 3},
     **SCHEDULING_ARGUMENTS,

@@ -22,7 +22,7 @@ from .._errors import ConflictError
 from .._scheduling.explain import Decision
 from .._scheduling.options import Options
 from .._scheduling.rows import request_of
-from .._scheduling.select import MAX_ATTEMPTS, select
+from .._scheduling.select import EXPLAINED_HOSTS, MAX_ATTEMPTS, select
 from .compute_hosts import SERVICE_DOWN_TIME, host_states, record
 from .groups import groups_of, lock_groups, violated
 from .placements import Instance, Outcome, StaleChoiceError, result_of, write_outcome
@@ -67,7 +67,7 @@ def _place(
 ) -> Outcome:
     """Choose and claim for all. Raises StaleChoiceError when something changed meanwhile: undo and repeat."""
     max_attempts = params.get("max_attempts") or MAX_ATTEMPTS
-    outcome = Outcome(hosts=_claims(connection, instances))
+    outcome = Outcome(hosts=_claims(connection, instances), explain_all=bool(params.get("explain_all")))
     outcome.kept = set(outcome.hosts)
     rows = _rows(connection, instances)
     ask = []
@@ -101,6 +101,7 @@ def _place(
             params.get("choice") or DEFAULT_CHOICE,
             max_attempts=max_attempts,
             options=options,
+            explained_hosts=len(hosts) if outcome.explain_all else EXPLAINED_HOSTS,
         )
         outcome.decisions = {one.request.uuid: one for one in decisions}
         missing = {uuid: one.message for uuid, one in outcome.decisions.items() if one.host is None}

@@ -15,7 +15,8 @@ import typing as t
 import sqlalchemy as sa
 
 from .._scheduling.explain import Decision, explanation
-from .._scheduling.lines import lines_of
+from .._scheduling.lines import NAMED, lines_of
+from .._scheduling.select import EXPLAINED_HOSTS
 from .tables import instance, instance_action
 
 Instance = t.Mapping[str, t.Any]
@@ -29,6 +30,7 @@ class Outcome:
     decisions: dict[str, Decision] = dataclasses.field(default_factory=dict)
     kept: set[str] = dataclasses.field(default_factory=set)
     unplaced: dict[str, str] = dataclasses.field(default_factory=dict)  # with the message for its owner
+    explain_all: bool = False
     recorded: set[str] = dataclasses.field(default_factory=set)  # of `unplaced`: those that become ERROR
 
 
@@ -87,7 +89,7 @@ def _explain(connection: sa.Connection, outcome: Outcome, now: int) -> None:
     for uuid, row in latest.items():
         details = dict(row.details)
         if uuid in outcome.decisions:
-            details["scheduler"] = _explanation(outcome, uuid)
+            details["scheduler"] = _explanation(outcome, uuid, everything=False)
         message = outcome.unplaced.get(uuid)
         ended = None if message is None else now
         writes.append({"action_id": row.id, "new_details": details, "new_message": message, "ended": ended})
@@ -117,7 +119,7 @@ def result_of(instances: t.Sequence[Instance], outcome: Outcome) -> dict[str, t.
             alternates = list(decision.alternates) if decision else list(one.get("alternates") or [])
             placed.append({**one, **states, "host": host, "alternates": alternates})
         if decision is not None:
-            explanations.append(_explanation(outcome, uuid))
+            explanations.append(_explanation(outcome, uuid, outcome.explain_all))
         else:
             message = outcome.unplaced.get(uuid) or f"{host} holds the claim of '{one['name']}' already"
             kept = {"uuid": uuid, "name": one["name"], "host": host, "message": message}
@@ -147,10 +149,15 @@ def result_of(instances: t.Sequence[Instance], outcome: Outcome) -> dict[str, t.
     return result
 
 
-def _explanation(outcome: Outcome, uuid: str) -> dict[str, t.Any]:
+def _explanation(outcome: Outcome, uuid: str, everything: bool) -> dict[str, t.Any]:
+    """Every host of the decision or, as it is recorded, a bounded number of them."""
     # in a request for all or nothing, an instance may have had its choice and not got it
     explained = {**explanation(outcome.decisions[uuid]), "host": outcome.hosts.get(uuid)}
-    return {**explained, "lines": lines_of(explained)}
+    if everything:
+        explained["filters"] = explanation(outcome.decisions[uuid], named=None)["filters"]
+    else:
+        explained["weights"] = explained["weights"][:EXPLAINED_HOSTS]
+    return {**explained, "lines": lines_of(explained, named=None if everything else NAMED)}
 
 
 def _message(placed: t.Sequence[Instance], unplaced: t.Sequence[t.Mapping[str, t.Any]], asked: int) -> str:

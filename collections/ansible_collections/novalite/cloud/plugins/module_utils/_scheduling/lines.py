@@ -13,11 +13,11 @@ import typing as t
 NAMED = 10  # hosts that one filter removed and that get a line of their own
 
 
-def lines_of(explained: t.Mapping[str, t.Any]) -> list[str]:
+def lines_of(explained: t.Mapping[str, t.Any], named: int | None = NAMED) -> list[str]:
     """One line for each host that was weighed, best first, then for each that a filter removed.
 
     `explained` is what explain.explanation() returns. With thousands of hosts, those that a filter removed
-    are counted, and some of them named.
+    are counted, and `named` of them named (None: all).
     """
     lines = []
     for one in explained["weights"]:
@@ -30,10 +30,10 @@ def lines_of(explained: t.Mapping[str, t.Any]) -> list[str]:
         lines.append(line)
     for step in explained["filters"]:
         removed = step["start"] - step["end"]
-        named = list(step["removed"].items())[:NAMED]
-        lines += [f"{host}: removed by {step['filter']}: {reason}" for host, reason in named]
-        if removed > len(named):
-            lines.append(f"{removed - len(named)} more hosts removed by {step['filter']}")
+        shown = list(step["removed"].items())[:named]
+        lines += [f"{host}: removed by {step['filter']}: {reason}" for host, reason in shown]
+        if removed > len(shown):
+            lines.append(f"{removed - len(shown)} more hosts removed by {step['filter']}")
     if not explained["weights"]:
         lines.insert(0, explained["message"])
     return lines
