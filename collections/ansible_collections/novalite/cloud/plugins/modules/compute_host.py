@@ -176,7 +176,9 @@ compute_host:
       description: Its address in the inventory, null when the inventory has a name only.
       type: str
     domains:
-      description: All of the host's domains, each with C(uuid), C(name) and C(state), V(running) or V(shutoff).
+      description: >-
+        All of the host's domains, whoever made them, each with C(uuid), C(name), C(state) (V(running) or V(shutoff)),
+        C(vcpus) and C(memory_mb).
       type: list
       elements: dict
 policy:

@@ -37,11 +37,16 @@ def clear(what: str) -> t.Iterator[None]:
         raise NovaliteError(f"{what}: {' '.join(error.get_error_message().split())}") from None
 
 
-def list_domains(connection: t.Any) -> list[dict[str, str]]:
-    """All domains of this host by name, with their state: what there is, whoever made it."""
-    found = [(domain.name(), domain.UUIDString(), "running") for domain in connection.listAllDomains(_ACTIVE)]
-    found += [(domain.name(), domain.UUIDString(), "shutoff") for domain in connection.listAllDomains(_INACTIVE)]
-    return [{"uuid": uuid, "name": name, "state": state} for name, uuid, state in sorted(found)]
+def list_domains(connection: t.Any) -> list[dict[str, t.Any]]:
+    """All domains of this host by name, whoever made them, with their state and what they take (MiB, vCPUs)."""
+    found = []
+    for listed, state in ((_ACTIVE, "running"), (_INACTIVE, "shutoff")):
+        for domain in connection.listAllDomains(listed):
+            with contextlib.suppress(libvirt.libvirtError):  # it ended, or was undefined, just now
+                _state, _most, memory_kib, vcpus, _cpu_time = domain.info()
+                one = {"uuid": domain.UUIDString(), "name": domain.name(), "state": state}
+                found.append({**one, "vcpus": vcpus, "memory_mb": memory_kib // 1024})
+    return sorted(found, key=lambda one: str(one["name"]))
 
 
 def inspect(connection: t.Any, domains: t.Sequence[DomainSpec]) -> list[Outcome]:
