@@ -25,9 +25,5 @@ class QuotaError(NovaliteError):
     """A quota would be exceeded."""
 
 
-class NoValidHostError(NovaliteError):
-    """The scheduler found no compute host for a request."""
-
-
 class ImageRefusedError(NovaliteError):
     """An image is not what was declared: no other host would take it either."""

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import collections
 import shlex
 import typing as t
 
@@ -57,10 +58,10 @@ def render(
     lines = ["# Written by novalite at every launch and termination."]
     for host in sorted({one["host"] for one in reachable}):
         lines += ["", f"Host {host}", *_options(jump_options(hypervisors.get(host, {})))]
-    names = [one["name"] for one in reachable]
+    names = collections.Counter(one["name"] for one in reachable)
     for one in sorted(reachable, key=lambda one: (one["name"], one["uuid"])):
         aliases = [one["uuid"], one["nics"][0]["ip"]]
-        if names.count(one["name"]) == 1 and one["name"] not in hypervisors:
+        if names[one["name"]] == 1 and one["name"] not in hypervisors:
             aliases.insert(0, one["name"])
         options = {
             "HostName": one["nics"][0]["ip"],

@@ -64,7 +64,6 @@ _OURS: dict[str, t.Callable[[HostState], t.Any]] = {
     "metrics": lambda host: host.metrics,
     "metadata": lambda host: {key: value for one in host.aggregates for key, value in one.metadata.items()},
 }
-NAMES = frozenset(_NOVA) | frozenset(_OURS)
 
 
 def is_attribute(host: HostState, name: str) -> bool:
