@@ -18,7 +18,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.views impor
 CONTRACT = {
     *("id", "uuid", "name", "hostname", "domain_name", "project", "host", "alternates", "vm_state", "task_state"),
     *("power_state", "flavor", "image", "key", "availability_zone", "metadata", "attempts", "request"),
-    *("security_groups", "nics", "fault", "launched_at", "created_at"),
+    *("security_groups", "nics", "fault", "launched_at", "created_at", "config_drive"),
 }
 IMAGE = {
     *("id", "name", "disk_format", "source", "checksum", "size", "virtual_size", "kernel", "ramdisk", "cmdline"),
@@ -26,8 +26,9 @@ IMAGE = {
 }
 NETWORK = {
     *("id", "uuid", "name", "cidr", "cidr_v6", "gateway", "gateway_v6", "bridge", "bridge_interface", "vlan"),
-    *("dhcp", "dns", "domain", "mtu", "lease_seconds"),
+    *("dhcp", "dns", "domain", "mtu", "lease_seconds", "manager", "vni", "isolated", "snat", "ntp", "ipv6_mode"),
 }
+NIC = {"id", "mac", "ip", "ipv6", "dhcp_server", "floating_ips", "allowed_address_pairs", "network"}
 
 
 def build(cloud: t.Any, name: str, **more: t.Any) -> list[dict[str, t.Any]]:
@@ -65,7 +66,7 @@ def test_an_instance_is_what_the_contract_says(cloud: t.Any) -> None:
         "extra_specs",
     }
     (nic,) = one["nics"]
-    assert set(nic) == {"id", "mac", "ip", "ipv6", "dhcp_server", "network"} and set(nic["network"]) == NETWORK
+    assert set(nic) == NIC and set(nic["network"]) == NETWORK
     assert nic["network"]["cidr"] == "10.20.0.0/28" and nic["network"]["dhcp"] is True
     assert {nic["ip"], nic["dhcp_server"]} == {"10.20.0.1", "10.20.0.2"}
     (shown,) = one["security_groups"]

@@ -143,10 +143,17 @@ network = sa.Table(
     sa.Column("mtu", sa.Integer),
     sa.Column("lease_seconds", sa.Integer, nullable=False, server_default="86400"),
     sa.Column("quarantine_seconds", sa.Integer, nullable=False, server_default="600"),
+    sa.Column("manager", sa.String(16), nullable=False, server_default="flat_dhcp"),  # flat flat_dhcp vlan vxlan
+    sa.Column("vni", sa.Integer),  # VXLAN network identifier
+    sa.Column("isolated", sa.Boolean, nullable=False, server_default=sa.false()),  # own namespace on each host
+    sa.Column("snat", sa.Boolean, nullable=False, server_default=sa.false()),  # out under the host's address
+    sa.Column("ntp", sa.JSON, nullable=False, server_default="[]"),  # list of addresses
+    sa.Column("ipv6_mode", sa.String(16), nullable=False, server_default="eui64"),  # eui64 | stable-privacy (RFC 7217)
     sa.UniqueConstraint("owner", "name"),
     sa.CheckConstraint("vlan IS NULL OR (vlan >= 1 AND vlan <= 4094)", name="vlan"),
     sqlite_autoincrement=True,
 )
+sa.Index("uq_network_vni", network.c.vni, unique=True)
 
 fixed_ip = sa.Table(  # one row for each address of a pool, made with the network
     "fixed_ip",
@@ -253,6 +260,11 @@ instance = sa.Table(
     sa.Column("updated_at", sa.BigInteger, nullable=False),
     sa.Column("launched_at", sa.BigInteger),
     sa.Column("terminated_at", sa.BigInteger),
+    # what only the guest is told is in no view of an instance: it is long, and may be secret
+    sa.Column("user_data", sa.Text),  # base64, as clients send it
+    sa.Column("config_drive", sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column("files", sa.JSON(none_as_null=True)),  # [{"path", "content" (base64)}] to inject
+    sa.Column("password_hash", sa.Text),  # crypt(5) of the administrator's password; shown to nobody
     sa.Column("deleted", BigId, nullable=False, server_default="0"),  # its own id once deleted: frees the name
     sa.UniqueConstraint("project_id", "name", "deleted"),
     sqlite_autoincrement=True,
@@ -281,8 +293,29 @@ vif = sa.Table(
     sa.Column("position", sa.Integer, nullable=False),
     sa.Column("mac", sa.String(17), nullable=False, unique=True),
     sa.Column("ipv6", sa.String(39)),
+    sa.Column("allowed_address_pairs", sa.JSON(none_as_null=True)),  # [{"ip_address": CIDR, "mac_address": MAC | null}]
     sa.UniqueConstraint("instance_uuid", "position"),
     sa.UniqueConstraint("network_id", "ipv6"),
+)
+
+floating_pool = sa.Table(
+    "floating_pool",
+    metadata,
+    sa.Column("name", sa.String(64), primary_key=True),
+    sa.Column("cidr", sa.String(18), nullable=False),
+    sa.Column("interface", sa.String(15), nullable=False),  # the hosts' link into the network that the addresses are of
+)
+
+floating_ip = sa.Table(  # one row for each address of a pool
+    "floating_ip",
+    metadata,
+    sa.Column("id", sa.String(36), primary_key=True),
+    sa.Column("pool", sa.ForeignKey("floating_pool.name", ondelete="CASCADE"), nullable=False, index=True),
+    sa.Column("address", sa.BigInteger, nullable=False, unique=True),
+    sa.Column("project_id", sa.ForeignKey("project.id")),  # null: in the pool
+    sa.Column("vif_id", sa.ForeignKey("vif.id", ondelete="SET NULL"), index=True),  # null: associated with nothing
+    sa.Column("released_at", sa.BigInteger, nullable=False, server_default="0"),
+    sa.CheckConstraint("vif_id IS NULL OR project_id IS NOT NULL", name="allocated"),
 )
 
 server_group = sa.Table(

@@ -7,7 +7,7 @@
 """Instance dicts out of rows. Reads only.
 
 However many instances are asked for, the number of queries is the same: instances, interfaces (with their networks
-and addresses), groups, rules, hints.
+and addresses), floating IPs, groups, rules, hints.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ import sqlalchemy as sa
 
 from .tables import (
     fixed_ip,
+    floating_ip,
+    floating_pool,
     instance,
     instance_action,
     instance_security_group,
@@ -49,6 +51,12 @@ _NETWORK_FIELDS = (
     "domain",
     "mtu",
     "lease_seconds",
+    "manager",
+    "vni",
+    "isolated",
+    "snat",
+    "ntp",
+    "ipv6_mode",
 )
 
 
@@ -147,6 +155,7 @@ def _instance(
         "updated_at": row.updated_at,
         "launched_at": row.launched_at,
         "terminated_at": row.terminated_at,
+        "config_drive": row.config_drive,
     }
 
 
@@ -160,6 +169,7 @@ def _nics(
             vif.c.instance_uuid,
             vif.c.mac,
             vif.c.ipv6,
+            vif.c.allowed_address_pairs,
             own.c.ip.label("own_ip"),
             dhcp.c.ip.label("dhcp_ip"),
             *(network.c[field] for field in _NETWORK_FIELDS),
@@ -174,6 +184,7 @@ def _nics(
         .order_by(vif.c.instance_uuid, vif.c.position)
     )
     nics: collections.defaultdict[str, list[dict[str, t.Any]]] = collections.defaultdict(list)
+    floating = _floating_ips(connection, conditions)
     for row in connection.execute(query):
         nics[row.instance_uuid].append(
             {
@@ -182,10 +193,29 @@ def _nics(
                 "ip": _ipv4(row.own_ip),
                 "ipv6": row.ipv6,
                 "dhcp_server": _ipv4(row.dhcp_ip),
+                "floating_ips": floating.get(row.vif_id, []),
+                "allowed_address_pairs": row.allowed_address_pairs or [],
                 "network": {field: getattr(row, field) for field in _NETWORK_FIELDS},
             }
         )
     return nics
+
+
+def _floating_ips(
+    connection: sa.Connection, conditions: list[sa.ColumnElement[bool]]
+) -> dict[str, list[dict[str, str]]]:
+    query = (
+        sa.select(floating_ip.c.vif_id, floating_ip.c.address, floating_pool.c.interface)
+        .join(floating_pool, floating_pool.c.name == floating_ip.c.pool)
+        .join(vif, vif.c.id == floating_ip.c.vif_id)
+        .join(instance, instance.c.uuid == vif.c.instance_uuid)
+        .where(*conditions)
+        .order_by(floating_ip.c.address)
+    )
+    found: dict[str, list[dict[str, str]]] = {}
+    for vif_id, address, interface in connection.execute(query):
+        found.setdefault(vif_id, []).append({"address": str(ipaddress.IPv4Address(address)), "interface": interface})
+    return found
 
 
 def _groups(
