@@ -1,0 +1,49 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The ledger, as the application's processes use it."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import typing as t
+
+import sqlalchemy as sa
+from flask import current_app
+
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import open_ledger, reading
+
+from .settings import Settings
+
+
+class Ledger:
+    """Opened at the first use: a connection must not be carried over the server's fork into its workers."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._lock = threading.Lock()
+        self._engine: sa.Engine | None = None
+
+    @property
+    def engine(self) -> sa.Engine:
+        """Raises NovaliteError when the ledger cannot be opened; the next use tries again."""
+        with self._lock:
+            if self._engine is None:
+                self._engine = open_ledger(self._settings.home, self._settings.ledger_url)
+            return self._engine
+
+    def close(self) -> None:
+        with self._lock:
+            if self._engine is not None:
+                self._engine.dispose()
+                self._engine = None
+
+
+@contextlib.contextmanager
+def reading_ledger() -> t.Iterator[sa.Connection]:
+    """One consistent view of the current application's ledger, for reading only."""
+    ledger: Ledger = current_app.extensions["ledger"]
+    with reading(ledger.engine) as connection:
+        yield connection

@@ -1,0 +1,78 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The metadata service: what http://169.254.169.254 answers to a guest, in EC2's and in OpenStack's way.
+
+A proxy on each compute host says, signed, which guest asks. Whatever is wrong with a request, an unknown path, a
+missing or false signature, an address of nobody, is one and the same answer: 404 without a word.
+"""
+
+from __future__ import annotations
+
+import typing as t
+
+from flask import Blueprint, Flask, Response, current_app, request
+from werkzeug.exceptions import NotFound
+
+from ansible_collections.novalite.cloud.plugins.module_utils._guest_data import signature
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import guest_lookup
+from ansible_collections.novalite.cloud.plugins.module_utils._metadata_secret import ensure_secret
+
+from ..errors import status_of
+from ..ledger import reading_ledger
+from ..settings import Settings
+from . import documents
+from .documents import Guest
+
+blueprint = Blueprint("metadata", __name__)
+
+SECRET = "metadata_secret"
+
+
+def register(app: Flask, settings: Settings) -> None:
+    app.extensions[SECRET] = ensure_secret(settings.secret_file)
+    app.register_blueprint(blueprint)
+
+
+@blueprint.get("/", defaults={"path": ""})
+@blueprint.get("/<path:path>")
+def answer(path: str) -> Response:
+    """The document or listing at `path`."""
+    guest = _asking()
+    found = documents.find(guest, path)
+    if found is None:
+        raise NotFound
+    return Response(found.body, content_type=found.content_type, headers={"Cache-Control": "no-store"})
+
+
+@blueprint.errorhandler(Exception)
+def _failed(error: Exception) -> Response:
+    status = status_of(error)
+    if 400 <= status < 500:
+        status = 404
+    return Response("", status, content_type="text/plain; charset=utf-8")
+
+
+def _asking() -> Guest:
+    """The guest that this request comes from. Raises NotFound when no host vouches for it, or it is not there."""
+    host, network, address, signed = (
+        request.headers.get(name, "")
+        for name in (
+            signature.HOST_HEADER,
+            signature.NETWORK_HEADER,
+            signature.ADDRESS_HEADER,
+            signature.SIGNATURE_HEADER,
+        )
+    )
+    if not signature.is_signed(current_app.extensions[SECRET], host, network, address, signed):
+        raise NotFound
+    with reading_ledger() as connection:
+        instance = guest_lookup.instance_at(connection, network, address, host)
+        if instance is None:
+            raise NotFound
+        return Guest(
+            instance=instance,
+            user_data=guest_lookup.user_data_of(connection, instance["uuid"]),
+            files=t.cast("list[dict[str, str]]", guest_lookup.files_of(connection, instance["uuid"])),
+        )

@@ -1,0 +1,49 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the application is told by its environment."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import typing as t
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._metadata_secret import secret_path
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """Each field is the variable NOVALITE_<FIELD>; `home` and `ledger_url` as the playbooks know them."""
+
+    home: str | None = None  # directory of the ledger
+    ledger_url: str | None = None
+    metadata_secret_file: str | None = None  # default: metadata.secret in the ledger's home
+    metadata_bind: str = "127.0.0.1:8775"  # Nova's port; the hypervisors' proxies must reach it
+    workers: int = 2  # processes
+    threads: int = 4  # in each
+    max_request_bytes: int = 1024 * 1024
+
+    @classmethod
+    def from_environment(cls, environ: t.Mapping[str, str] | None = None) -> Settings:
+        """Raises NovaliteError for a number that is none, or not positive."""
+        environ = os.environ if environ is None else environ
+        found: dict[str, t.Any] = {}
+        for field in dataclasses.fields(cls):
+            name = f"NOVALITE_{field.name.upper()}"
+            text = environ.get(name, "")
+            if not text:
+                continue
+            if field.type == "int":
+                if not text.isascii() or not text.isdigit() or int(text) < 1:
+                    raise NovaliteError(f"{name}={text!r} is no positive number")
+                found[field.name] = int(text)
+            else:
+                found[field.name] = text
+        return cls(**found)
+
+    @property
+    def secret_file(self) -> str:
+        return self.metadata_secret_file or secret_path(self.home)

@@ -1,0 +1,201 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A ledger with guests in it, and the application over it."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import ipaddress
+import pathlib
+import shutil
+import typing as t
+import uuid
+
+import pytest
+import sqlalchemy as sa
+from flask import Flask
+from flask.testing import FlaskClient
+from werkzeug.test import TestResponse
+
+from ansible_collections.novalite.cloud.plugins.module_utils._guest_data import signature
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import open_ledger, transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._metadata_secret import ensure_secret
+from api import create_app
+from api.settings import Settings
+
+
+@dataclasses.dataclass(frozen=True)
+class Network:
+    id: int
+    uuid: str
+    cidr: str
+    cidr_v6: str | None
+
+
+class Cloud:
+    """Records in a ledger, written as they are: what the playbooks would have made of them is not this test's."""
+
+    def __init__(self, home: pathlib.Path) -> None:
+        self.home = home
+        self.engine = open_ledger(str(home))
+        self.secret = ensure_secret(str(home / "metadata.secret"))
+
+    def _insert(self, table: sa.Table, **values: t.Any) -> t.Any:
+        with transaction(self.engine) as connection:
+            done = connection.execute(sa.insert(table).values(**values)).inserted_primary_key
+        assert done is not None
+        return done[0]
+
+    def host(self, name: str, zone: str = "nova") -> str:
+        self._insert(
+            tables.compute_host, name=name, enabled=True, up=True, last_seen_at=0, zone=zone, aggregates=[], traits=[],
+            vcpus=4, memory_mb=4096, disk_gb=40, reserved_vcpus=0, reserved_memory_mb=0, reserved_disk_gb=0,
+            cpu_ratio=1.0, ram_ratio=1.0, disk_ratio=1.0, facts={},
+        )  # fmt: skip
+        return name
+
+    def project(self, name: str) -> str:
+        number = uuid.uuid4().hex
+        self._insert(tables.project, id=number, name=name, created_at=0)
+        return number
+
+    def network(
+        self, name: str, cidr: str = "10.9.0.0/24", cidr_v6: str | None = None, **values: t.Any
+    ) -> Network:
+        one = str(uuid.uuid4())
+        values = {"dhcp": True, "dns": [], "isolated": True, "ntp": [], **values}
+        number = self._insert(
+            tables.network, uuid=one, owner="", name=name, cidr=cidr, cidr_v6=cidr_v6, bridge=f"br{name}"[:15], **values
+        )
+        return Network(number, one, cidr, cidr_v6)
+
+    def instance(
+        self,
+        project: str,
+        name: str,
+        host: str | None,
+        nics: t.Sequence[tuple[Network, str] | tuple[Network, str, str]] = (),
+        user_data: bytes | None = None,
+        files: t.Mapping[str, bytes] | None = None,
+        groups: t.Sequence[int] = (),
+        **values: t.Any,
+    ) -> str:
+        """`nics` are (network, IPv4) or (network, IPv4, IPv6). Returns the UUID."""
+        one = str(uuid.uuid4())
+        row = {
+            "flavor": {
+                "name": "m1.tiny", "vcpus": 1, "memory_mb": 512, "root_gb": 1, "ephemeral_gb": 0, "swap_mb": 0,
+                "extra_specs": {},
+            },
+            "image": {"id": str(uuid.uuid4()), "name": "ami-tiny", "kernel": None, "ramdisk": None, "properties": {}},
+            "metadata": {}, "attempts": [], "vm_state": "active", "hostname": name, "created_at": 0, "updated_at": 0,
+            **values,
+        }  # fmt: skip
+        number = self._insert(
+            tables.instance,
+            uuid=one,
+            project_id=project,
+            name=name,
+            host=host,
+            user_data=None if user_data is None else base64.b64encode(user_data).decode(),
+            files=None
+            if files is None
+            else [{"path": path, "content": base64.b64encode(text).decode()} for path, text in files.items()],
+            **row,
+        )
+        for position, (network, address, *ipv6) in enumerate(nics):
+            vif = str(uuid.uuid4())
+            self._insert(
+                tables.vif,
+                id=vif,
+                instance_uuid=one,
+                network_id=network.id,
+                position=position,
+                mac="fa:16:3e:" + ":".join(vif[i : i + 2] for i in (0, 2, 4)),
+                ipv6=ipv6[0] if ipv6 else None,
+            )
+            number_of_ip = int(ipaddress.IPv4Address(address))
+            self._insert(tables.fixed_ip, network_id=network.id, ip=number_of_ip, owner=f"vif:{vif}")
+        for group in groups:
+            self._insert(tables.instance_security_group, instance_id=number, group_id=group)
+        return one
+
+    def delete(self, uuid_: str) -> None:
+        table = tables.instance
+        with transaction(self.engine) as connection:
+            connection.execute(sa.update(table).where(table.c.uuid == uuid_).values(deleted=table.c.id))
+
+    def headers(self, host: str, network: Network | str, address: str) -> dict[str, str]:
+        """What the proxy on `host` sends for a guest."""
+        one = network if isinstance(network, str) else network.uuid
+        return {
+            signature.HOST_HEADER: host,
+            signature.NETWORK_HEADER: one,
+            signature.ADDRESS_HEADER: address,
+            signature.SIGNATURE_HEADER: signature.sign(
+                signature.host_key(self.secret, host), host, one, address
+            ),
+        }
+
+
+class Guest:
+    """Asks as a guest whose proxy is on `host`."""
+
+    def __init__(self, client: FlaskClient, headers: dict[str, str]) -> None:
+        self.client = client
+        self.headers = headers
+
+    def ask(self, path: str) -> TestResponse:
+        return self.client.get(path, headers=self.headers)
+
+    def text(self, path: str) -> str:
+        answer = self.ask(path)
+        assert answer.status_code == 200, (path, answer.status)
+        return answer.get_data(as_text=True)
+
+    def crawl(self) -> dict[str, str]:
+        """Every document that listings lead to, by its path; of the versions, which are alike, first and last."""
+        found: dict[str, str] = {}
+        todo = ["/", "/openstack/"]
+        while todo:
+            path = todo.pop()
+            found[path] = self.text(path)
+            if not path.endswith("/"):
+                continue
+            lines = found[path].splitlines()
+            for line in (lines[0], lines[-1]) if path in ("/", "/openstack/") else lines:
+                name = line.partition("=")[0]
+                directory = line.endswith("/") or "=" in line or path in ("/", "/openstack/")
+                todo.append(path + name.rstrip("/") + ("/" if directory else ""))
+        return found
+
+
+@pytest.fixture(scope="session")
+def migrated(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """An empty ledger's home; to copy it is ten times quicker than to migrate anew."""
+    home = tmp_path_factory.mktemp("migrated")
+    open_ledger(str(home)).dispose()
+    return home
+
+
+@pytest.fixture
+def cloud(migrated: pathlib.Path, tmp_path: pathlib.Path) -> t.Iterator[Cloud]:
+    one = Cloud(pathlib.Path(shutil.copytree(migrated, tmp_path / "home")))
+    yield one
+    one.engine.dispose()
+
+
+@pytest.fixture
+def app(cloud: Cloud) -> t.Iterator[Flask]:
+    one = create_app(Settings(home=str(cloud.home)))
+    yield one
+    one.extensions["ledger"].close()
+
+
+@pytest.fixture
+def client(app: Flask) -> FlaskClient:
+    return app.test_client()
