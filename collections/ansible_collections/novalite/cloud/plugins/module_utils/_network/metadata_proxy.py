@@ -1,0 +1,213 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""One metadata proxy for each network on a host: its file, its process, and the address that guests ask at."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import shutil
+import socket
+import typing as t
+
+from .._command import CommandError, run
+from .._errors import NovaliteError
+from .._host import STATE_DIR, in_threads, locked, write_atomically
+from . import haproxy
+from .haproxy import ADDRESS, Proxy, Upstream
+from .process import Server
+
+_NAMESPACES = "/run/netns"
+
+
+@dataclasses.dataclass(frozen=True)
+class Service:
+    """What all proxies of this host have in common."""
+
+    upstream: Upstream
+    host: str
+    key: bytes
+
+
+def ensure(
+    proxies: t.Sequence[Proxy], service: Service, check_mode: bool = False, state_dir: str = STATE_DIR
+) -> dict[str, t.Any]:
+    """Let `proxies` run. Returns `changed` and, when it is true, `diff`. Raises NovaliteError."""
+
+    def work(proxy: Proxy) -> tuple[dict[str, t.Any], dict[str, t.Any]]:
+        with _locked(proxy.bridge, check_mode):
+            return _Place(proxy.bridge, state_dir).present(proxy, service, check_mode)
+
+    return _result([proxy.bridge for proxy in proxies], in_threads(work, proxies))
+
+
+def remove(bridges: t.Sequence[str], check_mode: bool = False, state_dir: str = STATE_DIR) -> dict[str, t.Any]:
+    """End the proxies of `bridges`, whatever is there of them; the rest as in ensure()."""
+
+    def work(bridge: str) -> tuple[dict[str, t.Any], dict[str, t.Any]]:
+        with _locked(bridge, check_mode):
+            return _Place(bridge, state_dir).absent(check_mode)
+
+    return _result(bridges, in_threads(work, bridges))
+
+
+def _locked(bridge: str, check_mode: bool) -> t.ContextManager[t.Any]:
+    return contextlib.nullcontext() if check_mode else locked(f"metadata-{bridge}")
+
+
+def _result(
+    bridges: t.Sequence[str], done: t.Sequence[tuple[dict[str, t.Any], dict[str, t.Any]]]
+) -> dict[str, t.Any]:
+    changes = {bridge: states for bridge, states in zip(bridges, done) if states[0] != states[1]}
+    if not changes:
+        return {"changed": False}
+    before, after = ({bridge: states[side] for bridge, states in changes.items()} for side in (0, 1))
+    return {"changed": True, "diff": {"before": before, "after": after}}
+
+
+class _Place:
+    """The directory of one bridge's proxy, and what is there."""
+
+    def __init__(self, bridge: str, state_dir: str) -> None:
+        self.directory = os.path.join(state_dir, "metadata", bridge)
+        self.bridge = bridge
+        self.server = Server(
+            "haproxy", os.path.join(self.directory, "haproxy.cfg"), os.path.join(self.directory, "pid")
+        )
+        self.old = _read(self.server.conf)
+        proxy = haproxy.read(self.old or "")
+        self.namespace = proxy.namespace if proxy else None
+
+    def present(
+        self, proxy: Proxy, service: Service, check_mode: bool
+    ) -> tuple[dict[str, t.Any], dict[str, t.Any]]:
+        place = _place(proxy)
+        if place is None and not check_mode:
+            # haproxy would go without, and answer guests of every network in the name of this one
+            missing = f"network namespace {proxy.namespace}" if proxy.namespace else f"bridge {proxy.bridge}"
+            raise NovaliteError(f"there is no {missing} on this host: make it before its metadata proxy")
+        new = haproxy.config(proxy, service.upstream, service.host, service.key, place)
+        pid = self.server.pid()
+        running, address = pid is not None, _has_address(proxy.namespace)
+        before, after = _state(self.old, running, address), _state(new, True, True)
+        if (self.old, running, address) == (new, True, True) or check_mode:
+            return before, after
+        try:
+            if (self.old, running) != (new, True):
+                self._write(new)
+            if not address:
+                _add_address(proxy.namespace)  # after the file: from then on nobody takes it away
+            if (self.old, running) != (new, True):
+                self._start(pid)
+        except BaseException:
+            self._take_back(running)
+            if not address:
+                self._drop_address(proxy.namespace)
+            raise
+        if self.old is not None and self.namespace != proxy.namespace:
+            self._drop_address(self.namespace)
+        return before, after
+
+    def absent(self, check_mode: bool) -> tuple[dict[str, t.Any], dict[str, t.Any]]:
+        running = self.server.pid() is not None
+        if self.old is None and not running and not os.path.isdir(self.directory):
+            return {}, {}
+        before = _state(self.old, running, _has_address(self.namespace))
+        if not check_mode:
+            self.server.stop()
+            if os.path.isdir(self.directory):
+                shutil.rmtree(self.directory)
+            self._drop_address(self.namespace)
+        return before, {}
+
+    def _write(self, text: str) -> None:
+        os.makedirs(self.directory, mode=0o700, exist_ok=True)
+        write_atomically(self.server.conf, text, 0o600)
+
+    def _start(self, pid: int | None) -> None:
+        """Start it; one that runs already passes its connections on and ends."""
+        words = ["haproxy", "-q", "-D", "-f", self.server.conf, "-p", self.server.pid_file]
+        run([*words, *(["-sf", str(pid)] if pid is not None else [])])
+        started = self.server.written_pid()
+        if started is None or not self.server.is_it(started):
+            raise NovaliteError(
+                f"the metadata proxy of {self.bridge} ended right after its start; see haproxy -c -f {self.server.conf}"
+            )
+
+    def _take_back(self, was_running: bool) -> None:
+        """The old file again, or none; and the old proxy runs again."""
+        with contextlib.suppress(NovaliteError, OSError):
+            if self.old is None:
+                self.server.stop()
+                shutil.rmtree(self.directory)
+                return
+            write_atomically(self.server.conf, self.old, 0o600)
+            if was_running and self.server.pid() is None:
+                self._start(None)
+
+    def _drop_address(self, namespace: str | None) -> None:
+        """Take the address away, unless another network's proxy still answers at it."""
+        with locked("metadata-address"):
+            others = os.path.dirname(self.directory)
+            for bridge in os.listdir(others) if os.path.isdir(others) else ():
+                proxy = haproxy.read(_read(os.path.join(others, bridge, "haproxy.cfg")) or "")
+                if bridge != self.bridge and proxy is not None and proxy.namespace == namespace:
+                    return
+            if _has_address(namespace):
+                run([*_ip(namespace), "addr", "del", f"{ADDRESS}/32", "dev", "lo"])
+            with contextlib.suppress(OSError):  # others are left in it
+                os.rmdir(others)
+
+
+def _state(text: str | None, running: bool, address: bool) -> dict[str, t.Any]:
+    if text is None and not running:
+        return {}
+    return {"config": haproxy.shown(text), "running": running, "address": address}
+
+
+def _read(path: str) -> str | None:
+    try:
+        with open(path, encoding="utf-8") as handle:
+            return handle.read()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def _place(proxy: Proxy) -> int | None:
+    """What the proxy's socket gets tied to; None when it is not there (yet)."""
+    try:
+        if proxy.namespace:
+            return os.stat(os.path.join(_NAMESPACES, proxy.namespace)).st_ino
+        return socket.if_nametoindex(proxy.bridge)
+    except OSError:
+        return None
+
+
+def _ip(namespace: str | None) -> list[str]:
+    return ["ip", "-n", namespace] if namespace else ["ip"]
+
+
+def _has_address(namespace: str | None) -> bool:
+    """Whether guests' packets to the address are this host's to answer."""
+    try:
+        found = json.loads(run([*_ip(namespace), "-json", "addr", "show", "dev", "lo"]).stdout or "[]")
+    except CommandError:
+        return False  # no such namespace
+    return any(
+        one.get("local") == ADDRESS and "UP" in link.get("flags", ())
+        for link in found
+        for one in link.get("addr_info", ())
+    )
+
+
+def _add_address(namespace: str | None) -> None:
+    with locked("metadata-address"):
+        # In scope link it is never the source of what the host itself sends elsewhere.
+        run([*_ip(namespace), "addr", "replace", f"{ADDRESS}/32", "dev", "lo", "scope", "link"])
+        run([*_ip(namespace), "link", "set", "lo", "up"])
