@@ -47,6 +47,7 @@ def host_plan(instances: t.Sequence[Instance], facts: t.Mapping[str, t.Any], ren
         "images": _images(instances),
         "disks": [_disk(instance) for instance in instances],
         "injections": [_injection(instance) for instance in instances],
+        "secret": any(any((instance.get("guest") or {}).values()) for instance in instances),
         "filters": [
             {"name": f"nova-instance-{instance['domain_name']}", "references": ["nova-base"]} for instance in instances
         ],
@@ -149,13 +150,52 @@ def _disk(instance: Instance) -> Plan:
 
 def _injection(instance: Instance) -> Plan:
     partition = instance["image"]["properties"].get("os_partition")
+    told = instance.get("guest") or {}
     return {
         "uuid": instance["uuid"],
         "keys": [instance["key"]["public_key"]] if instance["key"] else [],
         "user": instance["image"]["properties"].get("os_admin_user", "root"),
         "hostname": instance["hostname"],
         "partition": None if partition is None else int(partition),
-        "files": [],
+        "files": [{"path": file["path"], "content": file["content"]} for file in told.get("files") or []],
+        "network": _guest_network(instance),
+        "password_hash": told.get("password_hash"),
+    }
+
+
+def _guest_network(instance: Instance) -> Plan | None:
+    """What the guest must be told of its network: nothing, where DHCP tells it all.
+
+    Otherwise all of its interfaces, for what is written replaces the guest's own configuration. The first one that has
+    a router gets the default route: a second default route is an error to ifupdown.
+    """
+    nics = instance["nics"]
+    if all(nic["network"]["dhcp"] for nic in nics):
+        return None
+    routed: set[int] = set()
+
+    def address(family: int, text: str | None, cidr: str | None, gateway: str | None) -> Plan | None:
+        if text is None or cidr is None:
+            return None
+        first = gateway is not None and family not in routed
+        if first:
+            routed.add(family)
+        prefix = ipaddress.ip_network(cidr).prefixlen
+        return {"address": text, "prefix": prefix, "gateway": gateway if first else None}
+
+    return {
+        "nics": [
+            {
+                "mac": nic["mac"],
+                "name": f"eth{position}",
+                "dhcp": nic["network"]["dhcp"],
+                "ipv4": address(4, nic["ip"], nic["network"]["cidr"], nic["network"]["gateway"] or nic["dhcp_server"]),
+                "ipv6": address(6, nic["ipv6"], nic["network"]["cidr_v6"], nic["network"]["gateway_v6"]),
+                "dns": nic["network"]["dns"],
+                "mtu": nic["network"]["mtu"],
+            }
+            for position, nic in enumerate(nics)
+        ]
     }
 
 
