@@ -59,6 +59,8 @@ def instance(number: int, host: str, **changes: t.Any) -> dict[str, t.Any]:
                 "network": NETWORK,
             }
         ],
+        "config_drive": False,
+        "guest": {},
     }
     return {**copy.deepcopy(base), **changes}
 
@@ -127,7 +129,7 @@ def test_the_partition_to_inject_into_is_the_images_to_say() -> None:
                      {"hv1": {"domain_type": "qemu"}}, render)["hv1"]["injections"][0]["partition"]
         for properties in ({}, {"os_partition": "0"}, {"os_partition": 2})
     ]
-    assert plans == [None, 0, 2]
+    assert plans == ["inspect", 0, 2]
 
 
 def test_a_guest_is_told_its_addresses_where_no_dhcp_does() -> None:
@@ -168,3 +170,22 @@ def test_a_guest_is_told_its_addresses_where_no_dhcp_does() -> None:
     second = network_of(one["nics"][0], static)[1]
     assert second["ipv4"]["gateway"] is None and second["ipv6"]["gateway"] == "fd00::1"
     assert network_of(routed)[0]["ipv4"]["gateway"] == "10.30.0.2"
+
+
+def test_what_a_guest_is_told_goes_with_the_ways_that_its_image_takes() -> None:
+    told = {"user_data": "eA==", "files": [{"path": "/a", "content": "YQ=="}], "password_hash": "$6$s$h"}
+    image = instance(1, "hv1")["image"]
+    whole = {"project": {"id": "p", "name": "p"}, "availability_zone": None, "metadata": {}}
+    one = {**instance(1, "hv1", guest=told, config_drive=True), **whole}
+    one["image"] = {**image, "id": "5d7b1a3e-8a57-4a3c-9d34-6a9f0f5f8f41", "properties": {"os_partition": "none"}}
+    one["flavor"] = {**one["flavor"], "ephemeral_gb": 0, "swap_mb": 0}
+    one["security_groups"] = [{"id": 3, "name": "default", "rules": [RULE]}]
+    both = {**one, "image": {**one["image"], "properties": {}}, "uuid": "00000000-0000-4000-8000-000000000002"}
+    plan = plan_by_host([one, both], {}, lambda *_: "")["hv1"]
+    assert [drive["uuid"] for drive in plan["config_drives"]] == [one["uuid"], both["uuid"]]
+    (injection,) = plan["injections"]
+    assert (injection["uuid"], injection["password_hash"]) == (both["uuid"], "$6$s$h")
+    assert injection["files"] == told["files"] and plan["secret"]
+    del one["guest"]  # it runs, or goes
+    kept = plan_by_host([one], {}, lambda *_: "")["hv1"]
+    assert kept["injections"] == kept["config_drives"] == [] and not kept["secret"]

@@ -96,9 +96,11 @@ options:
         type: str
       partition:
         description:
-          - The number of the partition with the root file system; 0 for a file system on the whole disk.
-          - By default the only Linux partition is taken, or the whole disk where there is no partition table.
-        type: int
+          - The number of the partition with the root file system; V(0) for a file system on the whole disk.
+          - V(inspect), the default, finds it from the partition table and the headers of the file systems. Nothing is
+            mounted to find out.
+        type: str
+        default: inspect
       files:
         description: Files that the guest must have, owned by root. Missing parents are created.
         type: list
@@ -190,6 +192,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._disk.guest_network import nics_of
 from ..module_utils._disk.inject import File, Request
+from ..module_utils._disk.partition import INSPECT
 from ..module_utils._disk.session import inject_all
 from ..module_utils._errors import NovaliteError
 
@@ -203,6 +206,14 @@ def _file(path: str, content: str, mode: str) -> File:
         raise NovaliteError(f"file {path}: mode '{mode}' is not octal") from None
 
 
+def _partition(text: str) -> int | str:
+    if text == INSPECT:
+        return text
+    if not (text.isascii() and text.isdigit()):
+        raise NovaliteError(f"partition '{text[:40]}' is no number; use 0 for the whole disk, or {INSPECT}")
+    return int(text)
+
+
 def _request(instance: dict[str, t.Any]) -> Request:
     files = tuple(_file(**file) for file in instance["files"])
     network = instance["network"]
@@ -211,7 +222,7 @@ def _request(instance: dict[str, t.Any]) -> Request:
         keys=tuple(instance["keys"]),
         user=instance["user"],
         hostname=instance["hostname"],
-        partition=instance["partition"],
+        partition=_partition(instance["partition"]),
         files=files,
         nics=() if network is None else nics_of(network),
         password_hash=instance["password_hash"],
@@ -247,7 +258,7 @@ def main() -> None:
                     "keys": {"type": "list", "elements": "str", "default": [], "no_log": False},
                     "user": {"type": "str", "default": "root"},
                     "hostname": {"type": "str"},
-                    "partition": {"type": "int"},
+                    "partition": {"type": "str", "default": "inspect"},
                     "network": {
                         "type": "dict",
                         "options": {"nics": {"type": "list", "elements": "dict", "required": True, "options": NIC}},

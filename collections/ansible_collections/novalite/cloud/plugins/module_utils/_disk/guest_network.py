@@ -120,9 +120,19 @@ def interfaces(nics: t.Sequence[Nic]) -> str:
 
 def netplan(nics: t.Sequence[Nic]) -> str:
     """A netplan file. JSON is YAML, and needs no quoting rules of ours."""
-    ethernets: dict[str, t.Any] = {}
+    document = {"network": {"version": 2, "ethernets": ethernets(nics, name=lambda nic: FIRST + nic.name)}}
+    return f"{NOTE}\n{json.dumps(document, indent=2)}\n"
+
+
+def ethernets(
+    nics: t.Sequence[Nic], name: t.Callable[[Nic], str], rename: bool = False
+) -> dict[str, dict[str, t.Any]]:
+    """netplan's, and cloud-init's, `ethernets`; `name` makes their keys, `rename` gives the interfaces our names."""
+    entries: dict[str, dict[str, t.Any]] = {}
     for nic in nics:
         entry: dict[str, t.Any] = {"match": {"macaddress": nic.mac}, "dhcp4": nic.dhcp}
+        if rename:
+            entry["set-name"] = nic.name
         if nic.addresses:
             entry["addresses"] = [f"{address.address}/{address.prefix}" for address in nic.addresses]
         # "to: default" is younger than some of the guests.
@@ -134,8 +144,8 @@ def netplan(nics: t.Sequence[Nic]) -> str:
             entry["nameservers"] = {"addresses": list(nic.dns)}
         if nic.mtu:
             entry["mtu"] = nic.mtu
-        ethernets[FIRST + nic.name] = entry
-    return f"{NOTE}\n{json.dumps({'network': {'version': 2, 'ethernets': ethernets}}, indent=2)}\n"
+        entries[name(nic)] = entry
+    return entries
 
 
 def networkd(nic: Nic) -> str:

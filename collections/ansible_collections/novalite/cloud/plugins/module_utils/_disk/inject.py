@@ -47,7 +47,7 @@ class Request:
     keys: tuple[str, ...] = ()
     user: str = "root"
     hostname: str | None = None
-    partition: int | None = None
+    partition: int | str | None = None
     files: tuple[File, ...] = ()
     nics: tuple[Nic, ...] = ()  # none: the guest's network configuration stays as it is
     password_hash: str | None = None  # crypt(5), for `user`

@@ -16,6 +16,9 @@ import ipaddress
 import typing as t
 
 from .._addressing.macs import eui64
+from .._guest_data import image_properties
+from .._guest_data.config_drive import config_drive
+from .._guest_data.interfaces import interfaces_of
 
 Instance = t.Mapping[str, t.Any]
 Plan = dict[str, t.Any]
@@ -38,7 +41,10 @@ def plan_by_host(
 
 
 def host_plan(instances: t.Sequence[Instance], facts: t.Mapping[str, t.Any], render: Renderer) -> Plan:
-    """The plan of one host: each key holds the list that the host module of that name takes."""
+    """The plan of one host: each key holds the list that the host module of that name takes.
+
+    An instance that is to be built has `guest`: what only the guest may know, `user_data`, `files`, `password_hash`.
+    """
     return {
         "names": [instance["name"] for instance in instances],
         "uuids": [instance["uuid"] for instance in instances],
@@ -46,8 +52,16 @@ def host_plan(instances: t.Sequence[Instance], facts: t.Mapping[str, t.Any], ren
         "dhcp_networks": _dhcp_networks(instances),
         "images": _images(instances),
         "disks": [_disk(instance) for instance in instances],
-        "injections": [_injection(instance) for instance in instances],
-        "secret": any(any((instance.get("guest") or {}).values()) for instance in instances),
+        # what goes, or runs already, is told nothing
+        "injections": [
+            _injection(one) for one in instances
+            if one.get("guest") is not None and image_properties.partition(one["image"]) is not None
+        ],
+        "config_drives": [
+            config_drive(one, one["guest"]) for one in instances
+            if one.get("guest") is not None and one["config_drive"]
+        ],
+        "secret": any(any((one.get("guest") or {}).values()) for one in instances),
         "filters": [
             {"name": f"nova-instance-{instance['domain_name']}", "references": ["nova-base"]} for instance in instances
         ],
@@ -149,14 +163,13 @@ def _disk(instance: Instance) -> Plan:
 
 
 def _injection(instance: Instance) -> Plan:
-    partition = instance["image"]["properties"].get("os_partition")
-    told = instance.get("guest") or {}
+    told = instance["guest"]
     return {
         "uuid": instance["uuid"],
         "keys": [instance["key"]["public_key"]] if instance["key"] else [],
-        "user": instance["image"]["properties"].get("os_admin_user", "root"),
+        "user": image_properties.admin_user(instance["image"]),
         "hostname": instance["hostname"],
-        "partition": None if partition is None else int(partition),
+        "partition": image_properties.partition(instance["image"]),
         "files": [{"path": file["path"], "content": file["content"]} for file in told.get("files") or []],
         "network": _guest_network(instance),
         "password_hash": told.get("password_hash"),
@@ -166,37 +179,11 @@ def _injection(instance: Instance) -> Plan:
 def _guest_network(instance: Instance) -> Plan | None:
     """What the guest must be told of its network: nothing, where DHCP tells it all.
 
-    Otherwise all of its interfaces, for what is written replaces the guest's own configuration. The first one that has
-    a router gets the default route: a second default route is an error to ifupdown.
+    Otherwise all of its interfaces, for what is written replaces the guest's own configuration.
     """
-    nics = instance["nics"]
-    if all(nic["network"]["dhcp"] for nic in nics):
+    if all(nic["network"]["dhcp"] for nic in instance["nics"]):
         return None
-    routed: set[int] = set()
-
-    def address(family: int, text: str | None, cidr: str | None, gateway: str | None) -> Plan | None:
-        if text is None or cidr is None:
-            return None
-        first = gateway is not None and family not in routed
-        if first:
-            routed.add(family)
-        prefix = ipaddress.ip_network(cidr).prefixlen
-        return {"address": text, "prefix": prefix, "gateway": gateway if first else None}
-
-    return {
-        "nics": [
-            {
-                "mac": nic["mac"],
-                "name": f"eth{position}",
-                "dhcp": nic["network"]["dhcp"],
-                "ipv4": address(4, nic["ip"], nic["network"]["cidr"], nic["network"]["gateway"] or nic["dhcp_server"]),
-                "ipv6": address(6, nic["ipv6"], nic["network"]["cidr_v6"], nic["network"]["gateway_v6"]),
-                "dns": nic["network"]["dns"],
-                "mtu": nic["network"]["mtu"],
-            }
-            for position, nic in enumerate(nics)
-        ]
-    }
+    return {"nics": interfaces_of(instance)}
 
 
 def _firewall_instance(instance: Instance) -> Plan:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 from .._command import run
 from .._errors import NovaliteError, QuotaError
+from .._guest_data.image_properties import config_drive_is_mandatory
 
 MAX_USER_DATA = 65535  # bytes of base64: nova/api/openstack/compute/schemas, maxLength of user_data
 MAX_FILES = 100  # in one request, whatever the quotas say
@@ -87,10 +88,8 @@ def check_quota(name: str, guest: GuestRequest, limits: t.Mapping[str, int]) -> 
 
 
 def wants_config_drive(guest: GuestRequest, image: t.Mapping[str, t.Any]) -> bool:
-    """Nova's img_config_drive: an image that boots from a config drive only can say that it is mandatory."""
-    properties = image["properties"]
-    said = properties.get("os_config_drive", properties.get("img_config_drive", "optional"))
-    return bool(guest.config_drive) or str(said).lower() == "mandatory"
+    """Whether the server gets a config drive: it asks for one, or its image insists."""
+    return bool(guest.config_drive) or config_drive_is_mandatory(image)
 
 
 def asks_otherwise(guest: GuestRequest, row: t.Any) -> bool:

@@ -32,7 +32,9 @@ def server_plan(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dic
     facts.update({one["name"]: one for one in params["compute_hosts"] or []})
     hosts: dict[str, dict[str, Plan]] = {}
     for kind, option in (("build", "instances"), ("keep", "existing"), ("remove", "leaving")):
-        placed = [{**one, "guest": told.get(one["uuid"], {})} for one in params[option] or [] if one["host"]]
+        placed = [one for one in params[option] or [] if one["host"]]
+        if kind == "build":
+            placed = [{**one, "guest": told.get(one["uuid"], {})} for one in placed]
         for host, plan in plan_by_host(
             placed, facts, lambda one, of_host: render(guest_of(one, of_host, state_dir=params["state_dir"]))
         ).items():

@@ -21,6 +21,7 @@ import sqlalchemy as sa
 
 from .._addressing import pools
 from .._errors import ConflictError, NotFoundError, NovaliteError
+from .._guest_data import image_properties
 from . import actions, guest_requests, hints, lookups, quotas, server_requests
 from .addresses import release_addresses
 from .claims import release_claims
@@ -291,6 +292,7 @@ def _blueprints(
         nics = alone if request.networks is None else request.networks
         flavor, image = flavors[request.flavor or ""], images[request.image or ""]
         server_requests.check_fits(request.name, flavor, image)
+        image_properties.check(image)  # now, and not when a host is asked to build, or to take away
         blueprints.append(
             Blueprint(
                 uuid=uuids[request.name],
