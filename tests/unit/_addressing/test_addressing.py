@@ -14,7 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.novalite.cloud.plugins.module_utils._addressing import pools
+from ansible_collections.novalite.cloud.plugins.module_utils._addressing import ipv6, pools
+from ansible_collections.novalite.cloud.plugins.module_utils._addressing.ipv6 import (
+    RESERVED,
+    host_ipv6,
+    stable_privacy,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._addressing.macs import eui64, new_mac
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 
@@ -66,6 +71,50 @@ def test_eui64_keeps_prefix_and_mac(mac: list[int], prefix: int) -> None:
 def test_eui64_needs_a_64(cidr: str) -> None:
     with pytest.raises(NovaliteError, match="is not an IPv6 /64"):
         eui64(cidr, "fa:16:3e:12:34:56")
+
+
+def test_the_address_of_a_hypervisor_is_its_ipv4_address_as_a_number() -> None:
+    assert host_ipv6("fd00:1::/64", "10.20.0.2") == "fd00:1::a14:2"
+    with pytest.raises(NovaliteError, match="is not an IPv6 /64"):
+        host_ipv6("fd00::/48", "10.20.0.2")
+
+
+@given(st.ip_addresses(v=4), st.lists(octets, min_size=6, max_size=6), st.binary(min_size=1), st.integers(0, 3))
+def test_hypervisors_and_instances_share_no_address(
+    v4: ipaddress.IPv4Address, mac: list[int], secret: bytes, counter: int
+) -> None:
+    host = host_ipv6("fd00::/64", str(v4))
+    # a local MAC gives an identifier that is not small
+    mac[0] = mac[0] & 0xFC | 2
+    mac[1] |= 1
+    assert eui64("fd00::/64", ":".join(f"{octet:02x}" for octet in mac)) != host
+    assert stable_privacy("fd00::/64", str(mac), "net", secret, counter) != host
+
+
+@given(st.text(), st.text(), st.binary(), st.integers(0, 9))
+def test_stable_private_addresses_depend_on_all_that_rfc_7217_names(
+    interface: str, network: str, secret: bytes, counter: int
+) -> None:
+    made = stable_privacy("fd00::/64", interface, network, secret, counter)
+    number = int(ipaddress.IPv6Address(made)) & 2**64 - 1
+    assert ipaddress.IPv6Address(made) in ipaddress.IPv6Network("fd00::/64")
+    assert not any(low <= number <= high for low, high in RESERVED)
+    others = [
+        stable_privacy("fd01::/64", interface, network, secret, counter),
+        stable_privacy("fd00::/64", interface + "x", network, secret, counter),
+        stable_privacy("fd00::/64", interface, network + "x", secret, counter),
+        stable_privacy("fd00::/64", interface, network, secret + b"x", counter),
+        stable_privacy("fd00::/64", interface, network, secret, counter + 1),
+    ]
+    assert number not in {int(ipaddress.IPv6Address(other)) & 2**64 - 1 for other in others}
+    assert made == stable_privacy("fd00::/64", interface, network, secret, counter)
+
+
+def test_a_reserved_interface_identifier_counts_as_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = (stable_privacy("fd00::/64", "i", "n", b"s", counter) for counter in (0, 1))
+    number = int(ipaddress.IPv6Address(first)) & 2**64 - 1
+    monkeypatch.setattr(ipv6, "RESERVED", ((number, number),))
+    assert stable_privacy("fd00::/64", "i", "n", b"s") == second
 
 
 @given(st.integers(0, 2**32 - 1))

@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from ansible_collections.novalite.cloud.plugins.module_utils._addressing import pools
+from ansible_collections.novalite.cloud.plugins.module_utils._addressing.ipv6 import stable_privacy
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError, NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger import addresses, tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.addresses import (
@@ -30,6 +31,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.addresses i
     release_host_address,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import open_ledger, transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.secrets import derived_key
 from tests.unit._ledger.conftest import on_postgresql, on_sqlite
 from tests.unit._ledger.postgresql import Server
 
@@ -254,6 +256,73 @@ def test_ipv6_follows_from_the_mac_and_is_recorded(engine: sa.Engine) -> None:
         result = fixed_ip(connection, {"instances": instances})
         assert result["instances"][0]["nics"][0]["ipv6"] == "fd00:1::f816:3eff:fe00:1"
         assert connection.execute(sa.select(tables.vif.c.ipv6)).scalars().all() == ["fd00:1::f816:3eff:fe00:1"]
+
+
+def ipv6s(result: dict[str, t.Any]) -> list[str]:
+    return [nic["ipv6"] for one in result["instances"] for nic in one["nics"]]
+
+
+def test_stable_private_addresses_stay_and_tell_nobody_the_mac(engine: sa.Engine) -> None:
+    with transaction(engine) as connection:
+        modes = {"cidr_v6": "fd00:1::/64", "ipv6_mode": "stable-privacy"}
+        network = add_network(connection, **modes)
+        other = add_network(connection, "other", **{**modes, "cidr": "10.30.0.0/29", "cidr_v6": "fd00:2::/64"})
+        instances = some(2, network, other, mac=None)
+        for number, nic in enumerate(nic for one in instances for nic in one["nics"]):
+            nic["mac"] = f"fa:16:3e:00:00:{number:02x}"
+        planned = ipv6s(fixed_ip(connection, {"instances": instances}))  # no rows yet, as in check mode
+        release_addresses(connection, nic_ids(instances), NOW)
+        write(connection, instances)
+        result = fixed_ip(connection, {"instances": instances})
+        assert ipv6s(result) == planned and len({address.partition("::")[2] for address in planned}) == 4
+        assert not any("fe00" in address for address in planned)
+        assert [address[:6] for address in planned] == ["fd00:1", "fd00:2"] * 2
+        assert sorted(connection.execute(sa.select(tables.vif.c.ipv6)).scalars()) == sorted(planned)
+        assert not fixed_ip(connection, {"instances": result["instances"]})["changed"]
+
+
+def test_an_ipv6_address_that_is_taken_gives_way_to_the_next(engine: sa.Engine) -> None:
+    with transaction(engine) as connection:
+        network = add_network(connection, cidr_v6="fd00:1::/64", ipv6_mode="stable-privacy")
+        first, second = some(1, network), some(1, network, mac="fa:16:3e:00:01:00")
+        second[0]["name"] = "second"
+        write(connection, first + second)
+        key = derived_key(connection, "ipv6")
+        candidates = [
+            stable_privacy("fd00:1::/64", second[0]["nics"][0]["id"], network["uuid"], key, count) for count in range(4)
+        ]
+        nic, gateway = nic_ids(first)[0], sa.update(tables.network)
+        connection.execute(sa.update(tables.vif).where(tables.vif.c.id == nic).values(ipv6=candidates[0]))
+        connection.execute(gateway.values(gateway_v6=candidates[1]))
+        assert ipv6s(fixed_ip(connection, {"instances": second})) == [candidates[2]]
+
+
+def test_an_eui64_address_that_is_taken_is_refused(engine: sa.Engine) -> None:
+    with transaction(engine) as connection:
+        network = add_network(connection, cidr_v6="fd00:1::/64", gateway_v6="fd00:1::f816:3eff:fe00:1")
+        with pytest.raises(ConflictError, match=r"IPv6 address fd00:1::f816:3eff:fe00:1 in network 'private', which"):
+            fixed_ip(connection, {"instances": some(1, network)})
+
+
+def test_who_had_an_address_gets_it_again_unless_it_went_to_another(engine: sa.Engine) -> None:
+    with transaction(engine) as connection:
+        network = add_network(connection)
+        instances = some(2, network)
+        write(connection, instances)
+        first = ips(fixed_ip(connection, {"instances": instances}))  # .2 .3, and .1 for the host
+        release_addresses(connection, nic_ids(instances), NOW)
+        assert release_host_address(connection, network["id"], "hv1", NOW)
+        again = fixed_ip(connection, {"instances": list(reversed(instances))})
+        assert ips(again) == list(reversed(first)) and "warnings" not in again and len(owners(connection)) == 3
+        assert again["instances"][0]["nics"][0]["dhcp_server"] == "10.20.0.1"
+        release_addresses(connection, nic_ids(instances), NOW + 1)
+        named = some(1, network, requested_ip=first[0])
+        fixed_ip(connection, {"instances": named})
+        assert ips(fixed_ip(connection, {"instances": instances})) == ["10.20.0.4", first[1]]
+        # of two that it left behind, the one it had last
+        release_addresses(connection, nic_ids(instances) + nic_ids(named), NOW + 2)
+        release_addresses(connection, nic_ids(instances), NOW + 3)
+        assert ips(fixed_ip(connection, {"instances": instances})) == ["10.20.0.4", first[1]]
 
 
 def test_check_mode_plans_without_rows_and_leaves_nothing(engine: sa.Engine) -> None:

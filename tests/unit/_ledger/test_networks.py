@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import ipaddress
 import typing as t
 
@@ -16,6 +17,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Conf
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import reading, transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.pools import parse_cidr, parse_reserved, ranges
+from tests.unit._ledger.conftest import on_postgresql
 
 if t.TYPE_CHECKING:
     from .conftest import Run
@@ -129,7 +131,23 @@ def test_bridges_are_numbered_around_those_that_are_taken(run: Run) -> None:
         ({"bridge": ".."}, "is no interface name"),
         ({"bridge": "eth1", "bridge_interface": "eth1"}, "are both 'eth1'"),
         ({"vlan": 7}, "vlan 7 needs the bridge_interface"),
+        ({"manager": "vlan"}, "vlan 100 needs the bridge_interface"),
         ({"vlan": 4095, "bridge_interface": "eth1"}, "vlan 4095 is out of range"),
+        ({"vlan": 0, "bridge_interface": "eth1"}, "vlan 0 is out of range"),
+        ({"vlan": 10**30, "bridge_interface": "eth1"}, f"vlan {10**30} is out of range"),
+        ({"vni": 0}, "vni 0 is out of range"),
+        ({"vni": 2**24}, "vni 16777216 is out of range"),
+        ({"vni": 1, "vlan": 1, "bridge_interface": "eth1"}, "vni 1 goes with the manager vxlan, and it has vlan"),
+        ({"vlan": 7, "manager": "flat_dhcp"}, "vlan 7 goes with the manager vlan, and it has flat_dhcp"),
+        ({"vni": 7, "bridge_interface": "eth1"}, "leave bridge_interface 'eth1' out"),
+        ({"manager": "flat", "dhcp": True}, "the manager flat has no DHCP"),
+        ({"manager": "flat_dhcp", "dhcp": False}, "the manager flat_dhcp has DHCP"),
+        ({"gateway": "10.20.0.1", "snat": True}, "the guests' gateway is 10.20.0.1"),
+        ({"cidr": "10.0.0.0/8"}, "has 16777216 addresses: a pool must lie between /16 and /30"),
+        ({"gateway": "10.20.0.0"}, "is no host's address in"),
+        ({"cidr_v6": "fd00::/64", "gateway_v6": "fd00::a14:7"}, "among the hypervisors' own addresses, fd00::a14:0"),
+        ({"ntp": ["pool.ntp.org"]}, "ntp 'pool.ntp.org' is no IP address"),
+        ({"ntp": ["9.9.9.9"] * 9}, "9 NTP servers: 8 is the limit"),
         ({"mtu": 500}, "mtu 500 is out of range"),
         ({"mtu": 1279, "cidr_v6": "fd00::/64"}, "mtu 1279 is out of range"),
         ({"lease_seconds": 60}, "lease_seconds 60 is out of range"),
@@ -158,6 +176,110 @@ def test_what_another_network_has_is_taken(run: Run, network: dict[str, t.Any], 
     run("network", networks=[{**NET, "cidr_v6": "fd00::/64", "vlan": 7, "bridge_interface": "eth1"}])
     with pytest.raises(ConflictError, match=message):
         run("network", networks=[{"name": "other", **network}], project="demo")
+
+
+@pytest.mark.parametrize(
+    ("given", "made"),
+    [
+        ({}, {"manager": "flat_dhcp", "bridge": "br100", "dhcp": True, "isolated": False, "snat": True, "mtu": None}),
+        ({"dhcp": False}, {"manager": "flat", "bridge": "br100", "snat": False}),
+        ({"manager": "flat", "snat": True}, {"dhcp": False, "snat": True}),
+        ({"vlan": 7, "bridge_interface": "eth1"}, {"manager": "vlan", "bridge": "br7", "dhcp": True, "snat": True}),
+        ({"manager": "vlan", "bridge_interface": "eth1"}, {"vlan": 100, "bridge": "br100", "isolated": False}),
+        (
+            {"manager": "vxlan"},
+            {"vni": 10000, "bridge": "br10000", "isolated": True, "mtu": 1450, "dhcp": True, "snat": True},
+        ),
+        ({"vni": 77, "isolated": False, "mtu": 8950}, {"manager": "vxlan", "isolated": False, "mtu": 8950}),
+        ({"manager": "vxlan", "gateway": "10.20.0.1", "dhcp": False}, {"snat": False, "dhcp": False}),
+        ({"cidr_v6": "fd00::/64", "gateway_v6": "fd00::1", "ipv6_mode": "stable-privacy"}, {"manager": "flat_dhcp"}),
+    ],
+)
+def test_the_manager_decides_what_was_not_said(run: Run, given: dict[str, t.Any], made: dict[str, t.Any]) -> None:
+    [network] = run("network", networks=[{**NET, **given}])["networks"]
+    assert {key: network[key] for key in made} == made
+    assert not run("network", networks=[{**NET, **given}])["changed"]
+    assert not run("network", networks=[NET if given.get("dhcp") is None else {**NET, "dhcp": False}])["changed"]
+
+
+def test_numbers_and_bridges_are_given_out_around_those_that_are_taken(run: Run) -> None:
+    lan = {"bridge_interface": "eth1"}
+    made = run(
+        "network",
+        networks=[
+            {"name": "a", "cidr": "10.0.0.0/24"},  # br100: no VLAN may have it
+            {"name": "b", "cidr": "10.0.1.0/24", "vlan": 101, **lan},
+            {"name": "c", "cidr": "10.0.2.0/24", "manager": "vlan", **lan},
+            {"name": "d", "cidr": "10.0.3.0/24", "manager": "vlan", "bridge": "brd", **lan},
+            {"name": "e", "cidr": "10.0.4.0/24", "vni": 10000},
+            {"name": "f", "cidr": "10.0.4.0/24", "manager": "vxlan"},
+        ],
+    )["networks"]
+    assert [network["vlan"] for network in made] == [None, 101, 102, 100, None, None]
+    assert [network["vni"] for network in made] == [None, None, None, None, 10000, 10001]
+    assert [network["bridge"] for network in made] == ["br100", "br101", "br102", "brd", "br10000", "br10001"]
+    for number in ({"vni": 10001}, {"vlan": 102, **lan}):
+        [(key, value), *_rest] = number.items()
+        with pytest.raises(ConflictError, match=f"{key} {value} belongs to the network"):
+            run("network", networks=[{"name": "x", "cidr": "10.9.0.0/24", "bridge": "brx", **number}])
+
+
+def test_the_last_vlan_is_given_out_and_no_other_after_it(run: Run, ledger: sa.Engine) -> None:
+    with transaction(ledger) as connection:
+        rows = [
+            {"uuid": str(vlan), "name": str(vlan), "cidr": "10.9.0.0/30", "bridge": f"b{vlan}", "vlan": vlan}
+            for vlan in range(100, 4094)
+        ]
+        rest = {"dhcp": True, "isolated": True, "dns": []}
+        connection.execute(sa.insert(tables.network), [{**row, **rest} for row in rows])
+    net = {"manager": "vlan", "bridge_interface": "eth1"}
+    assert run("network", networks=[{**NET, **net}])["networks"][0]["vlan"] == 4094
+    with pytest.raises(NovaliteError, match="every vlan from 100 to 4094 is taken"):
+        run("network", networks=[{"name": "more", "cidr": "10.21.0.0/24", **net}])
+
+
+def test_only_networks_that_are_isolated_overlap(run: Run) -> None:
+    run("network", networks=[NET])
+    ours = {"name": "inside", "cidr": "10.20.0.0/16", "manager": "vxlan", "cidr_v6": "fd00::/64"}
+    for project in ("demo", None):
+        assert run("network", networks=[ours], project=project)["changed"]
+    with pytest.raises(ConflictError, match=r"cidr 10\.20\.0\.0/16 overlaps 10\.20\.0\.0/24 of the network 'net'"):
+        run("network", networks=[{"name": "inside", "isolated": False}])
+
+
+def test_a_network_can_change_its_manager_until_it_is_used(run: Run, ledger: sa.Engine) -> None:
+    [network] = run("network", networks=[NET])["networks"]
+    changed = run("network", networks=[{"name": "net", "manager": "vxlan"}])["networks"][0]
+    assert changed == {**network, "manager": "vxlan", "vni": 10000, "isolated": True, "mtu": 1450}
+    changed = run("network", networks=[{"name": "net", "vlan": 8, "bridge_interface": "eth1"}])["networks"][0]
+    assert (changed["manager"], changed["vlan"], changed["vni"], changed["isolated"]) == ("vlan", 8, None, False)
+    changed = run("network", networks=[{"name": "net", "manager": "flat"}])["networks"][0]
+    assert (changed["vlan"], changed["dhcp"], changed["snat"]) == (None, False, True)
+    take(ledger, "10.20.0.9")
+    with pytest.raises(ConflictError, match="manager cannot change from flat to flat_dhcp while the address"):
+        run("network", networks=[{"name": "net", "dhcp": True}])
+    assert run("network", networks=[{"name": "net", "snat": False}])["changed"]
+    # a gateway of its own ends what the hypervisors did; it comes back when it is asked for
+    assert run("network", networks=[{"name": "net", "snat": True, "ntp": ["2001:DB8::1"]}])["changed"]
+    [network] = run("network", networks=[{"name": "net", "gateway": "10.20.0.1"}])["networks"]
+    assert (network["snat"], network["ntp"]) == (False, ["2001:db8::1"])
+
+
+def test_of_networks_one_of_which_makes_no_sense_none_is_made(run: Run, ledger: sa.Engine) -> None:
+    with pytest.raises(NovaliteError, match="'bad': mtu 1"):
+        run("network", networks=[NET, {"name": "bad", "cidr": "10.21.0.0/24", "mtu": 1}])
+    assert pool(ledger) == {}
+
+
+@on_postgresql
+def test_of_two_networks_that_overlap_at_the_same_moment_one_is_refused(run: Run, ledger: sa.Engine) -> None:
+    with concurrent.futures.ThreadPoolExecutor(4) as threads:
+        tries = [
+            threads.submit(run, "network", networks=[{"name": f"n{number}", "cidr": f"10.20.0.0/{24 + number}"}])
+            for number in range(4)
+        ]
+        errors = [one.exception() for one in tries]
+    assert [type(error) for error in errors].count(ConflictError) == 3 and errors.count(None) == 1
 
 
 def test_the_cidr_of_an_unused_network_can_change_and_of_a_used_one_cannot(run: Run, ledger: sa.Engine) -> None:

@@ -35,15 +35,27 @@ options:
       cidr:
         description:
           - Range of IPv4 addresses, between C(/16) and C(/30). Required for a new network.
-          - No two networks may overlap. While instances use the network, its ranges, bridge and VLAN cannot change.
+          - No two networks may overlap, unless one of them is isolated.
+          - While instances use the network, its ranges, manager, bridge, VLAN and VNI cannot change.
         type: str
+      manager:
+        description:
+          - How the network reaches the guests and connects the hypervisors. Nova's network managers, and V(vxlan).
+          - V(flat) has no DHCP. Its guests are given a static configuration at launch.
+          - V(flat_dhcp) is a bridge with DHCP.
+          - V(vlan) is a bridge on a VLAN of O(networks[].bridge_interface).
+          - V(vxlan) is a bridge on a tunnel between the hypervisors, which needs no switch that knows of it.
+          - A new network that does not say is V(vlan) or V(vxlan) if it has O(networks[].vlan) or O(networks[].vni),
+            V(flat) if it has no DHCP, and V(flat_dhcp) otherwise.
+        type: str
+        choices: [flat, flat_dhcp, vlan, vxlan]
       gateway:
         description:
           - Default gateway of the guests, an address in the range. An empty text takes it away.
           - Without it, each hypervisor's own address in the network is its guests' gateway.
         type: str
       cidr_v6:
-        description: Range of IPv6 addresses, a C(/64), in which guests address themselves. An empty text takes it away.
+        description: Range of IPv6 addresses, a C(/64). An empty text takes it away.
         type: str
       gateway_v6:
         description: IPv6 gateway, in the range or link-local. An empty text takes it away.
@@ -51,28 +63,59 @@ options:
       bridge:
         description:
           - Name of the bridge on the hypervisors.
-          - C(br<vlan>) for a new network with a VLAN that does not say, otherwise the first free one from V(br100) on.
+          - C(br<vlan>) or C(br<vni>) for a new network that does not say, or the first free one from V(br100) on.
         type: str
       bridge_interface:
         description:
           - Interface of the hypervisors that connects their bridges. An empty text takes it away.
-          - Without it the network stays within each hypervisor.
+          - Without it a flat network stays within each hypervisor, and a VLAN cannot be. A VXLAN has none.
         type: str
       vlan:
-        description: VLAN on O(networks[].bridge_interface) that carries the network, V(1) to V(4094).
+        description:
+          - VLAN on O(networks[].bridge_interface) that carries the network, V(1) to V(4094).
+          - The first free one from V(100) on for a V(vlan) network that does not say.
         type: int
+      vni:
+        description:
+          - VXLAN network identifier, V(1) to V(16777215).
+          - The first free one from V(10000) on for a V(vxlan) network that does not say.
+        type: int
+      isolated:
+        description:
+          - Whether the network has a network namespace of its own on each hypervisor, so that its range may overlap
+            with those of others.
+          - V(true) for a new V(vxlan) network that does not say, V(false) for the others.
+        type: bool
+      snat:
+        description:
+          - Whether the hypervisors let the guests out under their own address. They must be the guests' gateway.
+          - V(true) for a new network that does not say, unless it is V(flat) or has a gateway of its own.
+        type: bool
       dhcp:
-        description: Whether the hypervisors answer DHCP. V(true) for a new network that does not say.
+        description:
+          - Whether the hypervisors answer DHCP. The managers V(flat) and V(flat_dhcp) decide it.
+          - V(true) for a new V(vlan) or V(vxlan) network that does not say.
         type: bool
       dns:
         description: Addresses of up to eight DNS servers for the guests. With none, the hypervisor's own address.
         type: list
         elements: str
+      ntp:
+        description: Addresses of up to eight NTP servers for the guests.
+        type: list
+        elements: str
+      ipv6_mode:
+        description:
+          - How the guests' IPv6 addresses are made. V(eui64) out of the MAC, V(stable-privacy) by RFC 7217, which tells
+            nobody the MAC.
+          - V(eui64) for a new network that does not say.
+        type: str
+        choices: [eui64, stable-privacy]
       domain:
         description: DNS domain of the guests. V(novalocal) for a new network that does not say.
         type: str
       mtu:
-        description: MTU of bridge and guests, in bytes.
+        description: MTU of bridge and guests, in bytes. V(1450) for a new V(vxlan) network that does not say.
         type: int
       reserved:
         description:
@@ -112,6 +155,15 @@ EXAMPLES = r"""
         bridge_interface: eth1
         dns: [9.9.9.9]
         reserved: [10.20.0.2-10.20.0.9]
+
+- name: Have two projects' networks with the same range, on tunnels between the hypervisors
+  novalite.cloud.network:
+    networks:
+      - name: inside
+        cidr: 10.0.0.0/24
+        manager: vxlan
+    project: "{{ item }}"
+  loop: [red, blue]
 
 - name: Have one that the project ci alone sees, within each hypervisor
   novalite.cloud.network:
@@ -155,9 +207,28 @@ networks:
     bridge_interface:
       description: Interface that connects the bridges, or null.
       type: str
+    manager:
+      description: Manager of the network.
+      type: str
     vlan:
       description: VLAN, or null.
       type: int
+    vni:
+      description: VXLAN network identifier, or null.
+      type: int
+    isolated:
+      description: Whether it has a network namespace of its own on each hypervisor.
+      type: bool
+    snat:
+      description: Whether the hypervisors let the guests out under their own address.
+      type: bool
+    ntp:
+      description: Addresses of NTP servers.
+      type: list
+      elements: str
+    ipv6_mode:
+      description: How the guests' IPv6 addresses are made.
+      type: str
     dhcp:
       description: Whether the hypervisors answer DHCP.
       type: bool
@@ -198,7 +269,13 @@ ARGUMENT_SPEC = {
             "gateway_v6": {"type": "str"},
             "bridge": {"type": "str"},
             "bridge_interface": {"type": "str"},
+            "manager": {"type": "str", "choices": ["flat", "flat_dhcp", "vlan", "vxlan"]},
             "vlan": {"type": "int"},
+            "vni": {"type": "int"},
+            "isolated": {"type": "bool"},
+            "snat": {"type": "bool"},
+            "ntp": {"type": "list", "elements": "str"},
+            "ipv6_mode": {"type": "str", "choices": ["eui64", "stable-privacy"]},
             "dhcp": {"type": "bool"},
             "dns": {"type": "list", "elements": "str"},
             "domain": {"type": "str"},

@@ -7,8 +7,8 @@
 """Fixed IPs: one row for each address of a network's pool, taken and given back by guarded writes.
 
 Nova's lifecycle without its race (`fixed_ip_associate` lacked `instance_uuid IS NULL`): free, then owned, then free
-again with the time of its release. The address that was free for longest goes out first, so that one which a guest
-may still hold (a lease, an ARP cache) is the last choice.
+again with the time of its release. Who had an address gets it again; otherwise the one that was free for longest goes
+out first, so that one which a guest may still hold (a lease, an ARP cache) is the last choice.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ import typing as t
 import sqlalchemy as sa
 
 from .._addressing import pools
-from .._addressing.macs import eui64
 from .._errors import ConflictError, NotFoundError, NovaliteError
-from .pool_claims import claim_free, claim_one, held_by
+from .ipv6_claims import take_ipv6
+from .pool_claims import claim_again, claim_free, claim_one, held_by
 from .tables import fixed_ip as pool_table
 from .tables import instance, network, vif
 
@@ -33,10 +33,11 @@ Instance = t.Mapping[str, t.Any]
 def fixed_ip(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
     """Operation of the module `fixed_ip`: addresses for all interfaces of these instances, or for none.
 
-    An interface that has an address keeps it; one that names one (`ip`, `requested_ip`) gets that one; the others
-    get what was free for longest. On a network with DHCP, or without a gateway, each compute host gets an address of
-    its own (Nova's multi_host), returned as `dhcp_server`. IPv6 addresses follow from the MAC. Returns `instances`
-    with their interfaces filled in, `changed`, and as `warnings` what was taken out of quarantine.
+    An interface that has an address keeps it; one that names one (`ip`, `requested_ip`) gets that one; one that had one
+    gets it again; the others get what was free for longest. On a network with DHCP, or without a gateway, each compute
+    host gets an address of its own (Nova's multi_host), returned as `dhcp_server`. IPv6 addresses are made as the
+    network says. Returns `instances` with their interfaces filled in, `changed`, and as `warnings` what was taken out
+    of quarantine.
 
     Raises NovaliteError when a pool has too few addresses left, and three different errors for an address that was
     asked for: outside of the network, reserved, in use.
@@ -52,8 +53,8 @@ def fixed_ip(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[s
         owned, new = _claim(connection, networks[network_id], of_network, now, warnings)
         addresses.update({(network_id, owner): ip for owner, ip in owned.items()})
         taken.update(f"{network_id}/{owner}" for owner in new)
-    filled = [_filled(one, addresses) for one in instances]
-    _write_ipv6(connection, filled)
+    ipv6 = take_ipv6(connection, networks, [nic for one in instances for nic in one["nics"]])
+    filled = [_filled(one, addresses, ipv6) for one in instances]
 
     before: dict[str, t.Any] = {}
     after: dict[str, t.Any] = {}
@@ -94,8 +95,8 @@ def _networks(connection: sa.Connection, wanted: t.Mapping[int, t.Any]) -> dict[
 
 
 def _host_serves(row: t.Any) -> bool:
-    """Whether each compute host needs an address of its own in this network."""
-    return bool(row.dhcp or row.gateway is None)
+    """Whether each compute host needs an address of its own in this network: it answers DHCP there, or routes."""
+    return bool(row.dhcp or row.gateway is None or (row.cidr_v6 is not None and row.gateway_v6 is None))
 
 
 def _own_addresses(row: t.Any, instances: t.Sequence[Instance]) -> dict[str, str | None]:
@@ -140,6 +141,7 @@ def _claim_once(
                 f"interface {owner[4:]} has {pools.to_text(owned[owner])} in network '{row.name}' and cannot get "
                 f"{address} as well: release the one first"
             )
+    owned.update(claim_again(connection, row.id, [owner for owner in missing if owner not in owned]))
     rest = [owner for owner in missing if owner not in owned]
     for owner, number, released_at in claim_free(connection, row, rest):
         owned[owner] = number
@@ -151,35 +153,22 @@ def _claim_once(
     return owned, missing
 
 
-def _filled(one: Instance, addresses: t.Mapping[tuple[int, str], int]) -> dict[str, t.Any]:
+def _filled(
+    one: Instance, addresses: t.Mapping[tuple[int, str], int], ipv6: t.Mapping[str, str]
+) -> dict[str, t.Any]:
     nics = []
     for nic in one["nics"]:
-        of_network = nic["network"]
-        server = addresses.get((of_network["id"], f"dhcp:{one.get('host')}"))
-        ipv6 = nic.get("ipv6")
-        if ipv6 is None and of_network.get("cidr_v6"):
-            ipv6 = eui64(of_network["cidr_v6"], nic["mac"])
+        network_id = nic["network"]["id"]
+        server = addresses.get((network_id, f"dhcp:{one.get('host')}"))
         nics.append(
             {
                 **nic,
-                "ip": pools.to_text(addresses[of_network["id"], f"vif:{nic['id']}"]),
-                "ipv6": ipv6,
+                "ip": pools.to_text(addresses[network_id, f"vif:{nic['id']}"]),
+                "ipv6": ipv6.get(nic["id"]),
                 "dhcp_server": None if server is None else pools.to_text(server),
             }
         )
     return {**one, "nics": nics}
-
-
-def _write_ipv6(connection: sa.Connection, instances: t.Sequence[Instance]) -> None:
-    """Record the IPv6 addresses with their interfaces, where there are any: in check mode, new ones are not."""
-    rows = [{"nic": nic["id"], "address": nic["ipv6"]} for one in instances for nic in one["nics"] if nic["ipv6"]]
-    if rows:
-        connection.execute(
-            sa.update(vif)
-            .where(vif.c.id == sa.bindparam("nic"), vif.c.ipv6.is_distinct_from(sa.bindparam("address")))
-            .values(ipv6=sa.bindparam("address")),
-            rows,
-        )
 
 
 def release_addresses(connection: sa.Connection, vif_ids: t.Iterable[str], now: int | None = None) -> int:
@@ -195,7 +184,11 @@ def release_addresses(connection: sa.Connection, vif_ids: t.Iterable[str], now: 
         sa.update(pool_table)
         # naming the networks lets the unique key (network, owner) find the rows instead of reading whole pools
         .where(pool_table.c.network_id.in_(sa.select(network.c.id)), pool_table.c.owner.in_(owners))
-        .values(owner=None, released_at=int(time.time()) if now is None else now)
+        .values(
+            owner=None,
+            last_owner=pool_table.c.owner,
+            released_at=int(time.time()) if now is None else now,
+        )
     )
     return released.rowcount
 
@@ -224,6 +217,10 @@ def release_host_address(connection: sa.Connection, network_id: int, host: str, 
     released = connection.execute(
         sa.update(pool_table)
         .where(own, ~needed)
-        .values(owner=None, released_at=int(time.time()) if now is None else now)
+        .values(
+            owner=None,
+            last_owner=pool_table.c.owner,
+            released_at=int(time.time()) if now is None else now,
+        )
     )
     return released.rowcount > 0

@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 import typing as t
 import uuid
 
@@ -17,27 +18,54 @@ import sqlalchemy as sa
 from .._errors import ConflictError, NovaliteError
 from . import pools, tables
 from .lookups import project_by_name
+from .pool_claims import pool_lock
 from .quotas import check_quota
 from .records import Changes, checked_names, given, inserted_id
 
 FIRST_BRIDGE = 100  # Nova's br100
 NULLABLE = ("gateway", "cidr_v6", "gateway_v6", "bridge_interface")  # texts; an empty one takes the value away
-PLAIN = ("bridge", "vlan", "dhcp", "domain", "mtu", "lease_seconds", "quarantine_seconds")
-DEFAULTS: t.Mapping[str, t.Any] = {
+PLAIN = (
+    "manager",
+    "bridge",
+    "vlan",
+    "vni",
+    "dhcp",
+    "domain",
+    "mtu",
+    "lease_seconds",
+    "quarantine_seconds",
+    "isolated",
+    "snat",
+    "ipv6_mode",
+)
+DEFAULTS: t.Mapping[str, t.Any] = {  # others follow from the manager
     "cidr_v6": None,
     "gateway": None,
     "gateway_v6": None,
     "bridge_interface": None,
     "vlan": None,
-    "dhcp": True,
+    "vni": None,
     "dns": [],
+    "ntp": [],
     "domain": "novalocal",
     "mtu": None,
     "lease_seconds": 86400,
     "quarantine_seconds": 600,
+    "ipv6_mode": "eui64",
 }
-COLUMNS = ("cidr", "bridge", *DEFAULTS)
-FIXED_WHEN_USED = ("cidr", "cidr_v6", "bridge", "bridge_interface", "vlan")  # running guests hang on these
+COLUMNS = ("manager", "cidr", "bridge", "dhcp", "isolated", "snat", *DEFAULTS)
+# running guests, and what the hypervisors have for them, hang on these
+FIXED_WHEN_USED = (
+    "cidr",
+    "cidr_v6",
+    "manager",
+    "bridge",
+    "bridge_interface",
+    "vlan",
+    "vni",
+    "isolated",
+    "ipv6_mode",
+)
 
 Network = dict[str, t.Any]  # COLUMNS, and "reserved": the user's reserved addresses, as ranges
 
@@ -46,12 +74,14 @@ def network(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[st
     """Make, change or remove `params["networks"]`, public ones or those of the project named `params["project"]`.
 
     What is not given stays as it is; a new network needs its cidr, and has its pool filled. No two networks overlap,
-    whoever owns them (as in Nova): a host could not tell their guests apart. Raises NovaliteError for settings that
+    whoever owns them (as in Nova): a host could not tell their guests apart. Isolated ones may, for on each host they
+    have a namespace of their own. Raises NovaliteError for settings that
     cannot work, ConflictError for what is taken or in use, QuotaError.
     """
     owner = ""
     if params["project"] is not None:
         owner = project_by_name(connection, params["project"], lock=True)["id"]
+    pool_lock(connection)
     names = checked_names("network", params["networks"])
     table = tables.network
     ids, there = _networks(connection, owner, names)
@@ -116,6 +146,7 @@ def _wanted(connection: sa.Connection, item: t.Mapping[str, t.Any], before: Netw
         raise NovaliteError(f"{what} does not exist yet: give its cidr to make it")
     after: Network = {**DEFAULTS, "reserved": [], **(before or {}), **given(item, ("cidr", *PLAIN))}
     after.update({key: text or None for key, text in given(item, NULLABLE).items()})
+    after.update(pools.manager_defaults(pools.manager_of(item, before), item, before))
     cidr = pools.parse_cidr(what, after["cidr"])
     after["cidr"] = str(cidr)
     if after["gateway"] is not None:
@@ -124,10 +155,10 @@ def _wanted(connection: sa.Connection, item: t.Mapping[str, t.Any], before: Netw
     after["cidr_v6"] = None if cidr_v6 is None else str(cidr_v6)
     if after["gateway_v6"] is not None:
         after["gateway_v6"] = str(pools.parse_gateway_v6(what, after["gateway_v6"], cidr_v6))
-    if item["dns"] is not None:
-        after["dns"] = pools.parse_name_servers(what, item["dns"])
-    if "bridge" not in after:
-        after["bridge"] = _free_bridge(connection, after["vlan"])
+    for kind in ("dns", "ntp"):
+        if item[kind] is not None:
+            after[kind] = pools.parse_servers(f"{what}: {kind}", item[kind])
+    _number(connection, what, after)
     listed = after["reserved"] if item["reserved"] is None else item["reserved"]
     kept = pools.roles(cidr, after["gateway"], pools.parse_reserved(what, listed, cidr))
     if len(kept) >= cidr.num_addresses:
@@ -137,12 +168,24 @@ def _wanted(connection: sa.Connection, item: t.Mapping[str, t.Any], before: Netw
     return after
 
 
-def _free_bridge(connection: sa.Connection, vlan: int | None) -> str:
-    if vlan is not None:
-        return f"br{vlan}"
-    rows = connection.execute(sa.select(tables.network.c.bridge, tables.network.c.vlan)).all()
-    # a VLAN keeps its number's bridge for itself, whatever its own is called
-    taken = {row.bridge for row in rows} | {f"br{row.vlan}" for row in rows if row.vlan is not None}
+def _number(connection: sa.Connection, what: str, wanted: Network) -> None:
+    """Give `wanted` the VLAN, VNI and bridge that it lacks: the first ones that no network has."""
+    columns = (tables.network.c.bridge, tables.network.c.vlan, tables.network.c.vni)
+    rows = connection.execute(sa.select(*columns)).all()
+    # a number keeps its bridge for itself, whatever its own is called
+    bridges = {row.bridge for row in rows} | {f"br{number}" for row in rows for number in row[1:] if number is not None}
+    manager = wanted["manager"]
+    kind = pools.NUMBERED[manager][0] if manager in pools.NUMBERED else None
+    if kind is not None and wanted[kind] is None:
+        taken = {getattr(row, kind) for row in rows}
+        if "bridge" not in wanted:
+            taken.update(int(name[2:]) for name in bridges if re.fullmatch(r"br[1-9][0-9]{0,8}", name))
+        wanted[kind] = pools.free_number(what, manager, taken)
+    if "bridge" not in wanted:
+        wanted["bridge"] = f"br{wanted[kind]}" if kind is not None else _free_bridge(bridges)
+
+
+def _free_bridge(taken: t.Collection[str]) -> str:
     number = FIRST_BRIDGE
     while f"br{number}" in taken:
         number += 1
@@ -150,19 +193,21 @@ def _free_bridge(connection: sa.Connection, vlan: int | None) -> str:
 
 
 def _check_others(connection: sa.Connection, wanted: Network, own_id: int, name: str) -> None:
-    """Raise ConflictError for a range, bridge or VLAN that another network has."""
+    """Raise ConflictError for a range, bridge, VLAN or VNI that another network has."""
     table = tables.network
-    columns = (table.c.name, table.c.cidr, table.c.cidr_v6, table.c.bridge, table.c.vlan)
-    cidr = ipaddress.IPv4Network(wanted["cidr"])
-    cidr_v6 = None if wanted["cidr_v6"] is None else ipaddress.IPv6Network(wanted["cidr_v6"])
+    keys = ("bridge", "vlan", "vni")
+    columns = (table.c.name, table.c.cidr, table.c.cidr_v6, table.c.isolated, *(table.c[key] for key in keys))
     for other in connection.execute(sa.select(*columns).where(table.c.id != own_id).order_by(table.c.id)):
-        if cidr.overlaps(ipaddress.IPv4Network(other.cidr)):
-            raise ConflictError(f"network {name!r}: cidr {cidr} overlaps {other.cidr} of the network {other.name!r}")
-        if cidr_v6 is not None and other.cidr_v6 is not None and cidr_v6.overlaps(ipaddress.IPv6Network(other.cidr_v6)):
-            raise ConflictError(
-                f"network {name!r}: cidr_v6 {cidr_v6} overlaps {other.cidr_v6} of the network {other.name!r}"
-            )
-        for key in ("bridge", "vlan"):
+        for key in ("cidr", "cidr_v6"):
+            ours, theirs = wanted[key], getattr(other, key)
+            if ours is None or theirs is None or wanted["isolated"] or other.isolated:
+                continue
+            if pools.overlap(ours, theirs):
+                raise ConflictError(
+                    f"network {name!r}: {key} {ours} overlaps {theirs} of the network {other.name!r}: "
+                    "take another range, or make one of the two isolated"
+                )
+        for key in keys:
             if wanted[key] is not None and wanted[key] == getattr(other, key):
                 raise ConflictError(f"network {name!r}: {key} {wanted[key]} belongs to the network {other.name!r}")
 

@@ -56,6 +56,31 @@ _CLAIMS = {
         sa.text(_CLAIM_POSTGRESQL.format(lock=lock)) for lock in ("FOR UPDATE SKIP LOCKED", "FOR UPDATE", "FOR UPDATE")
     ],
 }
+# An owner may have left several addresses behind; it gets the one that it gave back last. The owners stand in it twice:
+# where a row changed meanwhile, PostgreSQL looks again at the conditions of the UPDATE, not at those above it.
+_CLAIM_AGAIN = """
+WITH theirs AS (
+    SELECT ip, ROW_NUMBER() OVER (PARTITION BY last_owner ORDER BY released_at DESC, ip) AS position
+    FROM fixed_ip {index}
+    WHERE network_id = :network_id AND owner IS NULL AND reserved IS NULL AND last_owner IS NOT NULL
+    AND last_owner IN ({owners})
+)
+UPDATE fixed_ip SET owner = last_owner
+WHERE network_id = :network_id AND owner IS NULL AND reserved IS NULL
+AND last_owner IN ({owners})
+AND ip IN (SELECT ip FROM theirs WHERE position = 1)
+RETURNING owner, ip
+"""
+_CLAIMS_AGAIN = {
+    "sqlite": sa.text(
+        _CLAIM_AGAIN.format(
+            index="INDEXED BY ix_fixed_ip_last_owner", owners="SELECT value FROM json_each(:owners)"
+        )
+    ),
+    "postgresql": sa.text(
+        _CLAIM_AGAIN.format(index="", owners="SELECT json_array_elements_text(CAST(:owners AS json))")
+    ),
+}
 # PostgreSQL also holds the rows: a host's own address cannot be given back while an instance that needs it gets its one
 _HELD = {
     "sqlite": sa.text(
@@ -69,6 +94,16 @@ _HELD = {
 }
 
 
+def pool_lock(connection: sa.Connection) -> None:
+    """Let no other transaction make or change networks or floating pools until the end of this one.
+
+    That two ranges do not overlap is no constraint that a database could decide. Whoever takes addresses, or reads,
+    does not wait for this. On SQLite transactions exclude each other anyway.
+    """
+    if connection.dialect.name == "postgresql":
+        connection.execute(sa.text("LOCK TABLE network IN SHARE ROW EXCLUSIVE MODE"))
+
+
 def held_by(connection: sa.Connection, network_id: int, owners: t.Sequence[str]) -> dict[str, int]:
     """The address that each of these owners has in the network, and keeps until the end of this transaction.
 
@@ -76,6 +111,20 @@ def held_by(connection: sa.Connection, network_id: int, owners: t.Sequence[str])
     """
     rows = connection.execute(
         _HELD[connection.dialect.name], {"network_id": network_id, "owners": json.dumps(list(owners))}
+    )
+    return {row.owner: row.ip for row in rows}
+
+
+def claim_again(connection: sa.Connection, network_id: int, owners: t.Sequence[str]) -> dict[str, int]:
+    """Take, for each owner that had an address of this network and gave it back, that one, if it is still free.
+
+    Whether it is in quarantine is no matter: what a guest may still do with the address, it may. Owners without such
+    an address are left out.
+    """
+    if not owners:
+        return {}
+    rows = connection.execute(
+        _CLAIMS_AGAIN[connection.dialect.name], {"network_id": network_id, "owners": json.dumps(list(owners))}
     )
     return {row.owner: row.ip for row in rows}
 

@@ -15,6 +15,7 @@ import ipaddress
 import re
 import typing as t
 
+from .._addressing.ipv6 import host_ipv6
 from .._errors import NovaliteError
 from .records import check_range, check_text
 
@@ -22,8 +23,13 @@ LARGEST_POOL = 16  # prefix length; a row is made for each address, 65,536 of th
 SMALLEST_POOL = 30
 BRIDGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,14}")  # IFNAMSIZ is 16, with the final null
 DOMAIN = re.compile(r"(?!.{254})[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*")
-NAME_SERVERS = 8
+SERVERS = 8  # of each kind, DNS and NTP
 LOWEST_MTU = {"4": 576, "6": 1280}  # RFC 791, RFC 8200
+VXLAN_MTU = 1450  # what is left of 1500 bytes in a tunnel over IPv4
+MANAGERS = ("flat", "flat_dhcp", "vlan", "vxlan")
+IPV6_MODES = ("eui64", "stable-privacy")
+# The number that keeps a manager's networks apart: where it is stored, the first that is given out, the last there is
+NUMBERED = {"vlan": ("vlan", 100, 4094), "vxlan": ("vni", 10000, 2**24 - 1)}  # 100 is Nova's vlan_start
 LEAST_LEASE = 120  # seconds; dnsmasq raises anything below to this
 
 
@@ -32,7 +38,7 @@ def parse_cidr(what: str, text: str) -> ipaddress.IPv4Network:
     network = _network(f"{what}: cidr", text, 4)
     if not LARGEST_POOL <= network.prefixlen <= SMALLEST_POOL:
         raise NovaliteError(
-            f"{what}: cidr {text} has a prefix of /{network.prefixlen}: "
+            f"{what}: cidr {text} has {network.num_addresses} addresses: "
             f"a pool must lie between /{LARGEST_POOL} and /{SMALLEST_POOL}"
         )
     return t.cast(ipaddress.IPv4Network, network)
@@ -83,6 +89,11 @@ def parse_reserved(what: str, items: t.Iterable[str], network: ipaddress.IPv4Net
     return reserved
 
 
+def overlap(one: str, other: str) -> bool:
+    """Whether two ranges of the same family have an address in common."""
+    return ipaddress.ip_network(one).overlaps(ipaddress.ip_network(other))
+
+
 def ranges(addresses: t.Iterable[int]) -> list[str]:
     """`addresses` as the shortest list of "a" and "a-b", in order."""
     found: list[list[int]] = []
@@ -112,30 +123,107 @@ def check_bridge(what: str, name: str) -> str:
     return name
 
 
+def manager_of(item: t.Mapping[str, t.Any], before: t.Mapping[str, t.Any] | None) -> str:
+    """The manager that a user named, or that what they said about the network needs, or that it has."""
+    if item["manager"] is not None:
+        return str(item["manager"])
+    for manager, (number, _first, _last) in NUMBERED.items():
+        if item[number] is not None:
+            return manager
+    if before is not None and (item["dhcp"] is None or before["manager"] in NUMBERED):
+        return str(before["manager"])
+    return "flat" if item["dhcp"] is False else "flat_dhcp"
+
+
+def manager_defaults(
+    manager: str, item: t.Mapping[str, t.Any], before: t.Mapping[str, t.Any] | None
+) -> dict[str, t.Any]:
+    """What follows from the manager, and from a gateway of the network's own, for what the user said nothing about."""
+    found: dict[str, t.Any] = {"manager": manager}
+    if before is None or before["manager"] != manager:
+        found |= {"dhcp": manager != "flat", "isolated": manager == "vxlan"}
+        found |= {number: None for other, (number, _first, _last) in NUMBERED.items() if other != manager}
+        if manager == "vxlan":
+            found |= {"mtu": VXLAN_MTU, "bridge_interface": None}
+    if before is None:
+        found["snat"] = manager != "flat"
+    if item["gateway"]:  # then no hypervisor routes
+        found["snat"] = False
+    return {key: value for key, value in found.items() if item.get(key) is None}
+
+
+def free_number(what: str, manager: str, taken: t.Collection[int]) -> int:
+    """The first VLAN or VNI that is not in `taken`. Raises NovaliteError when there is none."""
+    kind, first, last = NUMBERED[manager]
+    number = next((number for number in range(first, last + 1) if number not in taken), None)
+    if number is None:
+        raise NovaliteError(f"{what}: every {kind} from {first} to {last} is taken: remove networks")
+    return number
+
+
 def check_settings(what: str, record: t.Mapping[str, t.Any]) -> None:
     """Raise NovaliteError for a setting of the record that no host could carry out."""
+    _check_manager(what, record)
     check_bridge(f"{what}: bridge", record["bridge"])
     if record["bridge_interface"] is not None:
         check_bridge(f"{what}: bridge_interface", record["bridge_interface"])
         if record["bridge_interface"] == record["bridge"]:
             raise NovaliteError(f"{what}: bridge and bridge_interface are both {record['bridge']!r}")
-    if record["vlan"] is not None:
-        check_range(f"{what}: vlan", record["vlan"], 1, 4094)
-        if record["bridge_interface"] is None:
-            raise NovaliteError(f"{what}: vlan {record['vlan']} needs the bridge_interface that carries it")
+    if record["snat"] and record["gateway"] is not None:
+        raise NovaliteError(
+            f"{what}: snat is done by the hypervisors when they route, but the guests' gateway is {record['gateway']}: "
+            "leave one of the two out"
+        )
     if record["mtu"] is not None:
         check_range(f"{what}: mtu", record["mtu"], LOWEST_MTU["6" if record["cidr_v6"] else "4"], 65535)
     check_range(f"{what}: lease_seconds", record["lease_seconds"], LEAST_LEASE)
     check_range(f"{what}: quarantine_seconds", record["quarantine_seconds"], 0)
     if not DOMAIN.fullmatch(record["domain"]):
         raise NovaliteError(f"{what}: domain {record['domain'][:60]!r} is no domain name in lower case")
-    if len(record["dns"]) > NAME_SERVERS:
-        raise NovaliteError(f"{what}: {len(record['dns'])} DNS servers: {NAME_SERVERS} is the limit")
+    for kind in ("dns", "ntp"):
+        if len(record[kind]) > SERVERS:
+            raise NovaliteError(f"{what}: {len(record[kind])} {kind.upper()} servers: {SERVERS} is the limit")
+    _check_gateway_v6(what, record)
 
 
-def parse_name_servers(what: str, items: t.Iterable[str]) -> list[str]:
+def _check_manager(what: str, record: t.Mapping[str, t.Any]) -> None:
+    manager = record["manager"]
+    for numbered, (kind, _first, last) in NUMBERED.items():
+        if record[kind] is None:
+            continue
+        check_range(f"{what}: {kind}", record[kind], 1, last)
+        if manager != numbered:
+            raise NovaliteError(f"{what}: {kind} {record[kind]} goes with the manager {numbered}, and it has {manager}")
+    if manager in ("flat", "flat_dhcp") and record["dhcp"] is not (manager == "flat_dhcp"):
+        raise NovaliteError(
+            f"{what}: the manager {manager} has {'' if manager == 'flat_dhcp' else 'no '}DHCP: "
+            f"leave dhcp out, or take {'flat' if manager == 'flat_dhcp' else 'flat_dhcp'}"
+        )
+    if manager == "vlan" and record["bridge_interface"] is None:
+        raise NovaliteError(f"{what}: vlan {record['vlan']} needs the bridge_interface that carries it")
+    if manager == "vxlan" and record["bridge_interface"] is not None:
+        raise NovaliteError(
+            f"{what}: a vxlan connects the hypervisors by a tunnel: leave bridge_interface "
+            f"{record['bridge_interface']!r} out"
+        )
+
+
+def _check_gateway_v6(what: str, record: t.Mapping[str, t.Any]) -> None:
+    """A hypervisor's IPv6 address follows from its IPv4 address: the gateway must be none of those."""
+    if record["gateway_v6"] is None:
+        return
+    pool = ipaddress.IPv4Network(record["cidr"])
+    first, last = (ipaddress.IPv6Address(host_ipv6(record["cidr_v6"], str(pool[end]))) for end in (0, -1))
+    if first <= ipaddress.IPv6Address(record["gateway_v6"]) <= last:
+        raise NovaliteError(
+            f"{what}: gateway_v6 {record['gateway_v6']} is among the hypervisors' own addresses, {first} to {last}: "
+            "take another"
+        )
+
+
+def parse_servers(what: str, items: t.Iterable[str]) -> list[str]:
     """Addresses of either family, in RFC 5952 form. Raises NovaliteError."""
-    return [str(_address(f"{what}: dns", item, None)) for item in items]
+    return [str(_address(what, item, None)) for item in items]
 
 
 def _network(what: str, text: str, version: int) -> ipaddress.IPv4Network | ipaddress.IPv6Network:

@@ -28,6 +28,13 @@ metadata = sa.MetaData(
 # SQLite only auto-increments INTEGER keys; PostgreSQL gets the 64 bits.
 BigId = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
+secret = sa.Table(  # what keys are derived from (secrets.py); never shown
+    "secret",
+    metadata,
+    sa.Column("name", sa.String(64), primary_key=True),
+    sa.Column("value", sa.String(64), nullable=False),  # 32 bytes in hex
+)
+
 project = sa.Table(
     "project",
     metadata,
@@ -163,6 +170,7 @@ fixed_ip = sa.Table(  # one row for each address of a pool, made with the networ
     sa.Column("owner", sa.String(80)),  # vif:<uuid>, or dhcp:<host> for a host's own address
     sa.Column("reserved", sa.String(16)),  # network | gateway | broadcast | user; null = in the pool
     sa.Column("released_at", sa.BigInteger, nullable=False, server_default="0"),
+    sa.Column("last_owner", sa.String(80)),  # who released it, and gets it again before others do
     sa.UniqueConstraint("network_id", "owner"),
     sa.CheckConstraint("owner IS NULL OR reserved IS NULL", name="reserved_is_free"),
 )
@@ -173,6 +181,14 @@ sa.Index(
     fixed_ip.c.ip,
     sqlite_where=sa.and_(fixed_ip.c.owner.is_(None), fixed_ip.c.reserved.is_(None)),
     postgresql_where=sa.and_(fixed_ip.c.owner.is_(None), fixed_ip.c.reserved.is_(None)),
+)
+
+sa.Index(
+    "ix_fixed_ip_last_owner",
+    fixed_ip.c.network_id,
+    fixed_ip.c.last_owner,
+    sqlite_where=sa.and_(fixed_ip.c.owner.is_(None), fixed_ip.c.last_owner.is_not(None)),
+    postgresql_where=sa.and_(fixed_ip.c.owner.is_(None), fixed_ip.c.last_owner.is_not(None)),
 )
 
 compute_host = sa.Table(

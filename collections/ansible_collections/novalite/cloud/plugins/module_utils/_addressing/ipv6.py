@@ -1,0 +1,57 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""IPv6 addresses that nobody has to keep a pool of: those of hypervisors, and stable opaque ones of instances."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import ipaddress
+
+from .._errors import NovaliteError
+
+PREFIX = 64
+HOSTS = 1 << 32  # interface identifiers below this are those of hypervisors
+# Interface identifiers that no instance may have: the subnet-router anycast address and the hypervisors' own, and what
+# RFC 5453 reserves
+RESERVED = (
+    (0, HOSTS - 1),
+    (0x02005EFFFE000000, 0x02005EFFFEFFFFFF),
+    (0xFDFFFFFFFFFFFF80, 0xFDFFFFFFFFFFFFFF),
+)
+
+
+def host_ipv6(cidr_v6: str, v4: str) -> str:
+    """A hypervisor's own address in the /64 `cidr_v6`: the prefix, and its IPv4 address there as the number.
+
+    The IPv4 address is the hypervisor's alone, hence this one, too, without a record of it.
+    """
+    return str(slash_64(cidr_v6).network_address + int(ipaddress.IPv4Address(v4)))
+
+
+def stable_privacy(cidr_v6: str, interface: str, network: str, secret: bytes, dad_counter: int = 0) -> str:
+    """The address of `interface` in the /64 `cidr_v6` by RFC 7217: always the same there, elsewhere another, opaque.
+
+    `interface` and `network` are names that do not change (UUIDs), `secret` is known to nobody else, and `dad_counter`
+    goes up by one for each address that turned out to be taken. The RFC's F() is HMAC-SHA-256 here, RID its last 64
+    bits. A reserved identifier counts as taken, so that the next one follows within this call.
+    """
+    prefix = slash_64(cidr_v6)
+    while True:
+        words = (prefix.network_address.packed[:8].hex(), interface, network, str(dad_counter))
+        number = int.from_bytes(hmac.digest(secret, "\0".join(words).encode(), hashlib.sha256)[-8:], "big")
+        if not any(low <= number <= high for low, high in RESERVED):
+            return str(prefix.network_address + number)
+        dad_counter += 1
+
+
+def slash_64(cidr: str) -> ipaddress.IPv6Network:
+    """`cidr`, if it is an IPv6 /64: 64 bits is what interface identifiers have. Raises NovaliteError."""
+    network = ipaddress.ip_network(cidr)  # not netaddr: its import takes 0.1 s, and every launch comes by here
+    if not isinstance(network, ipaddress.IPv6Network) or network.prefixlen != PREFIX:
+        raise NovaliteError(f"{cidr} is not an IPv6 /{PREFIX}, which addresses by EUI-64 need: give the network one")
+    return network
