@@ -14,7 +14,7 @@ import pytest
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError, NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._network import bridge, links
-from ansible_collections.novalite.cloud.plugins.module_utils._network.bridge import Bridge, Host, Link, Vxlan
+from ansible_collections.novalite.cloud.plugins.module_utils._network.bridge import Bridge, Host, Link
 
 ETH1 = Link("eth1", "52:54:00:00:00:01", 1500, up=True)
 BR100 = Link("br100", ETH1.mac, 1500, up=True, kind="bridge", addresses=("10.20.0.2/24",), permanent_mac=True)

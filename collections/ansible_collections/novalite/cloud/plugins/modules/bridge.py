@@ -57,9 +57,8 @@ options:
             type: int
             required: true
           local:
-            description: This host's address that the tunnels end at.
+            description: This host's address that the tunnels end at. Needed with O(state=present).
             type: str
-            required: true
           remotes:
             description: The tunnel addresses of the other hosts of this network. It floods to exactly these.
             type: list
@@ -139,7 +138,7 @@ ARGUMENT_SPEC = {
                 "type": "dict",
                 "options": {
                     "vni": {"type": "int", "required": True},
-                    "local": {"type": "str", "required": True},
+                    "local": {"type": "str"},
                     "remotes": {"type": "list", "elements": "str", "default": []},
                 },
             },
@@ -156,7 +155,7 @@ ARGUMENT_SPEC = {
 def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
     try:
-        bridges = bridge.parse(module.params["bridges"])
+        bridges = bridge.parse(module.params["bridges"], module.params["state"])
         result = bridging.ensure(
             bridges, module.params["state"], module.check_mode, module.params["move_address"]
         )

@@ -32,7 +32,7 @@ class Vxlan:
     """`local` is this host's tunnel end point, `remotes` those of the other hosts that have guests on the network."""
 
     vni: int
-    local: str
+    local: str = ""
     remotes: tuple[str, ...] = ()
 
 
@@ -57,9 +57,12 @@ class Bridge:
         return self.interface if self.vlan is None else f"vlan{self.vlan}"
 
 
-def parse(values: t.Iterable[t.Mapping[str, t.Any]]) -> list[Bridge]:
+def parse(values: t.Iterable[t.Mapping[str, t.Any]], state: str = "present") -> list[Bridge]:
     """The module's `bridges`. Raises NovaliteError for a name, VLAN, address or MTU that cannot be."""
     bridges = [_parse_one(value) for value in values]
+    for bridge in bridges:
+        if state == "present" and bridge.vxlan is not None and not bridge.vxlan.local:
+            raise NovaliteError(f"bridge {bridge.name}: vxlan needs local, this host's address for its tunnels")
     for what, found in (("bridge", [bridge.name for bridge in bridges]),
                         ("namespace", [bridge.namespace for bridge in bridges if bridge.namespace])):
         if len(set(found)) != len(found):
@@ -93,6 +96,8 @@ def _parse_one(value: t.Mapping[str, t.Any]) -> Bridge:
 def _vxlan(name: str, value: t.Mapping[str, t.Any]) -> Vxlan:
     if not 1 <= value["vni"] < 2**24:
         raise NovaliteError(f"bridge {name}: VXLAN identifier {value['vni']} is not between 1 and 16777215")
+    if value.get("local") is None:
+        return Vxlan(value["vni"])
     ends = []
     for text in (value["local"], *(value.get("remotes") or ())):
         try:
@@ -144,7 +149,7 @@ def plan_present(bridge: Bridge, host: Host, move_address: bool = False) -> list
         steps += _physical(bridge, port, links)
         moving = host.living.get(port.name)
         if moving is not None and port.master is None and (moving.addresses or moving.routes):
-            return steps + [*up, move.to_bridge(bridge.name, port.name, moving)]
+            return [*steps, *up, move.to_bridge(bridge.name, port.name, moving)]
         steps += _enslave(bridge, port)
     if bridge.mtu is not None and (found is None or found.mtu != bridge.mtu):
         undo = ["ip", "link", "set", bridge.name, "mtu", str(found.mtu)] if found else None
@@ -176,18 +181,18 @@ def plan_absent(bridge: Bridge, host: Host) -> tuple[list[Step], list[str]]:
         return [], others
     steps = []
     if moving is not None and bridge.port in ports and _moved(bridge, moving):
-        steps.append(move.from_bridge(bridge.name, t.cast(str, bridge.port), moving, bridge.addresses))
-        ports.remove(t.cast(str, bridge.port))
+        steps.append(move.from_bridge(bridge.name, bridge.port, moving, bridge.addresses))
+        ports.remove(bridge.port)
     steps += [Step(["ip", "link", "set", name, "nomaster"]) for name in ports]
     # A process that is left in a namespace keeps it, and would keep these in it.
     steps += [Step(["ip", "link", "del", name])
               for name in (namespaces.port_name(bridge.name), namespaces.transit_name(bridge.name))
               if name in host.links]
     if (bridge.vlan is not None or bridge.vxlan is not None) and bridge.port in host.links:
-        steps.append(Step(["ip", "link", "del", t.cast(str, bridge.port)]))
+        steps.append(Step(["ip", "link", "del", bridge.port]))
     steps.append(Step(["ip", "link", "del", bridge.name]))
     if bridge.namespace in host.inside:
-        steps.append(Step(["ip", "netns", "del", t.cast(str, bridge.namespace)]))
+        steps.append(Step(["ip", "netns", "del", bridge.namespace]))
     return steps, []
 
 

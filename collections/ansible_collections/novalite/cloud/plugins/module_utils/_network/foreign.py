@@ -49,7 +49,7 @@ def in_iptables(text: str, family: str, bridges: t.Sequence[str]) -> list[str]:
         elif line.startswith("-A "):
             rules.setdefault(words[1], []).append(words[2:])
     accepted = {rule[1] for rule in rules.get(ACCEPTED, ()) if rule[:1] == ["-i"] and rule[-2:] == ["-j", "ACCEPT"]}
-    first = [rule for rule in rules.get("FORWARD", ())[:2]]
+    first = rules.get("FORWARD", [])[:2]
     if ["-j", ACCEPTED] in first and accepted.issuperset(bridges):
         return []
     names = ", ".join(bridges)
