@@ -13,12 +13,12 @@ import typing as t
 import pytest
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError, NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._network import bridge
+from ansible_collections.novalite.cloud.plugins.module_utils._network import bridge, links
 from ansible_collections.novalite.cloud.plugins.module_utils._network.bridge import Bridge, Host, Link
 
 ETH1 = Link("eth1", "52:54:00:00:00:01", 1500, up=True)
 BR100 = Link("br100", ETH1.mac, 1500, up=True, kind="bridge", addresses=("10.20.0.2/24",), permanent_mac=True)
-SPEC = Bridge("br100", "eth1", "10.20.0.2/24")
+SPEC = Bridge("br100", "eth1", ("10.20.0.2/24",))
 
 
 def host(*links: Link, **values: t.Any) -> Host:
@@ -51,9 +51,9 @@ def test_a_vlan_with_its_mtu() -> None:
         "link add link eth1 name vlan100 type vlan id 100",
         "link set eth1 mtu 9000",
         "link set vlan100 mtu 9000",
-        "link set vlan100 master br100",
         "link set eth1 up",
         "link set vlan100 up",
+        "link set vlan100 master br100",
         "link set br100 mtu 9000",
         "link set br100 up",
         "addr add 10.20.0.2/24 brd + dev br100",
@@ -143,8 +143,9 @@ def test_links_are_read() -> None:
                        {"scope": "global", "local": "2001:db8::7", "prefixlen": 64, "temporary": True},
                        {"scope": "global", "local": "10.0.0.1", "prefixlen": 8}]},
     ]
-    assert bridge.read_links(json.dumps(rows), {"vlan100"}) == {
-        "vlan100": Link("vlan100", "52:54:00:00:00:01", 1500, True, "vlan", "br100", "eth1", 100, ("10.0.0.1/8",), True)
+    assert links.read_links(json.dumps(rows), {"vlan100"}) == {
+        "vlan100": Link("vlan100", "52:54:00:00:00:01", 1500, True, "vlan", "br100", "eth1", 100, ("10.0.0.1/8",), True,
+                        ("fe80::1/64",), advertised=True)
     }
 
 
@@ -153,8 +154,8 @@ def test_links_are_read() -> None:
     [
         {"name": "br 100"}, {"name": "br100;reboot"}, {"name": "a" * 16}, {"name": "-br"},
         {"name": "br100", "vlan": 100}, {"name": "br100", "interface": "eth1", "vlan": 4095},
-        {"name": "br100", "mtu": 10}, {"name": "br100", "address": "10.0.0.1"},
-        {"name": "br100", "address": "10.0.0/8"},
+        {"name": "br100", "mtu": 10}, {"name": "br100", "addresses": ["10.0.0.1"]},
+        {"name": "br100", "addresses": ["10.0.0/8"]},
     ],
 )
 def test_impossible_arguments_are_refused(values: dict[str, t.Any]) -> None:
