@@ -15,13 +15,11 @@ from __future__ import annotations
 import ipaddress
 import typing as t
 
-from .._addressing.macs import eui64
+from .._addressing.macs import LINK_LOCAL, eui64
 
 Instance = t.Mapping[str, t.Any]
 Plan = dict[str, t.Any]
 Renderer = t.Callable[[Instance, t.Mapping[str, t.Any]], str]
-
-LINK_LOCAL = "fe80::/64"
 
 
 def plan_by_host(
@@ -47,9 +45,7 @@ def host_plan(instances: t.Sequence[Instance], facts: t.Mapping[str, t.Any], ren
         "images": _images(instances),
         "disks": [_disk(instance) for instance in instances],
         "injections": [_injection(instance) for instance in instances],
-        "filters": [
-            {"name": f"nova-instance-{instance['domain_name']}", "references": ["nova-base"]} for instance in instances
-        ],
+        "filters": [_filter(instance) for instance in instances],
         "firewall_instances": [_firewall_instance(instance) for instance in instances],
         "security_groups": _security_groups(instances),
         "domains": [
@@ -157,6 +153,18 @@ def _injection(instance: Instance) -> Plan:
         "partition": None if partition is None else int(partition),
         "files": [],
     }
+
+
+def _filter(instance: Instance) -> Plan:
+    references = ["nova-base"]
+    if any(nic["ipv6"] for nic in instance["nics"]):
+        references.append("nova-ipv6")
+    pairs = [
+        {"mac": pair.get("mac_address") or nic["mac"], "cidr": pair["ip_address"]}
+        for nic in instance["nics"]
+        for pair in nic.get("allowed_address_pairs") or ()
+    ]
+    return {"name": f"nova-instance-{instance['domain_name']}", "references": references, "allowed_pairs": pairs}
 
 
 def _firewall_instance(instance: Instance) -> Plan:
