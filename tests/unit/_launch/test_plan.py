@@ -133,6 +133,9 @@ def test_the_firewall_knows_every_address_and_the_own_dhcp_server() -> None:
             "security_groups": [3],
         }
     ]
+    assert plan["filters"] == [
+        {"name": "nova-instance-instance-00000001", "references": ["nova-base", "nova-ipv6"], "allowed_pairs": []}
+    ]
     assert [network["bridge"] for network in plan["dhcp_networks"]] == ["br100"]
     assert plan["bridges"][1]["addresses"] == []
 

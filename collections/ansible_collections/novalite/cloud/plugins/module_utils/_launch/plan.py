@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import typing as t
 
-from .._addressing.macs import eui64
+from .._addressing.macs import LINK_LOCAL, eui64
 from .._guest_data import image_properties
 from .._guest_data.config_drive import config_drive
 from .._guest_data.interfaces import interfaces_of
@@ -23,8 +23,6 @@ from . import networks
 Instance = t.Mapping[str, t.Any]
 Plan = dict[str, t.Any]
 Renderer = t.Callable[[Instance, t.Mapping[str, t.Any]], str]
-
-LINK_LOCAL = "fe80::/64"
 
 
 def plan_by_host(
@@ -72,9 +70,7 @@ def host_plan(
             if one.get("guest") is not None and one["config_drive"]
         ],
         "secret": any(any((one.get("guest") or {}).values()) for one in instances),
-        "filters": [
-            {"name": f"nova-instance-{instance['domain_name']}", "references": ["nova-base"]} for instance in instances
-        ],
+        "filters": [_filter(instance) for instance in instances],
         "firewall_instances": [_firewall_instance(instance) for instance in instances],
         "security_groups": _security_groups(instances),
         "domains": [
@@ -141,6 +137,18 @@ def _guest_network(instance: Instance) -> Plan | None:
     if all(nic["network"]["dhcp"] for nic in instance["nics"]):
         return None
     return {"nics": interfaces_of(instance)}
+
+
+def _filter(instance: Instance) -> Plan:
+    references = ["nova-base"]
+    if any(nic["ipv6"] for nic in instance["nics"]):
+        references.append("nova-ipv6")
+    pairs = [
+        {"mac": pair.get("mac_address") or nic["mac"], "cidr": pair["ip_address"]}
+        for nic in instance["nics"]
+        for pair in nic.get("allowed_address_pairs") or ()
+    ]
+    return {"name": f"nova-instance-{instance['domain_name']}", "references": references, "allowed_pairs": pairs}
 
 
 def _firewall_instance(instance: Instance) -> Plan:
