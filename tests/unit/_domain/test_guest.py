@@ -12,6 +12,7 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
+from ansible_collections.novalite.cloud.plugins.module_utils._domain.compare import parse
 from ansible_collections.novalite.cloud.plugins.module_utils._domain.guest import guest_of, render
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 
@@ -122,3 +123,25 @@ def test_what_every_guest_has() -> None:
 def test_what_xml_cannot_hold_is_refused_by_name(name: str) -> None:
     with pytest.raises(NovaliteError, match=f"instance {UUID}: display_name .* control character"):
         guest_of(instance(name=name), FACTS)
+
+
+@pytest.mark.parametrize(("sizes", "targets"), [
+    ({}, {"vda": "disk"}),
+    ({"ephemeral_gb": 1}, {"vda": "disk", "vdb": "disk.eph0"}),
+    ({"swap_mb": 1}, {"vda": "disk", "vdb": "disk.swap"}),
+    ({"ephemeral_gb": 1, "swap_mb": 1}, {"vda": "disk", "vdb": "disk.eph0", "vdc": "disk.swap"}),
+])
+@pytest.mark.parametrize("backend", ["qcow2", "raw"])
+def test_further_disks_stand_in_the_order_of_nova(sizes: dict[str, int], targets: dict[str, str], backend: str) -> None:
+    flavor = {**INSTANCE["flavor"], **sizes, "extra_specs": {"novalite:disk_backend": backend}}
+    disks = parse(render(guest_of(instance(flavor=flavor), FACTS))).disks
+    assert {disk.dev: disk.source for disk in disks} == {
+        dev: f"/var/lib/novalite/instances/{UUID}/{name}" for dev, name in targets.items()
+    }
+    assert {(disk.format, disk.cache, disk.bus) for disk in disks} == {(backend, "writethrough", "virtio")}
+
+
+def test_a_backend_that_is_none_is_refused() -> None:
+    flavor = {**INSTANCE["flavor"], "extra_specs": {"novalite:disk_backend": "lvm"}}
+    with pytest.raises(NovaliteError, match=r"flavor m1\.nano: novalite:disk_backend is 'lvm'"):
+        guest_of(instance(flavor=flavor), FACTS)

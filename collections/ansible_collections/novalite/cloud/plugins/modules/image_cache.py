@@ -47,6 +47,10 @@ options:
       virtual_size:
         description: The size in bytes that a guest would see, if it was registered. Another size is an error.
         type: int
+      max_virtual_size:
+        description: The greatest size in bytes that a guest may see; 0 for no such limit. A larger image is refused.
+        type: int
+        default: 0
       staged:
         description: Where the source was put on the host. The action plug-in sets this.
         type: path
@@ -145,6 +149,7 @@ def main() -> None:
                     "kind": {"type": "str", "choices": ["disk", "kernel", "ramdisk"], "default": "disk"},
                     "disk_format": {"type": "str", "choices": ["qcow2", "raw"]},
                     "virtual_size": {"type": "int"},
+                    "max_virtual_size": {"type": "int", "default": 0},
                     "staged": {"type": "path"},
                 },
             },

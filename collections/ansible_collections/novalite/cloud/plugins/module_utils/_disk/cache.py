@@ -54,6 +54,7 @@ class Image:
     kind: str = "disk"
     disk_format: str | None = None
     virtual_size: int | None = None
+    max_virtual_size: int = 0  # 0: DEFAULT_LIMIT
     staged: str | None = None
 
     def __post_init__(self) -> None:
@@ -205,7 +206,7 @@ def _verify(image: Image, part: str) -> None:
 
 def _convert(image: Image, part: str, converted: str) -> None:
     disk_format = image.disk_format or ""
-    limit = image.virtual_size or DEFAULT_LIMIT
+    limit = min(image.max_virtual_size or DEFAULT_LIMIT, DEFAULT_LIMIT)
     virtual_size = inspect_image(part, disk_format, limit=limit, name=str(image)).virtual_size
     _check_virtual_size(image, virtual_size)
     info = json.loads(run([*INFO_LIMITS, "qemu-img", "info", "--output=json", "-f", disk_format, part]).stdout)

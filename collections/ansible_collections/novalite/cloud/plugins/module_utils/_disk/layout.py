@@ -17,6 +17,8 @@ from .._errors import NovaliteError
 BASE = "_base"
 INSTANCES = "instances"
 DISK = "disk"
+EPHEMERAL = "disk.eph0"  # Nova's names for the further disks
+SWAP = "disk.swap"
 KERNEL = "kernel"
 RAMDISK = "ramdisk"
 DISK_INFO = "disk.info"
