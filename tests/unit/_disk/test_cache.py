@@ -12,14 +12,18 @@ import functools
 import http.server
 import os
 import pathlib
+import shutil
 import subprocess
 import threading
 import typing as t
 
 import pytest
 
-from ansible_collections.novalite.cloud.plugins.module_utils._disk.cache import Image, ensure_images
-from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._disk import cache, download
+from ansible_collections.novalite.cloud.plugins.module_utils._disk.cache import Image, Rules, ensure_images
+from ansible_collections.novalite.cloud.plugins.module_utils._disk.downloads import downloaded
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import ImageRefusedError, NovaliteError
+from tests.unit._disk.server import Behaviour, Server
 from tests.unit._disk.state import MIB, files, image_of, needs_qemu_img, push, qcow2
 
 pytestmark = needs_qemu_img
@@ -141,3 +145,89 @@ def test_stale_pushes_are_removed_and_young_ones_kept(tmp_path: pathlib.Path, st
     os.utime(staged, (0, 0))
     ensure_images([], state)
     assert len(files(state)) == 1 and not os.path.exists(staged)
+
+
+def test_a_download_goes_on_in_the_next_run(
+    tmp_path: pathlib.Path, state: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(download, "PAUSE", 0.0)
+    image = qcow2(tmp_path)
+    behaviour = Behaviour((tmp_path / "image.qcow2").read_bytes(), cuts=[100_000, 0, 0, 0, 0])
+    with Server(behaviour) as server:
+        image = dataclasses.replace(image, source=f"{server.url}/image", size=0, virtual_size=0)
+        with pytest.raises(NovaliteError, match="100000 bytes are kept"):
+            ensure_images([image], state)
+        assert files(state) == [f"{image.checksum[7:]}.part", f"{image.checksum[7:]}.part.json"]
+        lines: list[str] = []
+        [entry] = ensure_images([image], state, rules=Rules(report=lines.append))["images"]
+        assert (entry["status"], entry["resumed_from"], entry["bytes"]) == ("fetched", 100_000, len(behaviour.content))
+        assert entry["seconds"] >= 0 and lines and files(state) == [image.checksum[7:]]
+
+
+@pytest.mark.parametrize("good", [True, False])
+def test_halves_of_two_files_are_thrown_away(
+    tmp_path: pathlib.Path, state: str, monkeypatch: pytest.MonkeyPatch, good: bool
+) -> None:
+    monkeypatch.setattr(download, "PAUSE", 0.0)
+    image = qcow2(tmp_path)
+    content = (tmp_path / "image.qcow2").read_bytes()
+    with Server(Behaviour(content[::-1], etag=None, cuts=[100_000, 0, 0, 0, 0])) as server:
+        image = dataclasses.replace(image, source=f"{server.url}/image")
+        with pytest.raises(NovaliteError, match="bytes are kept"):
+            ensure_images([image], state)
+        server.behaviour.content = content if good else content[::-1]
+        server.requests.clear()
+        if good:
+            [entry] = ensure_images([image], state)["images"]
+            assert entry["resumed_from"] == 0 and files(state) == [image.checksum[7:]]
+            assert [wanted for _path, wanted, _validator in server.requests] == ["bytes=100000-", None]
+        else:
+            with pytest.raises(ImageRefusedError, match="is not what was registered"):
+                ensure_images([image], state)
+            assert files(state) == []
+
+
+def test_a_disk_too_small_for_what_unfolds(
+    tmp_path: pathlib.Path, state: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "content.raw").write_bytes(b"\1" * 64 * MIB)
+    convert = ["qemu-img", "convert", "-q", "-c", "-f", "raw", "-O", "qcow2"]
+    subprocess.run([*convert, str(tmp_path / "content.raw"), str(tmp_path / "bomb")], check=True)
+    image = image_of(tmp_path / "bomb", disk_format="qcow2")
+    assert image.size < MIB
+    real = cache.shutil.disk_usage
+
+    def disk_usage(path: str) -> t.Any:
+        return real(path)._replace(free=60 * MIB)
+
+    monkeypatch.setattr(cache.shutil, "disk_usage", disk_usage)
+    with pytest.raises(NovaliteError, match=f"it takes up to {64 * MIB} bytes there, {60 * MIB} are free") as caught:
+        push(image, state)
+    assert not isinstance(caught.value, ImageRefusedError) and files(state) == []
+    monkeypatch.undo()
+
+
+def test_the_flavor_bounds_an_image_of_unknown_size(tmp_path: pathlib.Path, state: str) -> None:
+    image = dataclasses.replace(qcow2(tmp_path), virtual_size=0, max_virtual_size=7 * MIB)
+    with pytest.raises(ImageRefusedError, match="at most 7340032 are accepted"):
+        push(image, state)
+    assert push(dataclasses.replace(image, max_virtual_size=8 * MIB), state)["changed"]
+
+
+def test_the_controller_downloads_once_for_all_hosts(tmp_path: pathlib.Path, state: str) -> None:
+    image = qcow2(tmp_path)
+    with Server(Behaviour((tmp_path / "image.qcow2").read_bytes())) as server:
+        image = dataclasses.replace(image, source=f"{server.url}/image")
+        [missing] = ensure_images([image], state, rules=Rules(pushed=True))["missing"]
+        assert server.requests == [] and missing["source"] == image.source
+        directory = str(tmp_path / "controller/images")
+        threads = [threading.Thread(target=downloaded, args=(image, directory, Rules())) for _host in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        path = downloaded(image, directory, Rules())
+        assert len(server.requests) == 1 and sorted(os.listdir(directory)) == [path[-64:], f"{path[-64:]}.lock"]
+    shutil.copyfile(path, missing["staged"])
+    result = ensure_images([dataclasses.replace(image, staged=missing["staged"])], state, rules=Rules(pushed=True))
+    assert result["images"][0]["status"] == "fetched" and result["missing"] == [] and files(state) == [path[-64:]]

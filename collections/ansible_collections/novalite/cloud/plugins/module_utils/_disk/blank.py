@@ -44,7 +44,7 @@ def ensure_blank(name: str, state_dir: str) -> str:
     path = os.path.join(layout.base_dir(state_dir), name)
     if os.path.exists(path):
         return path
-    with locked(f"image-{name}", timeout=LOCK_TIMEOUT):
+    with locked(layout.lock_name(name), timeout=LOCK_TIMEOUT):
         if not os.path.exists(path):
             _make(name, path)
     return path

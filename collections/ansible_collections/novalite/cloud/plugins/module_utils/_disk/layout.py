@@ -45,6 +45,11 @@ def cache_path(state_dir: str, checksum: str) -> str:
     return os.path.join(state_dir, BASE, cache_key(checksum))
 
 
+def lock_name(name: str) -> str:
+    """The lock of the file `name` in the cache."""
+    return f"image-{name}"
+
+
 def instance_dir(state_dir: str, uuid: str) -> str:
     """The directory of the instance `uuid`; whatever is not a plain UUID is refused, so no path can leave it."""
     try:
