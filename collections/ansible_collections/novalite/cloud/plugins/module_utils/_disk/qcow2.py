@@ -20,7 +20,7 @@ from .._errors import NovaliteError
 CLUSTER_BITS = 16
 CLUSTER = 1 << CLUSTER_BITS
 SECTOR = 512
-HEADER = struct.Struct(">4sIQIIQIIQQIIQ" "QQQII" "B7x")  # version 3 with the compression type
+HEADER = struct.Struct(">4sIQIIQIIQQIIQQQQIIB7x")  # version 3 with the compression type
 EXTENSION_BACKING_FORMAT = 0xE2792ACA
 BACKING_FORMAT = b"raw"
 MAX_BACKING_NAME = 1023  # bytes, QEMU's limit

@@ -150,10 +150,9 @@ def _template() -> jinja2.Template:
 
 def _volumes(flavor: t.Mapping[str, t.Any], directory: str) -> t.Iterator[Volume]:
     """Nova's further disks in Nova's order: each takes the next name after the root disk's vda."""
-    names = iter(("vdb", "vdc"))
-    for size, file in (("ephemeral_gb", "disk.eph0"), ("swap_mb", "disk.swap")):
-        if flavor.get(size):
-            yield Volume(os.path.join(directory, file), disk_backend(flavor), next(names))
+    wanted = [file for size, file in (("ephemeral_gb", "disk.eph0"), ("swap_mb", "disk.swap")) if flavor.get(size)]
+    for file, target in zip(wanted, ("vdb", "vdc")):
+        yield Volume(os.path.join(directory, file), disk_backend(flavor), target)
 
 
 def _interface(nic: t.Mapping[str, t.Any], filter_name: str) -> Interface:
