@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import pathlib
@@ -17,8 +18,10 @@ import uuid as uuids
 
 import pytest
 
-from ansible_collections.novalite.cloud.plugins.module_utils._disk import layout
+from ansible_collections.novalite.cloud.plugins.module_utils import _host
+from ansible_collections.novalite.cloud.plugins.module_utils._disk import blank, cache, evict, layout, overlay
 from ansible_collections.novalite.cloud.plugins.module_utils._disk.overlay import Disk, create_disks
+from tests.unit._disk.state import push, qcow2
 
 MIB = 1 << 20
 
@@ -108,3 +111,20 @@ def nothing_left(tmp_path: pathlib.Path) -> t.Iterator[None]:
         except OSError:
             continue
         assert not (b"qemu-storage-daemon" in command and str(tmp_path).encode() in b" ".join(command))
+
+
+@pytest.fixture
+def state(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A state directory for tests that are not root: with locks of its own, /run/lock is root's."""
+    own = functools.partial(_host.locked, directory=str(tmp_path / "locks"))
+    for room in (blank, cache, evict, overlay):
+        monkeypatch.setattr(room, "locked", own)
+    return str(tmp_path / "state")
+
+
+@pytest.fixture
+def base(tmp_path: pathlib.Path, state: str) -> str:
+    """The checksum of a cached image of 8 MiB, of which the first is full of ones."""
+    image = qcow2(tmp_path)
+    push(image, state)
+    return image.checksum

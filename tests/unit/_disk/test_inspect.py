@@ -18,25 +18,10 @@ from hypothesis import strategies as st
 
 from ansible_collections.novalite.cloud.plugins.module_utils._disk.inspect import ImageInfo, inspect_image
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+from tests.unit._disk.hostile.headers import MAGICS, at, extension, qcow2
 
 MIB = 1 << 20
 needs_qemu_img = pytest.mark.skipif(shutil.which("qemu-img") is None, reason="qemu-img is not installed")
-
-
-def qcow2(size: int = 64 * MIB, extensions: bytes = b"", **changes: int) -> bytes:
-    """A sound, empty qcow2 file of four clusters: header, reference count table, its block, L1 table."""
-    header = {
-        "version": 3, "backing_offset": 0, "backing_size": 0, "cluster_bits": 16, "size": size, "crypt": 0,
-        "l1_entries": -(-size // (512 * MIB)), "l1_offset": 3 << 16, "refcount_offset": 1 << 16,
-        "refcount_clusters": 1, "snapshots": 0, "snapshots_offset": 0,
-        "incompatible": 0, "compatible": 0, "autoclear": 0, "refcount_order": 4, "header_length": 104,
-    }
-    header.update(changes)
-    fields = list(header.values())
-    data = b"QFI\xfb" + struct.pack(">IQIIQIIQQIIQ", *fields[:12])
-    if header["version"] == 3:
-        data += struct.pack(">QQQII", *fields[12:])
-    return (data + extensions).ljust(4 << 16, b"\0")
 
 
 @pytest.fixture
@@ -52,10 +37,6 @@ def test_sound_qcow2(image: pathlib.Path) -> None:
 def test_version_two_has_no_feature_bits(image: pathlib.Path) -> None:
     image.write_bytes(qcow2(version=2))
     assert inspect_image(str(image), "qcow2").virtual_size == 64 * MIB
-
-
-def extension(kind: int, data: bytes) -> bytes:
-    return struct.pack(">II", kind, len(data)) + data.ljust(-(-len(data) // 8) * 8, b"\0")
 
 
 @pytest.mark.parametrize(("change", "reason"), [
@@ -84,6 +65,15 @@ def extension(kind: int, data: bytes) -> bytes:
     ({"size": 0}, "empty disk"),
     ({"size": 1000}, "virtual size"),
     ({"size": 1 << 63, "l1_entries": 1 << 20}, "virtual size"),
+    ({"snapshots": 65537, "snapshots_offset": 3 << 16}, "65537 snapshots"),
+    ({"snapshots": 1}, "table of snapshots"),
+    ({"snapshots": 1, "snapshots_offset": (3 << 16) + 8}, "table of snapshots"),
+    ({"snapshots": 2000, "snapshots_offset": 3 << 16}, "table of snapshots"),
+    ({"refcount_clusters": 0}, "reference count table of 0"),
+    ({"refcount_clusters": 129}, "reference count table of 129"),
+    ({"refcount_clusters": 4}, "reference count table at"),
+    ({"incompatible": 16, "cluster_bits": 13, "l1_entries": 64}, "subclusters"),
+    ({"incompatible": 8}, "compression type"),
     ({"size": 17 << 40, "l1_entries": 17 << 11, "l1_offset": 1 << 16}, "virtual size of"),
 ])
 def test_refused_headers(image: pathlib.Path, change: dict[str, int], reason: str) -> None:
@@ -99,10 +89,42 @@ def test_refused_headers(image: pathlib.Path, change: dict[str, int], reason: st
     (extension(0x6803F857, b"x" * 48) + extension(0x44415441, b"/etc/shadow"), "external data file"),
     (extension(0x0537BE77, b"x" * 16), "encryption"),
     (struct.pack(">II", 0x6803F857, 0xFFFFFFF0), "header extension"),
+    (extension(0x6803F857, b"") * 64, "more than 64 header extensions"),
 ])
 def test_refused_extensions(image: pathlib.Path, extensions: bytes, reason: str) -> None:
     image.write_bytes(qcow2(extensions=extensions))
     with pytest.raises(NovaliteError, match=reason):
+        inspect_image(str(image), "qcow2")
+
+
+@pytest.mark.parametrize(("header_length", "kind", "incompatible", "good"), [
+    (112, 0, 0, True), (112, 1, 8, True), (112, 1, 0, False), (112, 0, 8, False), (112, 2, 8, False), (104, 1, 0, True),
+])
+def test_the_compression_type_agrees_with_its_bit(
+    image: pathlib.Path, header_length: int, kind: int, incompatible: int, good: bool
+) -> None:
+    type_or_extension = struct.pack(">B7x", kind) if header_length > 104 else extension(0x6803F857, b"\1")
+    image.write_bytes(qcow2(header_length=header_length, incompatible=incompatible, extensions=type_or_extension))
+    if good:
+        assert inspect_image(str(image), "qcow2")
+        return
+    with pytest.raises(NovaliteError, match="compression type"):
+        inspect_image(str(image), "qcow2")
+
+
+@pytest.mark.parametrize("length", [60_000, 70_000, 1_000_000])
+def test_extensions_are_followed_through_a_large_first_cluster(image: pathlib.Path, length: int) -> None:
+    """The header's cluster has up to 2 MiB: what names a file may stand behind what was read at first."""
+    large = {"cluster_bits": 21, "refcount_offset": 1 << 21, "l1_offset": 2 << 21}
+    filler = extension(0x6803F857, b"x" * length)
+    data = qcow2(extensions=filler, **large)  # type: ignore[arg-type]
+    image.write_bytes(data.ljust(3 << 21, b"\0"))
+    assert inspect_image(str(image), "qcow2").virtual_size == 64 * MIB
+    hidden = bytearray(data.ljust(3 << 21, b"\0"))
+    name = extension(0x44415441, b"/etc/shadow")
+    hidden[104 + len(filler):104 + len(filler) + len(name)] = name
+    image.write_bytes(hidden)
+    with pytest.raises(NovaliteError, match="external data file"):
         inspect_image(str(image), "qcow2")
 
 
@@ -112,21 +134,11 @@ def test_the_data_file_extension_is_found_in_version_two(image: pathlib.Path) ->
         inspect_image(str(image), "qcow2")
 
 
-@pytest.mark.parametrize(("offset", "magic", "name"), [
-    (0, b"QFI\xfb\0\0\0\3", "qcow2"), (0, b"QFI\xfb\0\0\0\1", "qcow"), (0, b"KDMV\1\0\0\0", "vmdk"),
-    (0, b"COWD", "vmdk"), (0, b"# Disk DescriptorFile\nversion=1\n", "vmdk"),
-    (0, b"# a comment\n \nversion=1\nRW 8 FLAT \"/etc/shadow\" 0\n", "vmdk"),
-    (0, b"vhdxfile", "vhdx"), (0, b"conectix", "vpc"), (-512, b"conectix", "vpc"), (-511, b"conectix", "vpc"),
-    (0x40, b"\x7f\x10\xda\xbe", "vdi"), (0, b"LUKS\xba\xbe\0\1", "luks"), (0, b"QED\0", "qed"),
-    (0, b"WithoutFreeSpace", "parallels"), (-512, b"koly", "dmg"),
-])
+@pytest.mark.parametrize(("name", "offset", "magic"), MAGICS)
 def test_raw_that_some_program_would_take_for_something_else(
-    image: pathlib.Path, offset: int, magic: bytes, name: str
+    image: pathlib.Path, name: str, offset: int, magic: bytes
 ) -> None:
-    data = bytearray(MIB)
-    start = offset % MIB
-    data[start:start + len(magic)] = magic
-    image.write_bytes(data)
+    image.write_bytes(at(MIB, (offset, magic)))
     with pytest.raises(NovaliteError, match=f"declared raw but its content is {name};"):
         inspect_image(str(image), "raw")
 

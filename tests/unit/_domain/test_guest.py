@@ -151,3 +151,25 @@ def test_a_config_drive_is_the_last_device_of_its_bus(
     assert target is not None and source is not None and driver is not None and disk.find("readonly") is not None
     assert (disk.get("device"), target.get("dev"), target.get("bus")) == wanted
     assert source.get("file") == f"/var/lib/novalite/instances/{UUID}/disk.config" and driver.get("type") == "raw"
+
+
+@pytest.mark.parametrize(("sizes", "targets"), [
+    ({}, {"vda": "disk"}),
+    ({"ephemeral_gb": 1}, {"vda": "disk", "vdb": "disk.eph0"}),
+    ({"swap_mb": 1}, {"vda": "disk", "vdb": "disk.swap"}),
+    ({"ephemeral_gb": 1, "swap_mb": 1}, {"vda": "disk", "vdb": "disk.eph0", "vdc": "disk.swap"}),
+])
+@pytest.mark.parametrize("backend", ["qcow2", "raw"])
+def test_further_disks_stand_in_the_order_of_nova(sizes: dict[str, int], targets: dict[str, str], backend: str) -> None:
+    flavor = {**INSTANCE["flavor"], **sizes, "extra_specs": {"novalite:disk_backend": backend}}
+    disks = compare.parse(render(guest_of(instance(flavor=flavor), FACTS))).disks
+    assert {disk.dev: disk.source for disk in disks} == {
+        dev: f"/var/lib/novalite/instances/{UUID}/{name}" for dev, name in targets.items()
+    }
+    assert {(disk.format, disk.cache, disk.bus) for disk in disks} == {(backend, "writethrough", "virtio")}
+
+
+def test_a_backend_that_is_none_is_refused() -> None:
+    flavor = {**INSTANCE["flavor"], "extra_specs": {"novalite:disk_backend": "lvm"}}
+    with pytest.raises(NovaliteError, match=r"flavor m1\.nano: novalite:disk_backend is 'lvm'"):
+        guest_of(instance(flavor=flavor), FACTS)

@@ -253,3 +253,23 @@ def test_a_host_routes_only_where_there_is_something_to_route() -> None:
     (router,) = plan_by_host([one], {"hv1": {"domain_type": "qemu"}}, render)["hv1"]["routers"]
     assert router["floating"] == [{"fixed": "10.20.0.3", "floating": "203.0.113.9", "interface": "eth0"}]
     assert router["snat"] is False
+
+
+def test_the_flavor_says_what_disks_there_are() -> None:
+    flavor = {"name": "f", "root_gb": 4, "ephemeral_gb": 10, "swap_mb": 512,
+              "extra_specs": {"novalite:disk_backend": "raw", "novalite:preallocation": "space"}}  # fmt: skip
+    members = [instance(1, "hv1"), instance(2, "hv1", flavor=flavor)]
+    small, large = plan_by_host(members, {"hv1": {"domain_type": "qemu"}}, render)["hv1"]["disks"]
+    assert small | {"backend": "qcow2", "preallocation": "none", "ephemeral_gb": 0, "swap_mb": 0} == small
+    assert large | {
+        "virtual_size_gb": 4, "backend": "raw", "preallocation": "space", "ephemeral_gb": 10, "swap_mb": 512,
+    } == large  # fmt: skip
+
+
+def test_an_image_may_be_as_large_as_the_largest_flavor() -> None:
+    def limit(*sizes: int) -> t.Any:
+        flavors = [{**instance(1, "hv1")["flavor"], "root_gb": size} for size in sizes]
+        members = [instance(number, "hv1", flavor=flavor) for number, flavor in enumerate(flavors)]
+        return plan_by_host(members, {"hv1": {"domain_type": "qemu"}}, render)["hv1"]["images"][0]["max_virtual_size"]
+
+    assert [limit(1), limit(1, 3, 2), limit(1, 0, 2), limit(0)] == [1 << 30, 3 << 30, 0, 0]

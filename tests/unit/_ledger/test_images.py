@@ -13,6 +13,7 @@ import typing as t
 import pytest
 import sqlalchemy as sa
 
+from ansible_collections.novalite.cloud.plugins.module_utils._disk.cache import Image
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError, QuotaError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger import image_files, images, tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import reading, transaction
@@ -52,8 +53,25 @@ def test_a_local_image_is_measured(run: Run, disk: pathlib.Path, kernel: pathlib
     assert (image["checksum"], image["size"], image["virtual_size"]) == (sha256(disk), MIB, MIB)
     assert image["kernel"] == image["ramdisk"] == {"source": str(kernel), "checksum": sha256(kernel), "size": 6}
     assert image["properties"] == {} == made["diff"]["after"]["images"]["tiny"]["properties"]
-    assert run("image", images=[item]) == {"changed": False, "images": [image]}
-    assert run("image", images=[{"name": "tiny"}]) == {"changed": False, "images": [image]}
+    again = {"changed": False, "images": [image], "files": made["files"]}
+    assert run("image", images=[item]) == again == run("image", images=[{"name": "tiny"}])
+
+
+def test_a_file_url_is_a_path(run: Run, disk: pathlib.Path) -> None:
+    odd = disk.rename(disk.parent / "a disk.raw")
+    item = {"name": "tiny", "source": f"file://{disk.parent}/a%20disk.raw", "disk_format": "raw"}
+    assert run("image", images=[item])["images"][0]["source"] == str(odd)
+    assert not run("image", images=[item])["changed"]
+
+
+def test_the_files_are_what_the_cache_takes(run: Run, disk: pathlib.Path, kernel: pathlib.Path) -> None:
+    items = [{"name": name, "source": str(disk), "disk_format": "raw", "kernel": str(kernel)} for name in "ab"]
+    made = run("image", images=items)
+    assert [Image(**file) for file in made["files"]] == [
+        Image(sha256(disk), str(disk), MIB, "disk", "raw", MIB), Image(sha256(kernel), str(kernel), 6, "kernel"),
+    ]  # fmt: skip
+    assert run("image", images=[{"name": "a"}])["files"] == made["files"]
+    assert run("image", images=[{"name": "a"}], state="absent")["files"] == []
 
 
 def test_an_image_of_a_url_is_recorded_unseen(run: Run) -> None:
@@ -123,7 +141,10 @@ def test_the_operation_measures_by_itself(ledger: sa.Engine, disk: pathlib.Path)
         ({"source": URL, "disk_format": "qcow2", "checksum": "md5:1"}, "is not of the form sha256:"),
         ({"source": URL, "disk_format": "qcow2", "checksum": HASH.upper()}, "is not of the form sha256:"),
         ({"source": "ftp://example.com/i", "disk_format": "raw", "checksum": HASH}, r"is no http\(s\) URL"),
-        ({"source": "file:///etc/shadow", "disk_format": "raw", "checksum": HASH}, r"is no http\(s\) URL"),
+        ({"source": "file://host/etc/shadow", "disk_format": "raw"}, "is no file of the controller"),
+        ({"source": "file:///no/such/disk", "disk_format": "raw"}, "/no/such/disk on the controller: No such file"),
+        ({"source": "file:relative", "disk_format": "raw"}, "neither an absolute path"),
+        ({"source": "http://[/i", "disk_format": "raw", "checksum": HASH}, r"is no http\(s\) URL"),
         ({"source": "http:///i", "disk_format": "raw", "checksum": HASH}, r"is no http\(s\) URL"),
         ({"source": "https://u:hunter2@h/i", "disk_format": "raw", "checksum": HASH}, "carries a user or a password"),
         ({"source": "disk.raw", "disk_format": "raw"}, "neither an absolute path"),

@@ -84,6 +84,7 @@ def test_check_mode_tells_the_same_and_writes_nothing(run: Run, ledger: sa.Engin
         ({**TINY, "name": "a\nb"}, "control character"),
         ({**TINY, "name": "x" * 256}, "has 256 characters: 255 is the limit"),
         ({**TINY, "extra_specs": {"a$": "b"}}, r"'a\$' is no valid key"),
+        ({**TINY, "extra_specs": {"novalite:disk_backend": "lvm"}}, "is 'lvm': use qcow2 or raw"),
         ({**TINY, "extra_specs": {"a": ["b"]}}, "give it a string"),
         ({**TINY, "extra_specs": {"a": "x" * 256}}, "255 is the limit"),
     ],

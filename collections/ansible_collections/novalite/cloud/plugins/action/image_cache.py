@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Pushes images that lie on the controller, once and only to hosts that miss them, around module image_cache."""
+"""Pushes images from the controller, once and only to hosts that miss them, around module image_cache."""
 
 from __future__ import annotations
 
@@ -10,8 +10,14 @@ import os
 import typing as t
 
 from ansible.plugins.action import ActionBase
+from ansible.utils.display import Display
+
+from ..module_utils._disk.cache import Image, Rules
+from ..module_utils._disk.downloads import downloaded
+from ..module_utils._errors import ImageRefusedError, NovaliteError
 
 MODULE = "novalite.cloud.image_cache"
+GIB = 1 << 30
 
 
 class ActionModule(ActionBase):
@@ -24,16 +30,48 @@ class ActionModule(ActionBase):
         missing = result.get("missing")
         if result.get("failed") or not missing:
             return result
-        complaints = [complaint for complaint in map(_complaint, missing) if complaint]
         staged = {image["checksum"]: image["staged"] for image in missing if image["staged"]}
-        if complaints:
+        try:
+            paths = self._on_controller(missing)
+        except NovaliteError as error:
             self._remove(staged.values())
-            return {**result, "failed": True, "changed": False, "refused": True, "msg": "; ".join(complaints)}
+            refused = isinstance(error, ImageRefusedError)
+            return {**result, "failed": True, "changed": False, "refused": refused, "msg": str(error)}
         if staged:
-            self._push(result, staged, task_vars)
+            self._push(result, staged, paths, task_vars)
         return result
 
-    def _push(self, result: dict[str, t.Any], staged: dict[str, str], task_vars: dict[str, t.Any] | None) -> None:
+    def _on_controller(self, missing: t.Sequence[dict[str, t.Any]]) -> dict[str, str]:
+        """checksum -> path on the controller of what is to be pushed; what URLs name is downloaded, once for all hosts.
+
+        Raises ImageRefusedError, which names every path that is not as it was registered; NovaliteError.
+        """
+        complaints = [complaint for complaint in map(_complaint, missing) if complaint]
+        if complaints:
+            raise ImageRefusedError("; ".join(complaints))
+        images = {image["checksum"]: image for image in self._task.args["images"]}
+        paths = {}
+        for image in missing:
+            paths[image["checksum"]] = image["source"]
+            if _is_url(image["source"]) and image["staged"]:  # in check mode nothing is downloaded
+                wanted = images[image["checksum"]]
+                plain = Image(wanted["checksum"], wanted["source"], int(wanted.get("size") or 0), "kernel")
+                paths[image["checksum"]] = downloaded(plain, self._directory(), self._rules())
+        return paths
+
+    def _directory(self) -> str:
+        home = os.environ.get("NOVALITE_HOME") or "/var/lib/novalite"
+        return os.path.expanduser(self._task.args.get("controller_dir") or os.path.join(home, "images"))
+
+    def _rules(self) -> Rules:
+        args = self._task.args
+        report: t.Callable[[str], None] = Display().v
+        return Rules(int(args.get("max_image_gb", 64)) * GIB, float(args.get("timeout", 3600)), report=report)
+
+    def _push(
+        self, result: dict[str, t.Any], staged: dict[str, str], paths: dict[str, str],
+        task_vars: dict[str, t.Any] | None,
+    ) -> None:  # fmt: skip
         images = {image["checksum"]: image for image in self._task.args["images"] if image["checksum"] in staged}
         # Another user than root cannot write to the staging files: such a push goes through Ansible's own directory.
         directory = self._make_tmp_path() if self._connection.become is not None else None
@@ -43,7 +81,7 @@ class ActionModule(ActionBase):
             for checksum, path in staged.items():
                 if directory:
                     path = self._connection._shell.join_path(directory, os.path.basename(path))
-                self._transfer_file(images[checksum]["source"], path)
+                self._transfer_file(paths[checksum], path)
                 pushed.append({**images[checksum], "staged": path})
             second = self._execute_module(
                 module_name=MODULE, module_args={**self._task.args, "images": pushed}, task_vars=task_vars)
@@ -60,12 +98,18 @@ class ActionModule(ActionBase):
             self._low_level_execute_command(self._connection._shell.remove(path))
 
 
+def _is_url(source: str) -> bool:
+    return source.startswith(("http://", "https://"))
+
+
 def _complaint(image: dict[str, t.Any]) -> str | None:
     source = image["source"]
+    if _is_url(source):
+        return None
     if not os.path.isfile(source):
         return f"image '{source}' does not exist on the controller; register it again with the path where it is"
     size = os.path.getsize(source)
-    if size != image["size"]:
+    if image["size"] and size != image["size"]:
         return f"image '{source}' has {size} bytes but {image['size']} were declared; register it again"
     return None
 

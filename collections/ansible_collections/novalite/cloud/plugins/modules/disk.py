@@ -7,11 +7,12 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: disk
-short_description: Keep the copy-on-write disks of instances on a compute host
+short_description: Keep the disks of instances on a compute host
 version_added: 0.1.0
 description:
-  - Creates C(<state_dir>/instances/<uuid>/) with a qcow2 C(disk) on top of a raw base image in the cache, copies of
-    the C(kernel) and the C(ramdisk), and C(disk.info), which records the format of the disk.
+  - Creates C(<state_dir>/instances/<uuid>/) with a C(disk) made from a raw base image in the cache, an ephemeral disk
+    C(disk.eph0) and a swap disk C(disk.swap) where they are asked for, copies of the C(kernel) and the C(ramdisk), and
+    C(disk.info), which records the format of each disk. A disk's own content is never asked for its format.
   - Files that exist are left alone. If one instance fails, what the call created for all of them is removed.
 options:
   disks:
@@ -37,11 +38,41 @@ options:
       ramdisk:
         description: The checksum of the cached ramdisk.
         type: str
+      backend:
+        description:
+          - V(qcow2) makes copy-on-write files on top of the cached images, V(raw) makes sparse copies of them.
+          - It cannot be changed while the instance exists.
+        type: str
+        choices: [qcow2, raw]
+        default: qcow2
+      preallocation:
+        description: V(space) reserves the room for the disks on the host's file system at once.
+        type: str
+        choices: [none, space]
+        default: none
+      ephemeral_gb:
+        description:
+          - The size in GiB of a further disk with an empty ext4 file system, labelled C(ephemeral0); 0 for none.
+        type: int
+        default: 0
+      swap_mb:
+        description: The size in MiB of a disk for swapping; 0 for none.
+        type: int
+        default: 0
   state:
     description: V(absent) removes the directories of the instances with all they hold.
     type: str
     choices: [present, absent]
     default: present
+  wipe:
+    description:
+      - What to do with the content of the files before they are removed by O(state=absent).
+      - V(zero) overwrites all of it, which takes its time, and means nothing on a copy-on-write file system.
+      - V(discard) gives the blocks back to the file system, which hands that on to the device where it is mounted with
+        C(discard).
+    type: str
+    choices: [none, discard, zero]
+    default: none
   state_dir:
     description: The directory of novalite's state on the compute host.
     type: path
@@ -54,7 +85,7 @@ attributes:
     support: full
     description: Lists the files that are created or removed.
 requirements:
-  - qemu-img
+  - e2fsprogs and util-linux, for ephemeral and swap disks
 author:
   - novalite contributors (@novalite)
 """
@@ -66,12 +97,15 @@ EXAMPLES = r"""
       - uuid: 5d7b1a3e-8a57-4a3c-9d34-6a9f0f5f8f41
         base: sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
         virtual_size_gb: 10
+        ephemeral_gb: 20
+        swap_mb: 512
 
-- name: Remove it
+- name: Remove it, and leave nothing of it to read
   novalite.cloud.disk:
     disks:
       - uuid: 5d7b1a3e-8a57-4a3c-9d34-6a9f0f5f8f41
     state: absent
+    wipe: zero
 """
 
 RETURN = r"""
@@ -120,17 +154,25 @@ def main() -> None:
                     "virtual_size_gb": {"type": "int", "default": 0},
                     "kernel": {"type": "str"},
                     "ramdisk": {"type": "str"},
+                    "backend": {"type": "str", "choices": ["qcow2", "raw"], "default": "qcow2"},
+                    "preallocation": {"type": "str", "choices": ["none", "space"], "default": "none"},
+                    "ephemeral_gb": {"type": "int", "default": 0},
+                    "swap_mb": {"type": "int", "default": 0},
                 },
             },
             "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+            "wipe": {"type": "str", "choices": ["none", "discard", "zero"], "default": "none"},
             "state_dir": {"type": "path", "default": "/var/lib/novalite"},
         },
         supports_check_mode=True,
     )
-    apply = create_disks if module.params["state"] == "present" else remove_disks
+    state_dir, check_mode = module.params["state_dir"], module.check_mode
     try:
         disks = [Disk(**disk) for disk in module.params["disks"]]
-        result = apply(disks, module.params["state_dir"], module.check_mode)
+        if module.params["state"] == "present":
+            result = create_disks(disks, state_dir, check_mode)
+        else:
+            result = remove_disks(disks, state_dir, check_mode, module.params["wipe"])
     except NovaliteError as error:
         module.fail_json(msg=str(error))
     module.exit_json(**result)

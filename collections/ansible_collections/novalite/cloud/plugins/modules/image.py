@@ -36,7 +36,8 @@ options:
         required: true
       source:
         description:
-          - Absolute path of the disk on the controller, or its HTTP or HTTPS URL. Required for a new image.
+          - Absolute path of the disk on the controller, also as C(file:///path), or its HTTP or HTTPS URL. Required for
+            a new image.
           - A local file that has the size and time of the last run is not read again.
         type: str
       disk_format:
@@ -144,6 +145,11 @@ images:
     properties:
       description: Further properties.
       type: dict
+files:
+  description: The files of these images, each once, as M(novalite.cloud.image_cache) takes them.
+  returned: success
+  type: list
+  elements: dict
 """
 
 from ..module_utils._controller import run_module

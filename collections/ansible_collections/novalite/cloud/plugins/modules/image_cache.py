@@ -15,13 +15,14 @@ description:
   - An image is fetched from a URL by the host itself, or pushed from a path on the controller. Its size and checksum
     are verified. A disk image must be what its declared format says, on its own (no backing file, data file or
     encryption), and is converted to a sparse raw file.
+  - A download that was interrupted goes on where it stopped, in the same run or in a later one. Its progress is logged
+    on the host.
   - An image that is in the cache already costs one module call.
 options:
   images:
-    description: The images that must be in the cache.
+    description: The images that must be in the cache. Required for O(state=present).
     type: list
     elements: dict
-    required: true
     suboptions:
       checksum:
         description: The SHA-256 digest of the source as C(sha256:<hex>). It names the image in the cache.
@@ -32,9 +33,9 @@ options:
         type: str
         required: true
       size:
-        description: The size of the source in bytes. No more is ever read.
+        description: The size of the source in bytes. No more is ever read. 0 where it is not known.
         type: int
-        required: true
+        default: 0
       kind:
         description: What the image is for. Kernels and ramdisks are stored as they are.
         type: str
@@ -45,11 +46,53 @@ options:
         type: str
         choices: [qcow2, raw]
       virtual_size:
-        description: The size in bytes that a guest would see, if it was registered. Another size is an error.
+        description: The size in bytes that a guest would see, 0 where it is not known. Another size is an error.
         type: int
+      max_virtual_size:
+        description: The greatest size in bytes that a guest may see; 0 for no such limit. A larger image is refused.
+        type: int
+        default: 0
       staged:
         description: Where the source was put on the host. The action plug-in sets this.
         type: path
+  max_image_gb:
+    description: The most, in GiB, that is read of an image whose size is not known.
+    type: int
+    default: 64
+  timeout:
+    description: Seconds that a download may take. What came is kept for the next run.
+    type: int
+    default: 3600
+  download_by:
+    description:
+      - Who downloads what URLs name.
+      - V(controller) is for hosts without a way to the servers. The controller downloads each image once, for all
+        hosts, into O(controller_dir), and pushes it once to each host that misses it.
+    type: str
+    choices: [host, controller]
+    default: host
+  controller_dir:
+    description:
+      - The directory on the controller for its downloads. Files in it are named by their SHA-256, and may be removed at
+        any time.
+      - Defaults to C(images) in the directory that the environment variable E(NOVALITE_HOME) of the C(ansible-playbook)
+        process names, then to C(/var/lib/novalite/images).
+    type: path
+  state:
+    description:
+      - V(evicted) removes files from the cache that no disk on this host stands on, those that were not used for
+        O(max_age) seconds, then the least recently used until the cache has O(max_cache_gb).
+      - What was used within the last ten minutes stays in any case.
+    type: str
+    choices: [present, evicted]
+    default: present
+  max_age:
+    description: For O(state=evicted), seconds since the last use, at least 600.
+    type: int
+    default: 86400
+  max_cache_gb:
+    description: For O(state=evicted), what the files of the cache may take on the disk, in GiB. No limit by default.
+    type: int
   state_dir:
     description: The directory of novalite's state on the compute host.
     type: path
@@ -76,6 +119,12 @@ EXAMPLES = r"""
         size: 346816512
         disk_format: qcow2
         virtual_size: 3221225472
+
+- name: Remove what was not used for a week, and all but 100 GiB
+  novalite.cloud.image_cache:
+    state: evicted
+    max_age: 604800
+    max_cache_gb: 100
 """
 
 RETURN = r"""
@@ -85,7 +134,7 @@ refused:
   type: bool
 images:
   description: One entry for each image.
-  returned: success
+  returned: when O(state=present)
   type: list
   elements: dict
   contains:
@@ -101,9 +150,21 @@ images:
       description: V(cached) if it was there, V(fetched) if this call brought it, V(absent) if it is not there.
       type: str
       returned: always
+    bytes:
+      description: The size of what was downloaded.
+      type: int
+      returned: after a download
+    seconds:
+      description: How long the download took.
+      type: float
+      returned: after a download
+    resumed_from:
+      description: How many of the bytes an earlier run had left.
+      type: int
+      returned: after a download
 missing:
-  description: Images whose source is on the controller and that were not pushed yet.
-  returned: success
+  description: Images that the controller has to push and that were not pushed yet.
+  returned: when O(state=present)
   type: list
   elements: dict
   contains:
@@ -123,12 +184,60 @@ missing:
       description: Where to put the source on the host; null in check mode.
       type: str
       returned: always
+evicted:
+  description: The files that were removed.
+  returned: when O(state=evicted)
+  type: list
+  elements: dict
+  contains:
+    name:
+      description: The name of the file in the cache.
+      type: str
+      returned: always
+    bytes:
+      description: What it took on the disk.
+      type: int
+      returned: always
+    age:
+      description: Seconds since its last use.
+      type: int
+      returned: always
+kept:
+  description: C(count) and C(bytes) of the files that are left.
+  returned: when O(state=evicted)
+  type: dict
 """
+
+import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._disk.cache import Image, ensure_images
+from ..module_utils._disk.cache import Image, Rules, ensure_images
+from ..module_utils._disk.evict import GRACE, evict
 from ..module_utils._errors import ImageRefusedError, NovaliteError
+
+GIB = 1 << 30
+
+
+def _ensure(module: AnsibleModule) -> dict[str, t.Any]:
+    images = [Image(**image) for image in module.params["images"]]
+    rules = Rules(
+        max_size=module.params["max_image_gb"] * GIB,
+        timeout=module.params["timeout"],
+        pushed=module.params["download_by"] == "controller",
+        report=module.log,
+    )
+    return ensure_images(images, module.params["state_dir"], module.check_mode, rules)
+
+
+def _evict(module: AnsibleModule) -> dict[str, t.Any]:
+    limit = module.params["max_cache_gb"]
+    return evict(
+        module.params["state_dir"],
+        max(module.params["max_age"], GRACE),
+        None if limit is None else limit * GIB,
+        module.check_mode,
+    )
 
 
 def main() -> None:
@@ -137,24 +246,31 @@ def main() -> None:
             "images": {
                 "type": "list",
                 "elements": "dict",
-                "required": True,
                 "options": {
                     "checksum": {"type": "str", "required": True},
                     "source": {"type": "str", "required": True},
-                    "size": {"type": "int", "required": True},
+                    "size": {"type": "int", "default": 0},
                     "kind": {"type": "str", "choices": ["disk", "kernel", "ramdisk"], "default": "disk"},
                     "disk_format": {"type": "str", "choices": ["qcow2", "raw"]},
                     "virtual_size": {"type": "int"},
+                    "max_virtual_size": {"type": "int", "default": 0},
                     "staged": {"type": "path"},
                 },
             },
+            "max_image_gb": {"type": "int", "default": 64},
+            "timeout": {"type": "int", "default": 3600},
+            "download_by": {"type": "str", "choices": ["host", "controller"], "default": "host"},
+            "controller_dir": {"type": "path"},
+            "state": {"type": "str", "choices": ["present", "evicted"], "default": "present"},
+            "max_age": {"type": "int", "default": 86400},
+            "max_cache_gb": {"type": "int"},
             "state_dir": {"type": "path", "default": "/var/lib/novalite"},
         },
+        required_if=[("state", "present", ["images"])],
         supports_check_mode=True,
     )
     try:
-        images = [Image(**image) for image in module.params["images"]]
-        result = ensure_images(images, module.params["state_dir"], module.check_mode)
+        result = _evict(module) if module.params["state"] == "evicted" else _ensure(module)
     except NovaliteError as error:
         module.fail_json(msg=str(error), refused=isinstance(error, ImageRefusedError))
     module.exit_json(**result)

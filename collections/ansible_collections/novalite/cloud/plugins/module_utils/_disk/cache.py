@@ -15,26 +15,23 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import hashlib
-import http.client
 import json
 import os
+import shutil
 import tempfile
 import time
 import typing as t
-import urllib.error
-import urllib.parse
-import urllib.request
 
-from .._command import run
+from .._command import CommandError, run
 from .._errors import ImageRefusedError, NovaliteError
 from .._host import in_threads, locked
 from . import layout
+from .download import Report, Source, Transfer, download, remove_part
 from .inspect import DEFAULT_LIMIT, inspect_image
 
 KINDS = ("disk", "kernel", "ramdisk")
 CHUNK = 1 << 20
-CONNECT_TIMEOUT = 30.0  # seconds without a byte
-CONVERT_TIMEOUT = 1800.0  # seconds; also how long another run waits for the one that converts
+CONVERT_TIMEOUT = 1800.0  # seconds
 STAGING_PREFIX = ".incoming-"
 STAGING_MAX_AGE = 3600.0  # seconds without a write: nobody pushes to it any more
 
@@ -46,14 +43,16 @@ CONVERT_CPU = 900  # seconds
 
 @dataclasses.dataclass(frozen=True)
 class Image:
-    """One image that must be in the cache. Sizes in bytes; `staged` is where a pushed file lies on this host."""
+    """One image that must be in the cache. Sizes in bytes, 0 or None where they are not known; `staged` is where a
+    pushed file lies on this host."""
 
     checksum: str
     source: str
-    size: int
+    size: int = 0
     kind: str = "disk"
     disk_format: str | None = None
     virtual_size: int | None = None
+    max_virtual_size: int = 0  # 0: DEFAULT_LIMIT
     staged: str | None = None
 
     def __post_init__(self) -> None:
@@ -62,40 +61,68 @@ class Image:
             raise NovaliteError(f"{self}: kind '{self.kind}' is none of {', '.join(KINDS)}")
         if self.kind == "disk" and not self.disk_format:
             raise NovaliteError(f"{self}: a disk needs its disk_format declared, it is never guessed")
+        if min(self.size, self.virtual_size or 0, self.max_virtual_size) < 0:
+            raise NovaliteError(f"{self}: a size cannot be negative")
 
     def __str__(self) -> str:
-        parts = urllib.parse.urlsplit(self.source)
+        if not self.is_url:
+            return f"image '{self.source}'"
         # What stands before the @ of a URL, or in its query, may be a secret.
-        shown = self.source if not self.is_url else f"{parts.scheme}://{parts.hostname}{parts.path}"
-        return f"image '{shown}'"
+        scheme, _sep, rest = self.source.partition("://")
+        host, slash, path = rest.partition("?")[0].partition("#")[0].partition("/")
+        return f"image '{scheme}://{host.rpartition('@')[2]}{slash}{path}'"
 
     @property
     def is_url(self) -> bool:
         return self.source.startswith(("http://", "https://"))
 
 
-def ensure_images(images: t.Sequence[Image], state_dir: str, check_mode: bool = False) -> dict[str, t.Any]:
+@dataclasses.dataclass(frozen=True)
+class Rules:
+    """How images come. `max_size` bounds those whose size was not declared (bytes), `timeout` a download (seconds).
+
+    With `pushed`, this host downloads nothing: the controller brings what URLs name as well.
+    """
+
+    max_size: int = 64 << 30
+    timeout: float = 3600.0
+    pushed: bool = False
+    report: Report = lambda _line: None
+
+    def source_of(self, image: Image) -> Source:
+        return Source(image.source, str(image), image.size or self.max_size, self.timeout)
+
+
+class _Outcome(t.NamedTuple):
+    status: str  # cached, fetched, absent
+    transfer: Transfer | None = None
+
+
+def ensure_images(
+    images: t.Sequence[Image], state_dir: str, check_mode: bool = False, rules: Rules = Rules()
+) -> dict[str, t.Any]:
     """Bring every image of `images` into the cache of this host.
 
-    Returns `changed`, `diff`, `images` (checksum, path, status: cached, fetched, absent) and `missing`: those
-    whose source is a path, thus on the controller, each with the `staged` path to push it to. Only one process of
-    a host fetches and converts an image; the others wait for it. Raises NovaliteError; a failed image leaves nothing.
+    Returns `changed`, `diff`, `images` (checksum, path, status: cached, fetched, absent; after a download also bytes,
+    seconds and resumed_from) and `missing`: those that the controller has to push, each with the `staged` path to push
+    it to. Only one process of a host fetches and converts an image; the others wait for it. Raises NovaliteError; a
+    failed image leaves nothing but the part of its download that came.
     """
     unique = list({image.checksum: image for image in images}.values())
     if not check_mode:
         layout.prepare_state_dir(state_dir)
         _remove_stale_staging(state_dir)
     try:
-        statuses = in_threads(lambda image: _ensure(image, state_dir, check_mode), unique, workers=4)
+        outcomes = in_threads(lambda image: _ensure(image, state_dir, check_mode, rules), unique, workers=4)
     finally:
         _remove_staged(unique, state_dir)
-    missing = [image for image, status in zip(unique, statuses) if status == "absent" and not image.is_url]
+    missing = [image for image, outcome in zip(unique, outcomes)
+               if outcome.status == "absent" and (rules.pushed or not image.is_url)]
     changing = ("fetched", "absent") if check_mode else ("fetched",)
-    changed = [image for image, status in zip(unique, statuses) if status in changing]
+    changed = [image for image, outcome in zip(unique, outcomes) if outcome.status in changing]
     return {
         "changed": bool(changed),
-        "images": [{"checksum": image.checksum, "path": layout.cache_path(state_dir, image.checksum), "status": status}
-                   for image, status in zip(unique, statuses)],
+        "images": [_entry(image, outcome, state_dir) for image, outcome in zip(unique, outcomes)],
         "missing": [{"checksum": image.checksum, "source": image.source, "size": image.size,
                      "staged": None if check_mode else _make_staging(image, state_dir)} for image in missing],
         "diff": {"before": {image.checksum: "absent" for image in changed},
@@ -103,17 +130,27 @@ def ensure_images(images: t.Sequence[Image], state_dir: str, check_mode: bool = 
     }
 
 
-def _ensure(image: Image, state_dir: str, check_mode: bool) -> str:
+def _entry(image: Image, outcome: _Outcome, state_dir: str) -> dict[str, t.Any]:
+    entry: dict[str, t.Any] = {
+        "checksum": image.checksum, "path": layout.cache_path(state_dir, image.checksum), "status": outcome.status}
+    if outcome.transfer:
+        entry.update(bytes=outcome.transfer.size, seconds=round(outcome.transfer.seconds, 3),
+                     resumed_from=outcome.transfer.resumed_from)
+    return entry
+
+
+def _ensure(image: Image, state_dir: str, check_mode: bool, rules: Rules) -> _Outcome:
     path = layout.cache_path(state_dir, image.checksum)
-    if _is_cached(image, path):
-        return "cached"
-    if check_mode or not (image.is_url or image.staged):
-        return "absent"
-    with locked(f"image-{layout.cache_key(image.checksum)}", timeout=CONVERT_TIMEOUT):
+    if check_mode:
+        return _Outcome("cached" if _is_cached(image, path) else "absent")
+    # Held while it is looked up as well: an eviction would take away what is said to be there.
+    with locked(layout.lock_name(layout.cache_key(image.checksum)), timeout=rules.timeout + CONVERT_TIMEOUT):
         if _is_cached(image, path):
-            return "cached"
-        _fetch(image, path)
-    return "fetched"
+            os.utime(path)
+            return _Outcome("cached")
+        if not image.staged and (rules.pushed or not image.is_url):
+            return _Outcome("absent")
+        return _Outcome("fetched", _fetch(image, path, rules))
 
 
 def _is_cached(image: Image, path: str) -> bool:
@@ -132,16 +169,18 @@ def _check_virtual_size(image: Image, virtual_size: int) -> None:
         )
 
 
-def _fetch(image: Image, path: str) -> None:
+def _fetch(image: Image, path: str, rules: Rules) -> Transfer | None:
     part, converted = f"{path}.part", f"{path}.converted"
     # What a killed run left; unlinked, not truncated: an orphaned qemu-img may still be writing to it.
-    _unlink(part, converted)
+    _unlink(converted)
+    transfer = None
     try:
         if image.staged:
-            _take(image, image.staged, part)
+            remove_part(part)
+            _take(image, image.staged, part, rules)
+            _verify(image, part)
         else:
-            _download(image, part)
-        _verify(image, part)
+            transfer = fetch_verified(image, part, rules)
         done = part
         if image.kind == "disk":
             _convert(image, part, converted)
@@ -151,46 +190,55 @@ def _fetch(image: Image, path: str) -> None:
             os.fsync(handle.fileno())
         os.rename(done, path)
         _fsync_directory(os.path.dirname(path))
+    except ImageRefusedError:
+        remove_part(part)
+        raise
     except OSError as error:
+        remove_part(part)  # it may be what filled the disk
         directory = os.path.dirname(path)
         raise NovaliteError(f"{image} cannot be stored in {directory}: {error.strerror or error}") from error
     finally:
-        _unlink(part, converted)
+        _unlink(converted)
+        if not os.path.exists(f"{part}.json"):  # else it is the beginning of a download
+            remove_part(part)
+    return transfer
 
 
-def _take(image: Image, staged: str, part: str) -> None:
+def fetch_verified(image: Image, part: str, rules: Rules) -> Transfer:
+    """Download `image` into the file `part`, from where the last run stopped, and compare its checksum.
+
+    Raises NovaliteError, OSError.
+    """
+    while True:
+        transfer = download(rules.source_of(image), part, rules.report)
+        try:
+            _verify(image, part)
+            return transfer
+        except ImageRefusedError:
+            remove_part(part)
+            if not transfer.resumed_from:
+                raise
+            # The file on the server may have changed between the two halves: once more, in one piece.
+
+
+def _take(image: Image, staged: str, part: str, rules: Rules) -> None:
     """Move a pushed file, or copy it when it lies in a directory that others than root may write to."""
     if os.path.dirname(staged) == os.path.dirname(part):
         os.rename(staged, part)
         return
     fd = os.open(staged, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     with os.fdopen(fd, "rb") as source, open(part, "xb") as target:
-        _receive(image, source, target)
-
-
-def _download(image: Image, part: str) -> None:
-    try:
-        # The scheme is http or https (is_url), and redirects are followed to nothing but those and ftp.
-        opener = urllib.request.build_opener()
-        with opener.open(image.source, timeout=CONNECT_TIMEOUT) as response, open(part, "xb") as target:
-            _receive(image, response, target)
-    except (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError) as error:
-        raise NovaliteError(f"{image} cannot be downloaded: {error}") from error
-
-
-def _receive(image: Image, source: t.Any, target: t.BinaryIO) -> None:
-    """Copy, and stop once more than the declared size has come: a source may never end."""
-    left = image.size
-    for chunk in iter(lambda: source.read(CHUNK), b""):
-        left -= len(chunk)
-        if left < 0:
-            raise ImageRefusedError(f"{image} is larger than the {image.size} bytes that were declared")
-        target.write(chunk)
+        left = limit = image.size or rules.max_size
+        while chunk := source.read(CHUNK):
+            left -= len(chunk)
+            if left < 0:
+                raise ImageRefusedError(f"{image} is larger than the {limit} bytes that were declared")
+            target.write(chunk)
 
 
 def _verify(image: Image, part: str) -> None:
     size = os.stat(part, follow_symlinks=False).st_size
-    if size != image.size:
+    if image.size and size != image.size:
         raise ImageRefusedError(f"{image} has {size} bytes but {image.size} were declared")
     digest = hashlib.sha256()
     with open(part, "rb") as handle:
@@ -205,10 +253,10 @@ def _verify(image: Image, part: str) -> None:
 
 def _convert(image: Image, part: str, converted: str) -> None:
     disk_format = image.disk_format or ""
-    limit = image.virtual_size or DEFAULT_LIMIT
+    limit = min(image.max_virtual_size or DEFAULT_LIMIT, DEFAULT_LIMIT)
     virtual_size = inspect_image(part, disk_format, limit=limit, name=str(image)).virtual_size
     _check_virtual_size(image, virtual_size)
-    info = json.loads(run([*INFO_LIMITS, "qemu-img", "info", "--output=json", "-f", disk_format, part]).stdout)
+    info = _ask_qemu(image, ["info", "--output=json", "-f", disk_format, part])
     # Our own reader has refused these already; QEMU's opinion is asked because QEMU will open the file.
     data_file = info.get("format-specific", {}).get("data", {}).get("data-file")
     if info.get("backing-filename") or info.get("full-backing-filename") or data_file:
@@ -217,10 +265,46 @@ def _convert(image: Image, part: str, converted: str) -> None:
         raise ImageRefusedError(
             f"{image} has a virtual size of {info['virtual-size']} bytes for QEMU but {virtual_size} in its header"
         )
+    _check_room(image, _unfolded(image, part, virtual_size), converted)
     # CVE-2013-4463: what comes out is bounded by the declared size. The default cache mode is fast, we fsync.
     run(["prlimit", "--as=2147483648", f"--cpu={CONVERT_CPU}", f"--fsize={virtual_size}", "--",
          "qemu-img", "convert", "-f", disk_format, "-O", "raw", part, converted], timeout=CONVERT_TIMEOUT)
     _check_virtual_size(image, inspect_image(converted, "raw", limit=virtual_size, name=str(image)).virtual_size)
+
+
+def _ask_qemu(image: Image, arguments: t.Sequence[str]) -> dict[str, t.Any]:
+    """What `qemu-img info` or `check` says of a file, within narrow limits of time and memory."""
+    try:
+        # 3: clusters are leaked, which harms nobody
+        answer = json.loads(run([*INFO_LIMITS, "qemu-img", *arguments], ok=(0, 3)).stdout)
+    except CommandError as error:
+        if error.rc in (124, 127):  # a slow disk, no qemu-img: the host's fault
+            raise
+        # What QEMU says may quote the image: it must not write on somebody's terminal.
+        said = "".join(char if char.isprintable() else "?" for char in str(error)[:500])
+        raise ImageRefusedError(f"{image} is damaged, or made to do harm: {said}") from error
+    except ValueError as error:
+        raise ImageRefusedError(f"{image}: qemu-img {arguments[0]} cannot describe it") from error
+    return t.cast("dict[str, t.Any]", answer)
+
+
+def _unfolded(image: Image, part: str, virtual_size: int) -> int:
+    """The most bytes that the raw file can take. An image of a few KB can hold its whole virtual size, compressed."""
+    if image.disk_format == "raw":
+        return min(os.stat(part).st_blocks * 512, virtual_size)
+    found = _ask_qemu(image, ["check", "--output=json", "-f", "qcow2", part])
+    if found.get("corruptions") or found.get("check-errors"):
+        raise ImageRefusedError(f"{image} is damaged; repair it first (qemu-img check -f qcow2 -r all)")
+    clusters, total = found.get("allocated-clusters", 0), found.get("total-clusters", 0)
+    return int(virtual_size * clusters / total) if total else 0
+
+
+def _check_room(image: Image, size: int, converted: str) -> None:
+    directory = os.path.dirname(converted)
+    free = shutil.disk_usage(directory).free
+    if size > free:
+        raise NovaliteError(f"{image} cannot be stored in {directory}: it takes up to {size} bytes there, {free} are "
+                            "free")
 
 
 def _make_staging(image: Image, state_dir: str) -> str:

@@ -18,7 +18,6 @@ import dataclasses
 import os
 import stat
 import struct
-import typing as t
 
 from .._errors import ImageRefusedError, NovaliteError
 
@@ -29,10 +28,18 @@ QCOW2_MAGIC = b"QFI\xfb"
 SECTOR = 512
 HEADER_V2 = struct.Struct(">4sIQIIQIIQQIIQ")  # 72 bytes
 HEADER_V3 = struct.Struct(">QQQII")  # 32 bytes more
+COMPRESSION_OFFSET = 104
+SNAPSHOT_BYTES = 40  # the least that the entry of one takes
+# QEMU's own limits (block/qcow2.h): it refuses what lies beyond them, so we do it first.
 MAX_L1_BYTES = 32 << 20  # QCOW_MAX_L1_SIZE
+MAX_REFCOUNT_BYTES = 8 << 20  # QCOW_MAX_REFTABLE_SIZE
+MAX_SNAPSHOTS = 65536  # QCOW_MAX_SNAPSHOTS
+MIN_EXTENDED_CLUSTER_BITS = 14  # a subcluster, the 32nd part of a cluster, is a sector at least
+MAX_EXTENSIONS = 64  # there are five kinds; each is one small read
 
 INCOMPATIBLE_CORRUPT = 1 << 1
 INCOMPATIBLE_DATA_FILE = 1 << 2
+INCOMPATIBLE_COMPRESSION = 1 << 3
 INCOMPATIBLE_EXTENDED_L2 = 1 << 4
 # Dirty reference counts (bit 0) do no harm to a reader; bit 3 is the compression type, bit 4 extended L2 entries.
 INCOMPATIBLE_KNOWN = 0b11111
@@ -86,20 +93,13 @@ def inspect_image(path: str, disk_format: str, limit: int = DEFAULT_LIMIT, name:
             f"{name}: disk_format '{disk_format}' is not accepted; use one of {', '.join(DISK_FORMATS)}"
         )
     try:
-        with _open_regular(path, name) as handle:
-            size = os.fstat(handle.fileno()).st_size
-            head = handle.read(HEAD_BYTES)
-            found = _detect(handle, head, size)
+        fd = _open_regular(path, name)
+        try:
+            info = _inspect(fd, disk_format, name)
+        finally:
+            os.close(fd)
     except OSError as error:
         raise NovaliteError(f"{name} cannot be read: {error.strerror}") from error
-    if found != disk_format:
-        raise ImageRefusedError(
-            f"{name} was declared {disk_format} but its content is {found}; "
-            f"declare the right disk_format, or convert it to raw or qcow2 first"
-        )
-    # QEMU shows a guest whole sectors; a last half one of a raw file reads as zeros.
-    raw_info = ImageInfo("raw", -(-size // SECTOR) * SECTOR, size)
-    info = _Qcow2(name, head, size).info() if found == "qcow2" else raw_info
     if info.virtual_size == 0:
         raise ImageRefusedError(f"{name}, declared {disk_format}, is an empty disk")
     if info.virtual_size > limit:
@@ -110,16 +110,31 @@ def inspect_image(path: str, disk_format: str, limit: int = DEFAULT_LIMIT, name:
     return info
 
 
-def _open_regular(path: str, name: str) -> t.BinaryIO:
+def _inspect(fd: int, disk_format: str, name: str) -> ImageInfo:
+    size = os.fstat(fd).st_size
+    head = os.pread(fd, HEAD_BYTES, 0)
+    found = _detect(head, os.pread(fd, SECTOR, max(0, size - SECTOR)))
+    if found != disk_format:
+        raise ImageRefusedError(
+            f"{name} was declared {disk_format} but its content is {found}; "
+            f"declare the right disk_format, or convert it to raw or qcow2 first"
+        )
+    if found == "qcow2":
+        return _Qcow2(name, fd, head, size).info()
+    # QEMU shows a guest whole sectors; a last half one of a raw file reads as zeros.
+    return ImageInfo("raw", -(-size // SECTOR) * SECTOR, size)
+
+
+def _open_regular(path: str, name: str) -> int:
     # A FIFO would block the open, a device could be read for ever.
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
         raise ImageRefusedError(f"{name} is not a regular file")
-    return os.fdopen(fd, "rb")
+    return fd
 
 
-def _detect(handle: t.BinaryIO, head: bytes, size: int) -> str:
+def _detect(head: bytes, tail: bytes) -> str:
     if head.startswith(QCOW2_MAGIC) and head[4:8] in (b"\0\0\0\2", b"\0\0\0\3"):
         return "qcow2"
     for name, offset, magic in HEAD_MAGICS:
@@ -127,8 +142,6 @@ def _detect(handle: t.BinaryIO, head: bytes, size: int) -> str:
             return name
     if _is_vmdk_descriptor(head):
         return "vmdk"
-    handle.seek(max(0, size - SECTOR))
-    tail = handle.read(SECTOR)
     for name, magic in TAIL_MAGICS:
         # A VHD written by old Microsoft tools has a footer of 511 bytes.
         if tail.startswith(magic) or tail[1:].startswith(magic):
@@ -150,15 +163,16 @@ def _is_vmdk_descriptor(head: bytes) -> bool:
 class _Qcow2:
     """One qcow2 header: each check names what is wrong with it."""
 
-    def __init__(self, name: str, head: bytes, size: int) -> None:
+    def __init__(self, name: str, fd: int, head: bytes, size: int) -> None:
         self.name = name
+        self.fd = fd
         self.head = head
         self.size = size
         if len(head) < HEADER_V2.size:
             raise self._bad("is cut off inside the header")
         (_magic, self.version, self.backing_offset, self.backing_size, self.cluster_bits, self.virtual_size,
          self.crypt_method, self.l1_entries, self.l1_offset, self.refcount_offset, self.refcount_clusters,
-         _snapshots, _snapshots_offset) = HEADER_V2.unpack_from(head)
+         self.snapshots, self.snapshots_offset) = HEADER_V2.unpack_from(head)
         self.incompatible = 0
         self.refcount_order = 4
         self.header_length = HEADER_V2.size
@@ -199,6 +213,9 @@ class _Qcow2:
         cluster = 1 << self.cluster_bits
         if self.header_length > min(cluster, len(self.head)):
             raise self._bad(f"has an impossible header length ({self.header_length} bytes)")
+        if self.incompatible & INCOMPATIBLE_EXTENDED_L2 and self.cluster_bits < MIN_EXTENDED_CLUSTER_BITS:
+            raise self._bad(f"has subclusters smaller than a sector (clusters of 2^{self.cluster_bits} bytes)")
+        self._check_compression()
         if self.virtual_size % SECTOR or self.virtual_size >= 1 << 63:
             raise self._bad(f"has an impossible virtual size ({self.virtual_size} bytes)")
         entry = 16 if self.incompatible & INCOMPATIBLE_EXTENDED_L2 else 8
@@ -206,18 +223,33 @@ class _Qcow2:
         if self.l1_entries * 8 > MAX_L1_BYTES or self.l1_entries * covered < self.virtual_size:
             raise self._bad(f"has an L1 table of {self.l1_entries} entries, which does not fit its virtual size "
                             f"of {self.virtual_size} bytes")
+        if not 0 < self.refcount_clusters * cluster <= MAX_REFCOUNT_BYTES:
+            raise self._bad(f"has a reference count table of {self.refcount_clusters} clusters")
         self._check_table("L1 table", self.l1_offset, self.l1_entries * 8, cluster)
         self._check_table("reference count table", self.refcount_offset, self.refcount_clusters * cluster, cluster)
+        if self.snapshots > MAX_SNAPSHOTS:
+            raise self._bad(f"has {self.snapshots} snapshots")
+        self._check_table("table of snapshots", self.snapshots_offset, self.snapshots * SNAPSHOT_BYTES, cluster)
+
+    def _check_compression(self) -> None:
+        """The byte after the header's first 104, if the header is that long: 0 zlib, 1 zstd, which has its bit."""
+        known = self.version == 3 and self.header_length > COMPRESSION_OFFSET and len(self.head) > COMPRESSION_OFFSET
+        kind = self.head[COMPRESSION_OFFSET] if known else 0
+        if kind > 1 or (kind == 1) != bool(self.incompatible & INCOMPATIBLE_COMPRESSION):
+            raise self._bad(f"has an impossible compression type ({kind})")
 
     def _check_table(self, what: str, offset: int, length: int, cluster: int) -> None:
         if length and (offset == 0 or offset % cluster or offset + length > self.size):
             raise self._bad(f"has its {what} at {offset} ({length} bytes), outside its {self.size} bytes")
 
     def _check_extensions(self) -> None:
-        end = min(1 << self.cluster_bits, len(self.head))
+        end = min(1 << self.cluster_bits, self.size)  # more than has been read, with large clusters
         position = self.header_length
-        while position + 8 <= end:
-            kind, length = struct.unpack_from(">II", self.head, position)
+        for _number in range(MAX_EXTENSIONS):
+            start = self._read(position, 8)
+            if position + 8 > end or len(start) < 8:
+                return
+            kind, length = struct.unpack(">II", start)
             if kind == EXTENSION_END:
                 return
             if kind == EXTENSION_DATA_FILE:
@@ -227,3 +259,9 @@ class _Qcow2:
             if length > end - position - 8:
                 raise self._bad(f"has a header extension of {length} bytes that leaves its first cluster")
             position += 8 + -(-length // 8) * 8
+        raise self._bad(f"has more than {MAX_EXTENSIONS} header extensions")
+
+    def _read(self, position: int, length: int) -> bytes:
+        if position + length <= len(self.head):
+            return self.head[position:position + length]
+        return os.pread(self.fd, length, position)

@@ -17,6 +17,8 @@ from .._errors import NovaliteError
 BASE = "_base"
 INSTANCES = "instances"
 DISK = "disk"
+EPHEMERAL = "disk.eph0"  # Nova's names for the further disks
+SWAP = "disk.swap"
 KERNEL = "kernel"
 RAMDISK = "ramdisk"
 DISK_INFO = "disk.info"
@@ -42,6 +44,11 @@ def base_dir(state_dir: str) -> str:
 
 def cache_path(state_dir: str, checksum: str) -> str:
     return os.path.join(state_dir, BASE, cache_key(checksum))
+
+
+def lock_name(name: str) -> str:
+    """The lock of the file `name` in the cache."""
+    return f"image-{name}"
 
 
 def instance_dir(state_dir: str, uuid: str) -> str:

@@ -4,57 +4,66 @@
 
 # This module_utils is PRIVATE to the collection and may change at any time.
 
-"""Copy-on-write disks: what an instance's directory on its compute host holds before the guest is defined."""
+"""The disks of instances: what an instance's directory on its compute host holds before the guest is defined."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
-import fcntl
-import json
+import functools
 import os
 import shutil
 import stat
 import typing as t
 
-from .._command import run
 from .._errors import NotFoundError, NovaliteError
-from .._host import in_threads, locked, write_atomically
+from .._host import in_threads, locked
 from . import layout
+from .blank import EPHEMERAL, SWAP, blank_name, blank_size, ensure_blank
 from .inspect import inspect_image
+from .qcow2 import write_overlay
+from .records import Record, read_records, recorded_format, write_records
+from .sparse import WIPES, allocate, copy_file, wipe_file
 
 GIB = 1 << 30
 LOCK = "instances"
-OVERLAY_FORMAT = "qcow2"
-FICLONE = 0x40049409  # linux/fs.h; share the blocks of a file on XFS and Btrfs
+LOCK_TIMEOUT = 1800.0  # seconds; another run may be copying raw disks
+BACKENDS = ("qcow2", "raw")
+PREALLOCATIONS = ("none", "space")
 
 
 @dataclasses.dataclass(frozen=True)
 class Disk:
-    """The disk of one instance. `base`, `kernel`, `ramdisk` are checksums of cached images; `virtual_size_gb` in
-    GiB, 0 for the base's own size."""
+    """The disks of one instance. `base`, `kernel`, `ramdisk` are checksums of cached images; `virtual_size_gb` is the
+    root disk's size in GiB, 0 for the base's own; `ephemeral_gb` (GiB) and `swap_mb` (MiB) are further disks, 0 for
+    none. `backend` is "qcow2" (overlays) or "raw" (copies); `preallocation` "none" or "space", as Nova's
+    preallocate_images."""
 
     uuid: str
     base: str | None = None
     virtual_size_gb: int = 0
     kernel: str | None = None
     ramdisk: str | None = None
+    backend: str = "qcow2"
+    preallocation: str = "none"
+    ephemeral_gb: int = 0
+    swap_mb: int = 0
 
 
-def recorded_format(directory: str, name: str = layout.DISK) -> str:
-    """The format of the disk file `name` in an instance's directory, from disk.info; never from the file itself.
+@dataclasses.dataclass(frozen=True)
+class _File:
+    """One file of an instance: `source` is what it is made from, by its name in the cache; a disk has a format."""
 
-    A guest can write any header into its disk (CVE-2014-0134; Nova pins formats the same way, LP 1221190).
-    """
-    path = os.path.join(directory, layout.DISK_INFO)
-    try:
-        with open(path, encoding="utf-8") as handle:
-            return str(json.load(handle)[os.path.join(directory, name)])
-    except FileNotFoundError:
-        raise NotFoundError(f"{path} does not exist: create the instance's disk first (module disk)") from None
-    except (ValueError, KeyError, TypeError) as error:
-        raise NovaliteError(f"{path} does not say the format of {name}; remove the instance's disk and "
-                            "create it again (module disk)") from error
+    name: str
+    source: str
+    shown: str
+    format: str | None = None
+    size: int = 0  # bytes; 0 for the source's own
+
+
+class _Plan(t.NamedTuple):
+    disk: Disk
+    missing: list[_File]
 
 
 def create_disks(disks: t.Sequence[Disk], state_dir: str, check_mode: bool = False) -> dict[str, t.Any]:
@@ -63,35 +72,49 @@ def create_disks(disks: t.Sequence[Disk], state_dir: str, check_mode: bool = Fal
     Returns `changed`, `disks` (uuid, path, created) and `diff`. Everything is checked before anything is made, and
     if one disk fails, what this call made for all of them is removed again. Raises NovaliteError.
     """
-    plans = [(disk, _missing_files(disk, state_dir)) for disk in disks]
-    for disk, names in plans:
-        _check(disk, names, state_dir, check_mode)
-    if not check_mode and any(names for _disk, names in plans):
+    plans = _plan(disks, state_dir, check_mode)
+    if not check_mode and any(plan.missing for plan in plans):
         layout.prepare_state_dir(state_dir)
-        # One lock for all: two runs for one instance would both see its disk missing.
-        with locked(LOCK):
-            plans = [(disk, _missing_files(disk, state_dir)) for disk in disks]
+        # One lock for all: two runs for one instance would both see its disk missing, and an eviction would see no
+        # record yet of the base that is about to be used.
+        with locked(LOCK, timeout=LOCK_TIMEOUT):
+            plans = _plan(disks, state_dir, check_mode)
             _create(plans, state_dir)
+    changing = [plan for plan in plans if plan.missing]
     return {
-        "changed": any(names for _disk, names in plans),
-        "disks": [{"uuid": disk.uuid, "path": os.path.join(layout.instance_dir(state_dir, disk.uuid), layout.DISK),
-                   "created": names} for disk, names in plans],
-        "diff": {"before": {disk.uuid: dict.fromkeys(names) for disk, names in plans if names},
-                 "after": {disk.uuid: {name: _described(disk, name) for name in names}
-                           for disk, names in plans if names}},
+        "changed": bool(changing),
+        "disks": [{"uuid": plan.disk.uuid,
+                   "path": os.path.join(layout.instance_dir(state_dir, plan.disk.uuid), layout.DISK),
+                   "created": [file.name for file in plan.missing]} for plan in plans],
+        "diff": {
+            "before": {plan.disk.uuid: {file.name: None for file in plan.missing} for plan in changing},
+            "after": {plan.disk.uuid: {file.name: file.shown for file in plan.missing} for plan in changing},
+        },
     }
 
 
-def remove_disks(disks: t.Sequence[Disk], state_dir: str, check_mode: bool = False) -> dict[str, t.Any]:
-    """Remove the directories of these instances, and nothing else. Returns `changed`, `disks`, `diff`."""
+def remove_disks(
+    disks: t.Sequence[Disk], state_dir: str, check_mode: bool = False, wipe: str = "none"
+) -> dict[str, t.Any]:
+    """Remove the directories of these instances, and nothing else. Returns `changed`, `disks`, `diff`.
+
+    `wipe` is what happens to the content of their files first: "none", "discard" or "zero" (see wipe_file). What cannot
+    be wiped is not removed. Raises NovaliteError.
+    """
+    if wipe not in WIPES:
+        raise NovaliteError(f"wipe '{wipe}' is none of {', '.join(WIPES)}")
     directories = {disk.uuid: layout.instance_dir(state_dir, disk.uuid) for disk in disks}
     present = {uuid: sorted(os.listdir(directory)) for uuid, directory in directories.items()
-               if _is_directory(uuid, directory)}
+               if _is_directory(directory)}
     if present and not check_mode:
-        with locked(LOCK):
-            for uuid in present:
+        going = [directories[uuid] for uuid in present]
+        if wipe != "none":
+            in_threads(functools.partial(_wipe, wipe), going, workers=4)
+        with locked(LOCK, timeout=LOCK_TIMEOUT):
+            for directory in going:
+                _touch_bases(directory, state_dir)
                 with contextlib.suppress(FileNotFoundError):
-                    shutil.rmtree(directories[uuid])
+                    shutil.rmtree(directory)
     return {
         "changed": bool(present),
         "disks": [{"uuid": uuid, "removed": present.get(uuid, [])} for uuid in directories],
@@ -99,7 +122,20 @@ def remove_disks(disks: t.Sequence[Disk], state_dir: str, check_mode: bool = Fal
     }
 
 
-def _is_directory(uuid: str, directory: str) -> bool:
+def _wipe(how: str, directory: str) -> None:
+    for name in os.listdir(directory):
+        wipe_file(os.path.join(directory, name), how)
+
+
+def _touch_bases(directory: str, state_dir: str) -> None:
+    """The time of a file in the cache is that of its last use, which is now."""
+    with contextlib.suppress(NovaliteError, OSError):
+        for record in read_records(directory).values():
+            if record.base:
+                os.utime(os.path.join(layout.base_dir(state_dir), os.path.basename(record.base)))
+
+
+def _is_directory(directory: str) -> bool:
     try:
         mode = os.lstat(directory).st_mode
     except FileNotFoundError:
@@ -109,116 +145,150 @@ def _is_directory(uuid: str, directory: str) -> bool:
     return True
 
 
-def _wanted(disk: Disk) -> dict[str, str]:
-    """file name -> checksum of the image it comes from."""
-    sources = {layout.DISK: disk.base, layout.KERNEL: disk.kernel, layout.RAMDISK: disk.ramdisk}
-    return {name: checksum for name, checksum in sources.items() if checksum}
-
-
-def _missing_files(disk: Disk, state_dir: str) -> list[str]:
-    directory = layout.instance_dir(state_dir, disk.uuid)
-    _is_directory(disk.uuid, directory)
-    names = [name for name in _wanted(disk) if not os.path.lexists(os.path.join(directory, name))]
-    if layout.DISK not in names and not os.path.lexists(os.path.join(directory, layout.DISK_INFO)):
-        # disk.info is written after the disk: this run was cut off between them.
-        names.append(layout.DISK_INFO)
-    return names
-
-
-def _check(disk: Disk, names: t.Sequence[str], state_dir: str, check_mode: bool) -> None:
+def _files(disk: Disk) -> t.Iterator[_File]:
+    """All files that an instance needs, in the order of Nova's devices."""
     if disk.base is None:
         raise NovaliteError(f"instance {disk.uuid}: a disk needs its base image")
-    if disk.virtual_size_gb < 0:
-        raise NovaliteError(f"instance {disk.uuid}: virtual_size_gb is {disk.virtual_size_gb}; use 0 or more GiB")
-    for name in names:
-        checksum = _wanted(disk).get(name)
-        if checksum is None:
-            continue
-        path = layout.cache_path(state_dir, checksum)
-        if not os.path.exists(path):
-            if check_mode:  # the task before would have fetched it
-                continue
-            raise NotFoundError(f"instance {disk.uuid}: image {checksum} ({name}) is not in the cache of this host "
-                                f"({path}); run module image_cache first")
-        if name == layout.DISK:
-            _check_size(disk, inspect_image(path, "raw", name=f"base image {path}").virtual_size)
+    size = f"{disk.virtual_size_gb} GiB" if disk.virtual_size_gb else "the base's size"
+    yield _File(layout.DISK, layout.cache_key(disk.base), f"{disk.backend}, {size}, on {disk.base}", disk.backend,
+                disk.virtual_size_gb * GIB)
+    for name, kind, amount in ((layout.EPHEMERAL, EPHEMERAL, disk.ephemeral_gb), (layout.SWAP, SWAP, disk.swap_mb)):
+        if amount:
+            blank = blank_name(kind, amount)
+            yield _File(name, blank, f"{disk.backend}, empty, {blank}", disk.backend, blank_size(blank))
+    for name, checksum in ((layout.KERNEL, disk.kernel), (layout.RAMDISK, disk.ramdisk)):
+        if checksum:
+            yield _File(name, layout.cache_key(checksum), f"copy of {checksum}")
 
 
-def _check_size(disk: Disk, base_size: int) -> None:
-    """CVE-2013-2096: the base's size is compared before the overlay exists; QEMU would shrink it silently."""
-    if 0 < disk.virtual_size_gb * GIB < base_size:
+def _plan(disks: t.Sequence[Disk], state_dir: str, check_mode: bool) -> list[_Plan]:
+    sizes: dict[str, int] = {}  # of bases, each inspected once a call
+    plans = []
+    for disk in disks:
+        _check(disk)
+        directory = layout.instance_dir(state_dir, disk.uuid)
+        _is_directory(directory)
+        missing = []
+        for file in _files(disk):
+            if not os.path.lexists(os.path.join(directory, file.name)):
+                missing.append(file)
+                _check_source(disk, file, state_dir, check_mode, sizes)
+            elif file.format:
+                _check_format(disk, file, directory)
+        plans.append(_Plan(disk, missing))
+    return plans
+
+
+def _check(disk: Disk) -> None:
+    for option in ("virtual_size_gb", "ephemeral_gb", "swap_mb"):
+        value = getattr(disk, option)
+        if value < 0:
+            raise NovaliteError(f"instance {disk.uuid}: {option} is {value}; use 0 or more")
+    for option, choices in (("backend", BACKENDS), ("preallocation", PREALLOCATIONS)):
+        if getattr(disk, option) not in choices:
+            raise NovaliteError(f"instance {disk.uuid}: {option} '{getattr(disk, option)}' is none of "
+                                f"{', '.join(choices)}")
+
+
+def _check_format(disk: Disk, file: _File, directory: str) -> None:
+    recorded = recorded_format(directory, file.name)
+    if recorded != file.format:
+        # to go on would start a guest with the wrong driver on its disk
+        raise NovaliteError(f"instance {disk.uuid}: its {file.name} is {recorded}, not {file.format}; its backend "
+                            "cannot change: terminate the instance and launch it again")
+
+
+def _check_source(disk: Disk, file: _File, state_dir: str, check_mode: bool, sizes: dict[str, int]) -> None:
+    path = os.path.join(layout.base_dir(state_dir), file.source)
+    if file.name in (layout.EPHEMERAL, layout.SWAP):
+        return  # made when it is missing
+    if not os.path.exists(path):
+        if check_mode:  # the task before would have fetched it
+            return
+        raise NotFoundError(f"instance {disk.uuid}: image sha256:{file.source} ({file.name}) is not in the cache of "
+                            f"this host ({path}); run module image_cache first")
+    if not file.format:
+        return
+    if file.source not in sizes:
+        sizes[file.source] = inspect_image(path, "raw", name=f"base image {path}").virtual_size
+    base_size = sizes[file.source]
+    # CVE-2013-2096: the base's size is compared before the overlay exists; QEMU would shrink it silently.
+    if 0 < file.size < base_size:
         raise NovaliteError(
             f"instance {disk.uuid}: its image has a virtual size of {base_size} bytes ({base_size / GIB:.1f} GiB), "
             f"more than the flavor's root disk of {disk.virtual_size_gb} GiB; use a larger flavor"
         )
 
 
-def _create(plans: t.Sequence[tuple[Disk, list[str]]], state_dir: str) -> None:
-    made: list[str] = []  # in order of creation; list.append is atomic between threads
+def _create(plans: t.Sequence[_Plan], state_dir: str) -> None:
+    for blank in sorted({file.source for plan in plans for file in plan.missing
+                         if file.name in (layout.EPHEMERAL, layout.SWAP)}):
+        ensure_blank(blank, state_dir)
+    sizes = {file.source: _size_of(file, state_dir) for plan in plans for file in plan.missing}
+    # One stack for every thread: its list of callbacks only ever grows, until all have ended.
+    with contextlib.ExitStack() as undo:
+        in_threads(lambda plan: _build(plan, state_dir, sizes, undo), [plan for plan in plans if plan.missing])
+        undo.pop_all()
 
-    def build(plan: tuple[Disk, list[str]]) -> None:
-        disk, names = plan
-        directory = layout.instance_dir(state_dir, disk.uuid)
-        made.extend(layout.make_searchable(directory))
-        for name in names:
-            try:
-                _make_file(disk, name, directory, state_dir, made)
-            except OSError as error:
-                raise NovaliteError(f"instance {disk.uuid}: {name} cannot be created in {directory}: "
-                                    f"{error.strerror}") from error
 
+def _size_of(file: _File, state_dir: str) -> int:
+    path = os.path.join(layout.base_dir(state_dir), file.source)
+    os.utime(path)  # its last use, for the eviction
+    return os.stat(path).st_size
+
+
+def _build(plan: _Plan, state_dir: str, sizes: t.Mapping[str, int], undo: contextlib.ExitStack) -> None:
+    directory = layout.instance_dir(state_dir, plan.disk.uuid)
     try:
-        in_threads(build, plans)
-    except BaseException:
-        for path in reversed(made):
-            # A directory that holds more than what we made, as a console log, is not ours to take away.
-            with contextlib.suppress(OSError):
-                os.rmdir(path) if os.path.isdir(path) and not os.path.islink(path) else os.unlink(path)
-        raise
+        for made in layout.make_searchable(directory):
+            undo.callback(_remove, made)
+        _record(plan, directory, undo)
+        for file in plan.missing:
+            _make_file(plan.disk, file, directory, state_dir, sizes[file.source], undo)
+    except OSError as error:
+        raise NovaliteError(f"instance {plan.disk.uuid}: its disks cannot be created in {directory}: "
+                            f"{error.strerror}") from error
 
 
-def _make_file(disk: Disk, name: str, directory: str, state_dir: str, made: list[str]) -> None:
-    path = os.path.join(directory, name)
-    if name == layout.DISK_INFO:
-        _write_record(directory, made)
+def _record(plan: _Plan, directory: str, undo: contextlib.ExitStack) -> None:
+    """Say what the disks are to be before they are there: no file, not even of a killed run, is without its record."""
+    before = read_records(directory)
+    records = {
+        file.name: Record(file.format, file.source if file.format == "qcow2" else None)
+        for file in plan.missing if file.format
+    }
+    if not records:
         return
-    source = layout.cache_path(state_dir, _wanted(disk)[name])
+    if before:
+        undo.callback(write_records, directory, before)
+    else:
+        undo.callback(_remove, os.path.join(directory, layout.DISK_INFO))
+    write_records(directory, {**before, **records})
+
+
+def _make_file(
+    disk: Disk, file: _File, directory: str, state_dir: str, source_size: int, undo: contextlib.ExitStack
+) -> None:
+    path = os.path.join(directory, file.name)
+    source = os.path.join(os.path.abspath(layout.base_dir(state_dir)), file.source)
     part = f"{path}.part"  # a killed run leaves this, never half a disk under its name
     with contextlib.suppress(FileNotFoundError):
         os.unlink(part)
-    made.append(part)
-    if name == layout.DISK:
-        # Both formats are always said: without -f and -F QEMU would look at the content.
-        size = [str(disk.virtual_size_gb * GIB)] if disk.virtual_size_gb else []
-        run(["qemu-img", "create", "-q", "-f", OVERLAY_FORMAT, "-b", source, "-F", "raw", part, *size])
-        os.chmod(part, 0o600)
+    undo.callback(_remove, part)
+    size = file.size or -(-source_size // 512) * 512
+    if file.format == "qcow2":
+        write_overlay(part, source, size)
     else:
-        _copy(source, part)
+        copy_file(source, part, 0o600 if file.format else 0o644)
+        if file.format:
+            os.truncate(part, size)
+    if file.format and disk.preallocation == "space":
+        allocate(part, size)
+    undo.callback(_remove, path)
     os.rename(part, path)
-    made.append(path)
-    if name == layout.DISK:
-        _write_record(directory, made)
 
 
-def _copy(source: str, target: str) -> None:
-    """A copy, not a hard link: libvirt's DAC driver changes the owner of the files a guest opens, and would change
-    that of the cache and of every other instance with it."""
-    with open(source, "rb") as reader, open(target, "xb") as writer:
-        try:
-            fcntl.ioctl(writer.fileno(), FICLONE, reader.fileno())
-        except OSError:  # another file system, or one that cannot share blocks
-            shutil.copyfileobj(reader, writer, 1 << 20)
-        os.fchmod(writer.fileno(), 0o644)
-
-
-def _write_record(directory: str, made: list[str]) -> None:
-    path = os.path.join(directory, layout.DISK_INFO)
-    write_atomically(path, json.dumps({os.path.join(directory, layout.DISK): OVERLAY_FORMAT}) + "\n")
-    made.append(path)
-
-
-def _described(disk: Disk, name: str) -> str:
-    if name == layout.DISK:
-        size = f"{disk.virtual_size_gb} GiB" if disk.virtual_size_gb else "the base's size"
-        return f"{OVERLAY_FORMAT}, {size}, on {disk.base}"
-    return f"copy of {_wanted(disk)[name]}" if name in _wanted(disk) else "formats of the disks"
+def _remove(path: str) -> None:
+    """Undo one step. A directory that holds more than what we made, as a console log, is not ours to take away."""
+    with contextlib.suppress(OSError):
+        os.rmdir(path) if os.path.isdir(path) and not os.path.islink(path) else os.unlink(path)

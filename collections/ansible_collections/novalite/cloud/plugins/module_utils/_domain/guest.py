@@ -24,6 +24,7 @@ from .compare import METADATA_NAMESPACE
 if t.TYPE_CHECKING:
     import jinja2
 
+DISK_BACKEND = "novalite:disk_backend"  # extra spec of a flavor: qcow2 (the default) or raw
 FILTER_PREFIX = "nova-instance-"  # Nova's name for the nwfilter of one instance
 
 # XML 1.0 has no way to write these, not even as an entity; CR, TAB and LF would come back changed from an attribute.
@@ -53,6 +54,15 @@ class ConfigDrive:
 
 
 @dataclasses.dataclass(frozen=True)
+class Volume:
+    """A further disk of a guest, with the format that its record on the host has."""
+
+    file: str
+    format: str
+    target: str
+
+
+@dataclasses.dataclass(frozen=True)
 class Guest:
     """All that its domain XML says about an instance. Memory in MiB; paths as they are on the compute host."""
 
@@ -71,6 +81,7 @@ class Guest:
     kernel: str | None = None
     ramdisk: str | None = None
     cmdline: str | None = None
+    volumes: tuple[Volume, ...] = ()
     interfaces: tuple[Interface, ...] = ()
     config_drive: ConfigDrive | None = None
     display_name: str = ""
@@ -101,13 +112,14 @@ def guest_of(
         memory_mb=flavor["memory_mb"],
         vcpus=flavor["vcpus"],
         disk=os.path.join(directory, "disk"),
-        disk_format="qcow2",  # the overlay that the disk module makes, whatever the image's own format
+        disk_format=disk_backend(flavor),  # of what the disk module makes, whatever the image's own format
         disk_cache=facts["disk_cache"],
         console_log=os.path.join(directory, "console.log"),
         kernel=kernel,
         # QEMU takes neither a ramdisk nor a command line without a kernel.
         ramdisk=os.path.join(directory, "ramdisk") if kernel and image.get("ramdisk") else None,
         cmdline=(image.get("cmdline") or None) if kernel else None,
+        volumes=tuple(_volumes(flavor, directory)),
         interfaces=_interfaces(instance),
         config_drive=_config_drive(instance, facts, directory),
         display_name=instance["name"],
@@ -119,6 +131,15 @@ def guest_of(
     )
     _refuse_unwritable(guest)
     return guest
+
+
+def disk_backend(flavor: t.Mapping[str, t.Any]) -> str:
+    """"qcow2" or "raw", as the flavor's extra spec says. It is the flavor's, of which an instance keeps a copy, and not
+    the host's to say: a guest must find its disks in the same format for as long as it lives. Raises NovaliteError."""
+    backend = (flavor.get("extra_specs") or {}).get(DISK_BACKEND, "qcow2")
+    if backend not in ("qcow2", "raw"):
+        raise NovaliteError(f"flavor {flavor['name']}: {DISK_BACKEND} is {backend!r}: use qcow2 or raw")
+    return str(backend)
 
 
 def render(guest: Guest) -> str:
@@ -139,6 +160,13 @@ def _template() -> jinja2.Template:
         keep_trailing_newline=True,
     )
     return environment.get_template("domain.xml.j2")
+
+
+def _volumes(flavor: t.Mapping[str, t.Any], directory: str) -> t.Iterator[Volume]:
+    """Nova's further disks in Nova's order: each takes the next name after the root disk's vda."""
+    wanted = [file for size, file in (("ephemeral_gb", "disk.eph0"), ("swap_mb", "disk.swap")) if flavor.get(size)]
+    for file, target in zip(wanted, ("vdb", "vdc")):
+        yield Volume(os.path.join(directory, file), disk_backend(flavor), target)
 
 
 def _config_drive(

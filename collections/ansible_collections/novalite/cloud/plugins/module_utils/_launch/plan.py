@@ -15,6 +15,7 @@ from __future__ import annotations
 import typing as t
 
 from .._addressing.macs import LINK_LOCAL, eui64
+from .._domain.guest import disk_backend
 from .._guest_data import image_properties
 from .._guest_data.config_drive import config_drive
 from .._guest_data.interfaces import interfaces_of
@@ -23,6 +24,9 @@ from . import networks
 Instance = t.Mapping[str, t.Any]
 Plan = dict[str, t.Any]
 Renderer = t.Callable[[Instance, t.Mapping[str, t.Any]], str]
+
+GIB = 1 << 30
+PREALLOCATION = "novalite:preallocation"  # extra spec of a flavor: none (the default) or space
 
 
 def plan_by_host(
@@ -84,34 +88,46 @@ def host_plan(
 def _images(instances: t.Iterable[Instance]) -> list[Plan]:
     images: dict[str, Plan] = {}
     for instance in instances:
-        image = instance["image"]
-        images[image["checksum"]] = {
-            "checksum": image["checksum"],
-            "source": image["source"],
-            "size": image["size"],
-            "kind": "disk",
-            "disk_format": image["disk_format"],
-            "virtual_size": image["virtual_size"],
-        }
-        for kind in ("kernel", "ramdisk"):
-            if image[kind]:
-                images[image[kind]["checksum"]] = {
-                    "checksum": image[kind]["checksum"],
-                    "source": image[kind]["source"],
-                    "size": image[kind]["size"],
-                    "kind": kind,
-                }
+        for file in image_files(instance["image"], instance["flavor"]["root_gb"]):
+            known = images.setdefault(file["checksum"], file)
+            if file["kind"] == "disk":
+                # the largest flavor's limit; a flavor of 0 GiB takes the image's own size and sets none
+                limits = [one.get("max_virtual_size", 0) for one in (known, file)]
+                known["max_virtual_size"] = max(limits) if all(limits) else 0
     return list(images.values())
 
 
+def image_files(image: t.Mapping[str, t.Any], root_gb: int = 0) -> list[Plan]:
+    """The files of an image record, as image_cache takes them; for a root disk of `root_gb` GiB (0: of any size)."""
+    disk = {
+        "checksum": image["checksum"],
+        "source": image["source"],
+        "size": image["size"],
+        "kind": "disk",
+        "disk_format": image["disk_format"],
+        "virtual_size": image["virtual_size"],
+        "max_virtual_size": root_gb * GIB,
+    }
+    boot = [
+        {**{key: image[kind][key] for key in ("checksum", "source", "size")}, "kind": kind}
+        for kind in ("kernel", "ramdisk")
+        if image[kind]
+    ]
+    return [disk, *boot]
+
+
 def _disk(instance: Instance) -> Plan:
-    image = instance["image"]
+    image, flavor = instance["image"], instance["flavor"]
     return {
         "uuid": instance["uuid"],
         "base": image["checksum"],
-        "virtual_size_gb": instance["flavor"]["root_gb"],
+        "virtual_size_gb": flavor["root_gb"],
         "kernel": image["kernel"]["checksum"] if image["kernel"] else None,
         "ramdisk": image["ramdisk"]["checksum"] if image["ramdisk"] else None,
+        "backend": disk_backend(flavor),
+        "preallocation": (flavor.get("extra_specs") or {}).get(PREALLOCATION, "none"),
+        "ephemeral_gb": flavor.get("ephemeral_gb", 0),
+        "swap_mb": flavor.get("swap_mb", 0),
     }
 
 

@@ -18,6 +18,8 @@ from . import tables
 from .records import Changes, check_range, check_text, checked_names, given
 
 LOWEST = {"vcpus": 1, "memory_mb": 1, "root_gb": 0, "ephemeral_gb": 0, "swap_mb": 0}
+# novalite's own extra specs, which say what an instance's disks are
+OWN_SPECS = {"novalite:disk_backend": ("qcow2", "raw"), "novalite:preallocation": ("none", "space")}
 SPEC_KEY = re.compile(r"[A-Za-z0-9_.: -]{1,255}")  # Nova's rule
 
 
@@ -80,6 +82,8 @@ def _spec_value(value: t.Any, key: str, name: str) -> str:
     # Nova's extra specs are strings; YAML turns an unquoted 2 or true into something else
     if isinstance(value, bool):
         return str(value).lower()
+    if key in OWN_SPECS and value not in OWN_SPECS[key]:
+        raise NovaliteError(f"flavor {name!r}: extra spec {key} is {value!r}: use {' or '.join(OWN_SPECS[key])}")
     if isinstance(value, (str, int, float)):
         return check_text(f"flavor {name!r}: extra spec {key}", str(value))
     raise NovaliteError(f"flavor {name!r}: extra spec {key} is {value!r}: give it a string")

@@ -21,6 +21,7 @@ from .records import check_text
 
 CHECKSUM = re.compile(r"sha256:[0-9a-f]{64}")
 SOURCE_LENGTH = 2048
+FILE_URL = "file://"
 CHUNK = 1 << 20
 
 # {"source", "checksum", "size", "virtual_size", "stat"}: sizes in bytes, 0 where a URL has not been fetched yet; stat
@@ -29,7 +30,7 @@ File = dict[str, t.Any]
 
 
 def measure(what: str, source: str, checksum: str | None, disk_format: str | None, known: File | None) -> File:
-    """What is to be recorded about `source`, an absolute path on the controller or an http(s) URL.
+    """What is to be recorded about `source`, an absolute path or file: URL on the controller, or an http(s) URL.
 
     A local file is read in full, unless its size and time are those of `known`: it must be what `disk_format` says
     (None: a kernel or ramdisk, which has no format), and match `checksum` when one is given. A URL is not fetched, and
@@ -38,6 +39,8 @@ def measure(what: str, source: str, checksum: str | None, disk_format: str | Non
     check_text(f"{what}: source", source, SOURCE_LENGTH)
     if checksum is not None and not CHECKSUM.fullmatch(checksum):
         raise NovaliteError(f"{what}: checksum {checksum[:80]!r} is not of the form sha256:<64 hex digits>")
+    if source.startswith(FILE_URL):
+        source = _path_of(what, source)
     if "://" in source:
         return _remote(what, source, checksum)
     if not os.path.isabs(source):
@@ -48,8 +51,20 @@ def measure(what: str, source: str, checksum: str | None, disk_format: str | Non
         raise NovaliteError(f"{what}: source {source} on the controller: {error.strerror}") from error
 
 
-def _remote(what: str, source: str, checksum: str | None) -> File:
+def _path_of(what: str, source: str) -> str:
+    """The path that a file: URL names; such a URL is kept as that path."""
     parts = urllib.parse.urlsplit(source)
+    if parts.netloc not in ("", "localhost") or parts.query or parts.fragment:
+        raise NovaliteError(f"{what}: source {source!r} is no file of the controller: use file:///path")
+    path = urllib.parse.unquote(parts.path)
+    return check_text(f"{what}: source", path, SOURCE_LENGTH)
+
+
+def _remote(what: str, source: str, checksum: str | None) -> File:
+    try:
+        parts = urllib.parse.urlsplit(source)
+    except ValueError as error:
+        raise NovaliteError(f"{what}: source {source!r} is no http(s) URL: {error}") from error
     if parts.scheme not in ("http", "https") or not parts.hostname or " " in source:
         raise NovaliteError(f"{what}: source {source!r} is no http(s) URL")
     if parts.username is not None or parts.password is not None:

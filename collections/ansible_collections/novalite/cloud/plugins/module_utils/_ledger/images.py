@@ -16,6 +16,7 @@ import sqlalchemy as sa
 
 from .._errors import NovaliteError
 from .._host import in_threads
+from .._launch.plan import image_files
 from . import engine, tables
 from .image_files import File, measure
 from .lookups import PRIVATE, project_by_name
@@ -59,7 +60,7 @@ def image(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str,
         for name in names:
             changes.note(name, _shown(there.get(name)), None)
         connection.execute(sa.delete(table).where(table.c.owner == owner, table.c.name.in_(names)))
-        return changes.result("images", [])
+        return {**changes.result("images", []), "files": []}
     for item, name in zip(params["images"], names):
         before = there.get(name)
         files = item["files"] if "files" in item else _measured(item, before)
@@ -77,7 +78,9 @@ def image(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str,
     query = sa.select(table.c.id, table.c.name).where(table.c.owner == owner, table.c.name.in_(names))
     ids = {row.name: row.id for row in connection.execute(query)}
     now = _images(connection, owner, names)
-    return changes.result("images", [{"id": ids[name], "name": name, **(_shown(now[name]) or {})} for name in names])
+    result = changes.result("images", [{"id": ids[name], "name": name, **(_shown(now[name]) or {})} for name in names])
+    files = {file["checksum"]: file for name in names for file in image_files(now[name])}
+    return {**result, "files": list(files.values())}
 
 
 def _owner(connection: sa.Connection, params: t.Mapping[str, t.Any], lock: bool) -> str:

@@ -1,0 +1,80 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Empty file systems and swap areas that every ephemeral and swap disk of one size is an overlay, or a copy, of.
+
+Their names in the cache are made of a kind and a size in the flavor's units, and of nothing that a user gives: with
+names that an image's properties took part in, one user could fill a host (CVE-2013-6437).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+
+from .._command import run
+from .._errors import NovaliteError
+from .._host import locked
+from . import layout
+
+EPHEMERAL = "ephemeral"
+SWAP = "swap"
+LABEL = "ephemeral0"  # Nova's label; cloud-init mounts the file system by it
+GIB = 1 << 30
+MIB = 1 << 20
+MAX_SIZE = 16 << 40  # bytes; the largest file on ext4
+NAME = re.compile(r"(?:ephemeral|swap)_[1-9][0-9]*\Z")
+LOCK_TIMEOUT = 300.0  # seconds
+
+
+def blank_name(kind: str, size: int) -> str:
+    """The name in the cache of an empty disk: `size` in GiB for an ephemeral one, in MiB for swap."""
+    unit = GIB if kind == EPHEMERAL else MIB
+    if not 0 < size * unit <= MAX_SIZE:
+        raise NovaliteError(f"a disk for {kind} cannot have {size} {'GiB' if kind == EPHEMERAL else 'MiB'}")
+    return f"{kind}_{size}"
+
+
+def ensure_blank(name: str, state_dir: str) -> str:
+    """Make the empty disk `name` (of blank_name) unless it is there; returns its path. Raises NovaliteError."""
+    path = os.path.join(layout.base_dir(state_dir), name)
+    if os.path.exists(path):
+        return path
+    with locked(layout.lock_name(name), timeout=LOCK_TIMEOUT):
+        if not os.path.exists(path):
+            _make(name, path)
+    return path
+
+
+def blank_size(name: str) -> int:
+    """The size in bytes of the empty disk `name`."""
+    kind, _sep, size = name.partition("_")
+    return int(size) * (GIB if kind == EPHEMERAL else MIB)
+
+
+def _make(name: str, path: str) -> None:
+    part = f"{path}.part"
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(part)
+    try:
+        with open(part, "xb") as handle:
+            os.fchmod(handle.fileno(), 0o600)
+            handle.truncate(blank_size(name))
+        if name.startswith(EPHEMERAL):
+            # lazy: the guest's kernel fills in the inode tables; the file stays a few MiB
+            run(["mke2fs", "-q", "-F", "-t", "ext4", "-L", LABEL, "-E", "lazy_itable_init=1,lazy_journal_init=1", part])
+        else:
+            run(["mkswap", part])
+        with open(part, "rb") as handle:
+            os.fchmod(handle.fileno(), 0o444)
+            os.fsync(handle.fileno())
+        os.rename(part, path)
+    except OSError as error:
+        raise NovaliteError(f"{path} cannot be made: {error.strerror}") from error
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(part)

@@ -1,0 +1,137 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""What goes from the image cache again: files that no disk stands on, by the time since their last use, and by size.
+
+The time of a file in the cache is that of its last use (Nova's image cache manager keeps it so, too): every call that
+finds it cached, makes a disk on it or removes one sets it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import stat
+import time
+import typing as t
+
+from .._errors import ConflictError, NovaliteError
+from .._host import locked
+from . import blank, layout
+from .cache import STAGING_PREFIX
+from .download import remove_part
+from .overlay import LOCK, LOCK_TIMEOUT
+from .records import read_records
+
+IMAGE_NAME = re.compile("[0-9a-f]{64}")
+GRACE = 600.0  # seconds: an image that was just brought is about to be used
+PART_MAX_AGE = 86400.0  # seconds without a byte: nobody goes on with that download
+
+
+class _Cached(t.NamedTuple):
+    name: str
+    size: int  # bytes that it takes on the disk
+    used: float  # seconds since the epoch
+
+
+def evict(
+    state_dir: str, max_age: float, max_size: int | None = None, check_mode: bool = False
+) -> dict[str, t.Any]:
+    """Remove what was not used for `max_age` seconds, then the least recently used until `max_size` bytes (None: no
+    limit) are left. What a disk's record names stays, whatever its age.
+
+    Returns `changed`, `evicted` (name, bytes, age in seconds), `kept` (count and bytes) and `diff`. Raises
+    NovaliteError when some instance's record cannot be read: nobody can say then what is used.
+    """
+    if not os.path.isdir(layout.base_dir(state_dir)):
+        return _result([], [], time.time())
+    # No disk comes or goes meanwhile.
+    with locked(LOCK, timeout=LOCK_TIMEOUT):
+        used = _used(state_dir)
+        now = time.time()
+        cached = sorted(_cached(state_dir), key=lambda one: one.used)
+        going = _chosen([one for one in cached if one.name not in used],
+                        sum(one.size for one in cached), max_age, max_size, now)
+        if not check_mode:
+            going = [one for one in going if _remove(one, state_dir)]
+            _remove_parts(state_dir, now)
+    gone = {one.name for one in going}
+    return _result(going, [one for one in cached if one.name not in gone], now)
+
+
+def _result(going: t.Sequence[_Cached], kept: t.Sequence[_Cached], now: float) -> dict[str, t.Any]:
+    gone = [one.name for one in going]
+    return {
+        "changed": bool(going),
+        "evicted": [{"name": one.name, "bytes": one.size, "age": round(now - one.used)} for one in going],
+        "kept": {"count": len(kept), "bytes": sum(one.size for one in kept)},
+        "diff": {"before": {one.name: f"{one.size} bytes" for one in going}, "after": dict.fromkeys(gone)},
+    }
+
+
+def _used(state_dir: str) -> set[str]:
+    """The names in the cache that the disks of all instances here stand on."""
+    instances = os.path.join(state_dir, layout.INSTANCES)
+    names: set[str] = set()
+    for entry in sorted(os.listdir(instances)) if os.path.isdir(instances) else []:
+        directory = os.path.join(instances, entry)
+        if not os.path.isdir(directory) or os.path.islink(directory):
+            continue
+        records = read_records(directory)
+        if not records and os.path.lexists(os.path.join(directory, layout.DISK)):
+            raise NovaliteError(f"{directory} has a disk but no {layout.DISK_INFO}: nothing is evicted, since that "
+                                "disk may stand on any image; remove it (module disk) or bring its record back")
+        names.update(record.base for record in records.values() if record.base)
+    return names
+
+
+def _cached(state_dir: str) -> t.Iterator[_Cached]:
+    with os.scandir(layout.base_dir(state_dir)) as entries:
+        for entry in entries:
+            status = entry.stat(follow_symlinks=False)
+            ours = IMAGE_NAME.fullmatch(entry.name) or blank.NAME.fullmatch(entry.name)
+            if ours and stat.S_ISREG(status.st_mode):
+                yield _Cached(entry.name, status.st_blocks * 512, status.st_mtime)
+
+
+def _chosen(
+    unused: t.Sequence[_Cached], total: int, max_age: float, max_size: int | None, now: float
+) -> list[_Cached]:
+    """Of `unused`, the least recently used first, those that go."""
+    going = []
+    for one in unused:
+        age = now - one.used
+        if age > max_age or (max_size is not None and total > max_size and age > GRACE):
+            going.append(one)
+            total -= one.size
+    return going
+
+
+def _remove(one: _Cached, state_dir: str) -> bool:
+    """Whether it went: what somebody holds, or has used in the meantime, stays."""
+    path = os.path.join(layout.base_dir(state_dir), one.name)
+    with contextlib.suppress(ConflictError, FileNotFoundError), locked(layout.lock_name(one.name), timeout=0):
+        if os.stat(path).st_mtime == one.used:
+            os.unlink(path)
+            return True
+    return False
+
+
+def _remove_parts(state_dir: str, now: float) -> None:
+    """What cut-off runs left of downloads, conversions and pushes, a day ago or earlier."""
+    for name in sorted(os.listdir(layout.base_dir(state_dir))):
+        key, dot, _kind = name.partition(".")
+        path = os.path.join(layout.base_dir(state_dir), name)
+        with contextlib.suppress(ConflictError, FileNotFoundError):
+            if not dot or now - os.lstat(path).st_mtime < PART_MAX_AGE:
+                continue
+            if name.startswith(STAGING_PREFIX):
+                os.unlink(path)
+            elif IMAGE_NAME.fullmatch(key):
+                with locked(layout.lock_name(key), timeout=0):
+                    remove_part(os.path.join(layout.base_dir(state_dir), f"{key}.part"))
+                    os.unlink(os.path.join(layout.base_dir(state_dir), f"{key}.converted"))

@@ -1,0 +1,131 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Files with holes: copied as they are, and wiped where they hold something."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import fcntl
+import os
+import stat
+import typing as t
+
+from .._errors import NovaliteError
+
+FICLONE = 0x40049409  # linux/fs.h; share the blocks of a file on XFS and Btrfs
+FALLOC_FL_KEEP_SIZE = 0x1
+FALLOC_FL_PUNCH_HOLE = 0x2
+CHUNK = 1 << 20
+WIPES = ("none", "discard", "zero")
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def copy_file(source: str, target: str, mode: int) -> None:
+    """Copy `source` to `target`, which must not exist; holes stay holes. On the disk (fsync) on return.
+
+    A copy, not a hard link: libvirt's DAC driver changes the owner of the files a guest opens, and would change that
+    of the cache and of every other instance with it. Raises OSError.
+    """
+    with open(source, "rb") as reader, open(target, "xb") as writer:
+        os.fchmod(writer.fileno(), 0o600)
+        try:
+            fcntl.ioctl(writer.fileno(), FICLONE, reader.fileno())
+        except OSError:  # another file system, or one that cannot share blocks
+            for start, end in data_of(reader.fileno()):
+                _copy_range(reader.fileno(), writer.fileno(), start, end)
+            writer.truncate(os.fstat(reader.fileno()).st_size)
+        os.fchmod(writer.fileno(), mode)
+        os.fsync(writer.fileno())
+
+
+def data_of(fd: int) -> t.Iterator[tuple[int, int]]:
+    """Start and end of each part of a file that is no hole."""
+    end, size = 0, os.fstat(fd).st_size
+    while end < size:
+        try:
+            start = os.lseek(fd, end, os.SEEK_DATA)
+        except OSError as error:
+            if error.errno == errno.ENXIO:  # nothing but a hole up to the end
+                return
+            raise
+        end = os.lseek(fd, start, os.SEEK_HOLE)
+        yield start, end
+
+
+def _copy_range(source: int, target: int, start: int, end: int) -> None:
+    while start < end:
+        chunk = os.pread(source, min(CHUNK, end - start), start)
+        if not chunk:
+            return  # it became shorter
+        _write(target, chunk, start)
+        start += len(chunk)
+
+
+def _write(fd: int, data: bytes, offset: int) -> None:
+    view = memoryview(data)
+    while view:
+        written = os.pwrite(fd, view, offset)
+        view, offset = view[written:], offset + written
+
+
+def allocate(path: str, size: int) -> None:
+    """Reserve room for the first `size` bytes of a file without changing its length, as Nova's `fallocate -n`.
+
+    Raises NovaliteError.
+    """
+    fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    try:
+        _fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, size)
+    except OSError as error:
+        raise NovaliteError(f"no room of {size} bytes can be reserved for {path}: {error.strerror}; "
+                            "use preallocation none, or another host") from error
+    finally:
+        os.close(fd)
+
+
+def wipe_file(path: str, how: str) -> None:
+    """Make what a regular file holds unreadable before it is removed (CVE-2012-5625); anything else is left alone.
+
+    "zero" overwrites every byte that was ever written, "discard" gives the blocks back to the file system, which hands
+    that on to the device when it is mounted to do so. Raises NovaliteError; the file is still there then.
+    """
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENXIO, errno.EISDIR, errno.ENOENT):
+            return
+        raise NovaliteError(f"{path} cannot be wiped: {error.strerror}; it was not removed") from error
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            return
+        for start, end in list(data_of(fd)):
+            if how == "discard":
+                _fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, start, end - start)
+            else:
+                _zero(fd, start, end)
+        os.fsync(fd)
+    except OSError as error:
+        raise NovaliteError(f"{path} cannot be wiped ({how}): {error.strerror}; it was not removed") from error
+    finally:
+        os.close(fd)
+
+
+def _zero(fd: int, start: int, end: int) -> None:
+    zeros = bytes(CHUNK)
+    while start < end:
+        length = min(CHUNK, end - start)
+        _write(fd, zeros[:length], start)
+        start += length
+
+
+def _fallocate(fd: int, mode: int, offset: int, length: int) -> None:
+    # os.posix_fallocate knows no modes
+    if _libc.fallocate(fd, mode, ctypes.c_int64(offset), ctypes.c_int64(length)):
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
