@@ -1,13 +1,14 @@
 # shellcheck shell=bash
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 #
-# The commands up, down, exec and status, the same for both kinds of hypervisors.
+# The commands up, down, exec, wire and status, the same for both kinds of hypervisors.
 
 usage() {
   cat <<USAGE
 usage: $TOOL up     --state DIR [--count N | --names ${PREFIX}1,${PREFIX}2] [--inventory FILE] [--disk GIB] [--memory MIB]
        $TOOL down   --state DIR
        $TOOL exec   --state DIR NAME COMMAND [ARGUMENT ...]
+       $TOOL wire   --state DIR COMMAND [ARGUMENT ...]
        $TOOL status --state DIR
 
 up      makes what is missing and prints one line per hypervisor: name, address, state.
@@ -16,6 +17,7 @@ up      makes what is missing and prints one line per hypervisor: name, address,
         --memory is what a virtual machine has (default 1024 MiB).
 down    ends the hypervisors and everything in them, and removes all that \`up\` made.
 exec    runs a command as root on one hypervisor.
+wire    runs a command of this machine where the guests' wire is (a bridge named \`wire\`).
 status  prints the lines of \`up\`; the return code is 3 when a hypervisor does not answer or none exists.
 USAGE
 }
@@ -114,11 +116,17 @@ command_exec() {
   host_exec "${REST[@]}"
 }
 
+command_wire() {
+  ((${#REST[@]} >= 1)) || die "wire: want COMMAND"
+  [[ -e /run/netns/$WIRE ]] || die "there is no lab in $STATE"
+  exec ip netns exec "$WIRE" "${REST[@]}"
+}
+
 main() {
   local command=${1:-help}
   (($# == 0)) || shift
   case $command in
-    up | down | exec | status)
+    up | down | exec | wire | status)
       parse_options "$@"
       ((EUID == 0)) || die "only root can do this"
       lab_names
