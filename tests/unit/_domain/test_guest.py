@@ -122,3 +122,22 @@ def test_what_every_guest_has() -> None:
 def test_what_xml_cannot_hold_is_refused_by_name(name: str) -> None:
     with pytest.raises(NovaliteError, match=f"instance {UUID}: display_name .* control character"):
         guest_of(instance(name=name), FACTS)
+
+
+@pytest.mark.parametrize(("facts", "properties", "wanted"), [
+    ({}, {}, ("cdrom", "hdd", "ide")),
+    ({"machine": "q35"}, {}, ("cdrom", "sdf", "sata")),
+    ({"machine": "q35"}, {"hw_cdrom_bus": "virtio"}, ("disk", "vdz", "virtio")),
+    ({"machine": "virt", "arch": "aarch64"}, {}, ("disk", "vdz", "virtio")),
+])
+def test_a_config_drive_is_the_last_device_of_its_bus(
+    facts: dict[str, str], properties: dict[str, str], wanted: tuple[str, str, str]
+) -> None:
+    image = {**INSTANCE["image"], "properties": properties}
+    assert len(xml_of(instance(image=image), **facts).findall("devices/disk")) == 1
+    root = xml_of(instance(config_drive=True, image=image), **facts)
+    disk = root.findall("devices/disk")[1]
+    target, source, driver = disk.find("target"), disk.find("source"), disk.find("driver")
+    assert target is not None and source is not None and driver is not None and disk.find("readonly") is not None
+    assert (disk.get("device"), target.get("dev"), target.get("bus")) == wanted
+    assert source.get("file") == f"/var/lib/novalite/instances/{UUID}/disk.config" and driver.get("type") == "raw"

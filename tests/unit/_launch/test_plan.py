@@ -59,6 +59,8 @@ def instance(number: int, host: str, **changes: t.Any) -> dict[str, t.Any]:
                 "network": NETWORK,
             }
         ],
+        "config_drive": False,
+        "guest": {},
     }
     return {**copy.deepcopy(base), **changes}
 
@@ -127,4 +129,63 @@ def test_the_partition_to_inject_into_is_the_images_to_say() -> None:
                      {"hv1": {"domain_type": "qemu"}}, render)["hv1"]["injections"][0]["partition"]
         for properties in ({}, {"os_partition": "0"}, {"os_partition": 2})
     ]
-    assert plans == [None, 0, 2]
+    assert plans == ["inspect", 0, 2]
+
+
+def test_a_guest_is_told_its_addresses_where_no_dhcp_does() -> None:
+    one = instance(1, "hv1")
+    assert plan_by_host([one], {}, lambda *_: "")["hv1"]["injections"][0]["network"] is None
+    flat = {**NETWORK, "dhcp": False, "cidr": "10.30.0.0/22", "gateway": "10.30.0.1", "cidr_v6": "fd00::/64",
+            "gateway_v6": "fd00::1", "dns": ["10.30.0.53"], "mtu": 1450}
+    static = {"mac": "fa:16:3e:00:01:01", "ip": "10.30.0.9", "ipv6": "fd00::9", "dhcp_server": None, "network": flat}
+    routed = {**static, "network": {**flat, "gateway": None, "gateway_v6": None}, "ipv6": None}
+    routed["dhcp_server"] = "10.30.0.2"  # the host is the router
+
+    def network_of(*nics: dict[str, t.Any]) -> list[dict[str, t.Any]]:
+        found = plan_by_host([{**one, "nics": list(nics)}], {}, lambda *_: "")["hv1"]["injections"][0]["network"]
+        assert isinstance(found, dict)
+        return found["nics"]
+
+    assert network_of(static, one["nics"][0]) == [
+        {
+            "mac": "fa:16:3e:00:01:01",
+            "name": "eth0",
+            "dhcp": False,
+            "ipv4": {"address": "10.30.0.9", "prefix": 22, "gateway": "10.30.0.1"},
+            "ipv6": {"address": "fd00::9", "prefix": 64, "gateway": "fd00::1"},
+            "dns": ["10.30.0.53"],
+            "mtu": 1450,
+        },
+        {
+            "mac": "fa:16:3e:00:00:01",
+            "name": "eth1",
+            "dhcp": True,
+            "ipv4": {"address": "10.20.0.3", "prefix": 24, "gateway": None},
+            "ipv6": None,
+            "dns": [],
+            "mtu": None,
+        },
+    ]
+    # DHCP gives the first one its default route; IPv6 has one of its own
+    second = network_of(one["nics"][0], static)[1]
+    assert second["ipv4"]["gateway"] is None and second["ipv6"]["gateway"] == "fd00::1"
+    assert network_of(routed)[0]["ipv4"]["gateway"] == "10.30.0.2"
+
+
+def test_what_a_guest_is_told_goes_with_the_ways_that_its_image_takes() -> None:
+    told = {"user_data": "eA==", "files": [{"path": "/a", "content": "YQ=="}], "password_hash": "$6$s$h"}
+    image = instance(1, "hv1")["image"]
+    whole = {"project": {"id": "p", "name": "p"}, "availability_zone": None, "metadata": {}}
+    one = {**instance(1, "hv1", guest=told, config_drive=True), **whole}
+    one["image"] = {**image, "id": "5d7b1a3e-8a57-4a3c-9d34-6a9f0f5f8f41", "properties": {"os_partition": "none"}}
+    one["flavor"] = {**one["flavor"], "ephemeral_gb": 0, "swap_mb": 0}
+    one["security_groups"] = [{"id": 3, "name": "default", "rules": [RULE]}]
+    both = {**one, "image": {**one["image"], "properties": {}}, "uuid": "00000000-0000-4000-8000-000000000002"}
+    plan = plan_by_host([one, both], {}, lambda *_: "")["hv1"]
+    assert [drive["uuid"] for drive in plan["config_drives"]] == [one["uuid"], both["uuid"]]
+    (injection,) = plan["injections"]
+    assert (injection["uuid"], injection["password_hash"]) == (both["uuid"], "$6$s$h")
+    assert injection["files"] == told["files"] and plan["secret"]
+    del one["guest"]  # it runs, or goes
+    kept = plan_by_host([one], {}, lambda *_: "")["hv1"]
+    assert kept["injections"] == kept["config_drives"] == [] and not kept["secret"]

@@ -29,6 +29,7 @@ COMMANDS = (
     "conntrack",
     "dnsmasq",
     "ebtables",
+    "genisoimage",
     "ip",
     "ip6tables-restore",
     "ipset",

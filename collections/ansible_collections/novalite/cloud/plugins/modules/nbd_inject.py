@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: nbd_inject
-short_description: Write keys, a host name and files into the disks of stopped instances
+short_description: Write keys, names, addresses, passwords and files into the disks of stopped instances
 version_added: 0.1.0
 description:
   - Attaches the disk of each instance, mounts its root file system where nobody else sees it, and writes what is
@@ -38,11 +38,69 @@ options:
       hostname:
         description: What C(/etc/hostname) must say.
         type: str
+      network:
+        description:
+          - The network interfaces that the guest must configure; what it has is replaced. Left out, it stays as it is.
+          - Written as a netplan file, as C(/etc/network/interfaces) or for systemd-networkd, by what the guest has.
+        type: dict
+        suboptions:
+          nics:
+            description: The interfaces, in the order of the guest's devices.
+            type: list
+            elements: dict
+            required: true
+            suboptions:
+              mac:
+                description: The MAC address, by which netplan and systemd-networkd find the interface.
+                type: str
+                required: true
+              name:
+                description: The name of the interface, for C(/etc/network/interfaces).
+                type: str
+                required: true
+              dhcp:
+                description: Whether it gets its addresses by DHCP; O(instances[].network.nics[].ipv4) and
+                  O(instances[].network.nics[].ipv6) are not written then.
+                type: bool
+                default: false
+              ipv4:
+                description: The IPv4 address, with its default route where this interface has it.
+                type: dict
+                suboptions: &address
+                  address:
+                    description: The address.
+                    type: str
+                    required: true
+                  prefix:
+                    description: The length of the network's prefix.
+                    type: int
+                    required: true
+                  gateway:
+                    description: The router of the default route.
+                    type: str
+              ipv6:
+                description: The IPv6 address, with its default route where this interface has it.
+                type: dict
+                suboptions: *address
+              dns:
+                description: Addresses of name servers.
+                type: list
+                elements: str
+                default: []
+              mtu:
+                description: The MTU in bytes.
+                type: int
+      password_hash:
+        description:
+          - The crypt(5) hash that the user's line in C(/etc/shadow) must have.
+        type: str
       partition:
         description:
-          - The number of the partition with the root file system; 0 for a file system on the whole disk.
-          - By default the only Linux partition is taken, or the whole disk where there is no partition table.
-        type: int
+          - The number of the partition with the root file system; V(0) for a file system on the whole disk.
+          - V(inspect), the default, finds it from the partition table and the headers of the file systems. Nothing is
+            mounted to find out.
+        type: str
+        default: inspect
       files:
         description: Files that the guest must have, owned by root. Missing parents are created.
         type: list
@@ -79,7 +137,7 @@ attributes:
     description: Attaches the disks read-only and says what would be written.
   diff_mode:
     support: full
-    description: Shows keys and host names; of files only mode, owner and SHA-256.
+    description: Shows keys, host names and network configuration; of files and passwords only mode, owner and length.
 requirements:
   - Linux 5.8 or newer
   - qemu-utils (qemu-nbd, qemu-storage-daemon)
@@ -132,7 +190,9 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ..module_utils._disk.guest_network import nics_of
 from ..module_utils._disk.inject import File, Request
+from ..module_utils._disk.partition import INSPECT
 from ..module_utils._disk.session import inject_all
 from ..module_utils._errors import NovaliteError
 
@@ -146,9 +206,43 @@ def _file(path: str, content: str, mode: str) -> File:
         raise NovaliteError(f"file {path}: mode '{mode}' is not octal") from None
 
 
+def _partition(text: str) -> int | str:
+    if text == INSPECT:
+        return text
+    if not (text.isascii() and text.isdigit()):
+        raise NovaliteError(f"partition '{text[:40]}' is no number; use 0 for the whole disk, or {INSPECT}")
+    return int(text)
+
+
 def _request(instance: dict[str, t.Any]) -> Request:
     files = tuple(_file(**file) for file in instance["files"])
-    return Request(**{**instance, "keys": tuple(instance["keys"]), "files": files})
+    network = instance["network"]
+    return Request(
+        uuid=instance["uuid"],
+        keys=tuple(instance["keys"]),
+        user=instance["user"],
+        hostname=instance["hostname"],
+        partition=_partition(instance["partition"]),
+        files=files,
+        nics=() if network is None else nics_of(network),
+        password_hash=instance["password_hash"],
+    )
+
+
+ADDRESS = {
+    "address": {"type": "str", "required": True},
+    "prefix": {"type": "int", "required": True},
+    "gateway": {"type": "str"},
+}
+NIC = {
+    "mac": {"type": "str", "required": True},
+    "name": {"type": "str", "required": True},
+    "dhcp": {"type": "bool", "default": False},
+    "ipv4": {"type": "dict", "options": ADDRESS},
+    "ipv6": {"type": "dict", "options": ADDRESS},
+    "dns": {"type": "list", "elements": "str", "default": []},
+    "mtu": {"type": "int"},
+}
 
 
 def main() -> None:
@@ -164,7 +258,12 @@ def main() -> None:
                     "keys": {"type": "list", "elements": "str", "default": [], "no_log": False},
                     "user": {"type": "str", "default": "root"},
                     "hostname": {"type": "str"},
-                    "partition": {"type": "int"},
+                    "partition": {"type": "str", "default": "inspect"},
+                    "network": {
+                        "type": "dict",
+                        "options": {"nics": {"type": "list", "elements": "dict", "required": True, "options": NIC}},
+                    },
+                    "password_hash": {"type": "str", "no_log": True},
                     "files": {
                         "type": "list",
                         "elements": "dict",

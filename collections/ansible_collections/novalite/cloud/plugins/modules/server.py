@@ -77,6 +77,42 @@ options:
           - Host name label of the server, stored in lower case. Defaults to the name. With more than one server, it
             gets the same numbers as the name.
         type: str
+      user_data:
+        description:
+          - What cloud-init and the like in the guest shall read and do, as text or as base64, which is told by itself.
+          - At most 65535 bytes in base64. The guest finds it at the metadata service and on its config drive. It is
+            shown to nobody else.
+        type: str
+      config_drive:
+        description:
+          - Whether the server gets a config drive, a small CD with its metadata and user data.
+          - It always does where the image's property C(os_config_drive) (or C(img_config_drive)) is V(mandatory). The
+            property C(os_config_drive_format) chooses between V(config-2), OpenStack's, and V(nocloud).
+        type: bool
+      files:
+        description:
+          - Files that the guest shall have, owned by root. Quotas allow 5 of 10240 bytes each if nothing else is set.
+        type: list
+        elements: dict
+        suboptions:
+          path:
+            description: The absolute path in the guest.
+            type: str
+            required: true
+          content:
+            description: The content. It is shown to nobody.
+            type: str
+            required: true
+          encoding:
+            description: What O(servers[].files[].content) is.
+            type: str
+            choices: [text, base64]
+            default: text
+      admin_password:
+        description:
+          - The password of the image's administrator, C(root) unless its property C(os_admin_user) says otherwise.
+          - Only its SHA-512 crypt hash is recorded. Without it that user's password stays as the image has it.
+        type: str
       hints:
         description:
           - Hints for the scheduler, in Nova's terms. Whatever is asked for by name must exist.
@@ -137,6 +173,19 @@ EXAMPLES = r"""
         security_groups: [default, database]
         hints:
           different_host: [web-1]
+  register: asked
+
+- name: Ask for a server that cloud-init sets up
+  novalite.cloud.server:
+    servers:
+      - name: app
+        flavor: m1.small
+        image: debian-12
+        key: test
+        config_drive: true
+        user_data: "{{ lookup('ansible.builtin.file', 'app.yml') }}"
+        admin_password: "{{ vault_app_password }}"
+  no_log: true
   register: asked
 
 - name: Ask for an end of the web servers
@@ -291,6 +340,18 @@ ARGUMENT_SPEC = {
             "availability_zone": {"type": "str"},
             "metadata": {"type": "dict"},
             "hostname": {"type": "str"},
+            "user_data": {"type": "str", "no_log": True},
+            "config_drive": {"type": "bool"},
+            "files": {
+                "type": "list",
+                "elements": "dict",
+                "options": {
+                    "path": {"type": "str", "required": True},
+                    "content": {"type": "str", "required": True, "no_log": True},
+                    "encoding": {"type": "str", "choices": ["text", "base64"], "default": "text"},
+                },
+            },
+            "admin_password": {"type": "str", "no_log": True},
             "hints": {"type": "dict"},
             "requirements": {"type": "str"},
             "rank": {"type": "str"},

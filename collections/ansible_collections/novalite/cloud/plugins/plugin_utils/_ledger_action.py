@@ -52,17 +52,22 @@ class LedgerAction(ActionBase):
         spec = {**self.module.ARGUMENT_SPEC, **LEDGER_ARGUMENTS}
         validated = ArgumentSpecValidator(spec, **self.module.SPEC_RULES).validate(plain(self._task.args))
         if validated.error_messages:
-            raise AnsibleActionFail("; ".join(validated.error_messages))
+            raise AnsibleActionFail(remove_values("; ".join(validated.error_messages), validated._no_log_values))
         if self.operation is None:
             raise AnsibleActionFail(self.missing)
+        params = validated.validated_parameters
         try:
-            params = self.complete(validated.validated_parameters, task_vars or {})
+            params = self.complete(params, task_vars or {})
             result = run_operation(self.operation, params, self._task.check_mode)
         except NovaliteError as error:
             result = {"failed": True, "msg": str(error)}
         if not self._task.diff:
             result.pop("diff", None)
-        return remove_values(result, validated._no_log_values)
+        if result.pop("secret", False):
+            result["_ansible_no_log"] = True  # for the steps that follow, not for the screen
+        # An error could hold the ledger's URL. What else is secret is in no result by construction; to blot out every
+        # occurrence of it, as modules do, would garble each name that a weak password happens to be.
+        return remove_values(result, {params["ledger_url"]} if params.get("ledger_url") else set())
 
     def complete(self, params: dict[str, t.Any], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
         """`params` with what only the controller's process knows; a subclass may add some."""

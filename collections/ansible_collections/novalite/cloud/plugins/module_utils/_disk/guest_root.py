@@ -94,6 +94,16 @@ class GuestRoot:
                 status = os.fstat(fd)
                 return Entry(stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid)
 
+    def is_link(self, path: str) -> bool:
+        """Whether `path` itself is a symbolic link, wherever that leads."""
+        with _translated(path):
+            try:
+                fd = open_in_root(self._root, _relative(path), os.O_PATH | os.O_NOFOLLOW)
+            except (FileNotFoundError, NotADirectoryError):
+                return False
+            with _closing(fd):
+                return stat.S_ISLNK(os.fstat(fd).st_mode)
+
     def make_directory(self, path: str, entry: Entry) -> None:
         """Make `path` a directory with this mode and owner; parents that are missing get 0755 root:root."""
         with _translated(path):

@@ -12,14 +12,14 @@ The bytes are Nova's (nova/virt/disk/api.py): the comment above a key, 0700 and 
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import typing as t
 
 from .._errors import NovaliteError
+from . import accounts, guest_network
+from .guest_network import Nic
 from .guest_root import Entry, GuestRoot
 
 MAX_FILE = 256 << 10  # bytes
-MAX_ID = 1 << 32
 KEY_COMMENT = "# The following ssh key was injected by Nova"
 SELINUX_COMMENT = "# Added by Nova to ensure injected ssh keys have the right context"
 
@@ -47,13 +47,17 @@ class Request:
     keys: tuple[str, ...] = ()
     user: str = "root"
     hostname: str | None = None
-    partition: int | None = None
+    partition: int | str | None = None
     files: tuple[File, ...] = ()
+    nics: tuple[Nic, ...] = ()  # none: the guest's network configuration stays as it is
+    password_hash: str | None = None  # crypt(5), for `user`
 
     def __post_init__(self) -> None:
         for key in self.keys:
             if not key.strip() or "\n" in key.strip() or "\0" in key:
                 raise NovaliteError(f"instance {self.uuid}: a public key must be one line of text")
+        if self.password_hash is not None and not accounts.is_hash(self.password_hash):
+            raise NovaliteError(f"instance {self.uuid}: its password hash is not of the form $id$salt$hash (crypt(5))")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,27 +67,21 @@ class Step:
     path: str
     before: Entry | None
     after: Entry
-    secret: bool = False  # the content of user files stays out of diffs
-
-
-@dataclasses.dataclass(frozen=True)
-class Account:
-    uid: int
-    gid: int
-    home: str
+    secret: bool = False  # its content stays out of diffs
 
 
 def plan(guest: GuestRoot, request: Request) -> list[Step]:
     """What is missing in `guest`, in the order to write it. Reads only. Raises NovaliteError."""
-    if (request.keys or request.hostname) and guest.directory("/etc") is None:
+    if (request.keys or request.hostname or request.nics or request.password_hash) and guest.directory("/etc") is None:
         raise NovaliteError("the guest has no /etc: this is not a root file system; "
                             "correct the image's property os_partition")
     steps = [*_plan_keys(guest, request)] if request.keys else []
     if request.hostname:
-        before = guest.read("/etc/hostname")
-        wanted = f"{request.hostname}\n".encode()
-        if before is None or before.data != wanted:
-            steps.append(Step("/etc/hostname", before, Entry(before.mode if before else 0o644, data=wanted)))
+        steps += _plan_text(guest, "/etc/hostname", f"{request.hostname}\n")
+    if request.nics:
+        steps += _plan_network(guest, request.nics)
+    if request.password_hash:
+        steps += _plan_password(guest, request.user, request.password_hash)
     for file in request.files:
         before = guest.read(file.path)
         after = Entry(file.mode, data=file.content)
@@ -107,7 +105,7 @@ def describe(entry: Entry | None, secret: bool) -> dict[str, t.Any] | None:
         return None
     shown: dict[str, t.Any] = {"mode": f"{entry.mode:04o}", "owner": f"{entry.uid}:{entry.gid}"}
     if entry.data is not None and secret:
-        shown["sha256"] = hashlib.sha256(entry.data).hexdigest()
+        shown["content"] = f"{len(entry.data)} bytes, not shown"
     elif entry.data is not None:
         shown["content"] = entry.data.decode(errors="replace").splitlines()
     return shown
@@ -119,12 +117,14 @@ def expected_paths(request: Request) -> list[str]:
     return [
         *([f"{home}/.ssh", f"{home}/.ssh/authorized_keys"] if request.keys else []),
         *(["/etc/hostname"] if request.hostname else []),
+        *(["network configuration"] if request.nics else []),
+        *([accounts.SHADOW] if request.password_hash else []),
         *(file.path for file in request.files),
     ]
 
 
 def _plan_keys(guest: GuestRoot, request: Request) -> t.Iterator[Step]:
-    account = _account(guest, request.user)
+    account = accounts.find(guest, request.user)
     directory = f"{account.home}/.ssh"
     path = f"{directory}/authorized_keys"
     if guest.directory(account.home) is None:
@@ -161,25 +161,40 @@ def _plan_restorecon(guest: GuestRoot, directory: str) -> t.Iterator[Step]:
     yield Step(path, old, Entry(0o700, data=data))
 
 
-def _account(guest: GuestRoot, user: str) -> Account:
-    passwd = guest.read("/etc/passwd", follow=True)
-    for line in ((passwd.data or b"") if passwd else b"").split(b"\n"):
-        fields = line.split(b":")
-        if len(fields) == 7 and fields[0] == user.encode():
-            return _parse_account(fields, user)
-    if user == "root":
-        return Account(0, 0, "/root")
-    raise NovaliteError(f"the guest has no user '{user}' in its /etc/passwd; "
-                        "correct the image's property os_admin_user")
+def _plan_text(guest: GuestRoot, path: str, text: str, mode: int = 0o644) -> t.Iterator[Step]:
+    """The whole of a file; the mode is for one that is not there yet."""
+    before = guest.read(path)
+    if before is None or before.data != text.encode():
+        yield Step(path, before, Entry(before.mode if before else mode, data=text.encode()))
 
 
-def _parse_account(fields: t.Sequence[bytes], user: str) -> Account:
-    home = fields[5].decode(errors="surrogateescape").rstrip("/")
-    if user == "root":
-        return Account(0, 0, home or "/root")
-    if not (fields[2].isdigit() and fields[3].isdigit() and home):
-        raise NovaliteError(f"the guest's /etc/passwd has no proper ids and home for user '{user}'")
-    uid, gid = int(fields[2]), int(fields[3])
-    if max(uid, gid) >= MAX_ID - 1:
-        raise NovaliteError(f"the guest's /etc/passwd has impossible ids for user '{user}'")
-    return Account(uid, gid, home)
+def _plan_network(guest: GuestRoot, nics: t.Sequence[Nic]) -> t.Iterator[Step]:
+    """One way of configuring the network: the one that the guest has.
+
+    netplan comes before the others, which it drives. Debian's systemd brings networkd's directory along on every
+    guest, so the directory counts only where nothing else is there.
+    """
+    if guest.directory(guest_network.NETPLAN) is not None:
+        # 0600: netplan complains about files that others can read
+        yield from _plan_text(guest, f"{guest_network.NETPLAN}/90-nova.yaml", guest_network.netplan(nics), 0o600)
+    elif not guest.is_link(guest_network.NETWORKD_WANTED) and guest.directory("/etc/network") is not None:
+        yield from _plan_text(guest, guest_network.INTERFACES, guest_network.interfaces(nics))
+        text = guest_network.resolv_conf(nics)
+        if text is not None and not guest.is_link(guest_network.RESOLV_CONF):  # a link is somebody's who keeps it
+            yield from _plan_text(guest, guest_network.RESOLV_CONF, text)
+    elif guest.directory(guest_network.NETWORKD) is not None:
+        for nic in nics:
+            path = f"{guest_network.NETWORKD}/{guest_network.FIRST}{nic.name}.network"
+            yield from _plan_text(guest, path, guest_network.networkd(nic))
+    else:
+        raise NovaliteError("the guest has none of /etc/netplan, /etc/network and /etc/systemd/network to write its "
+                            "addresses to; use a network with DHCP, or a config drive")
+
+
+def _plan_password(guest: GuestRoot, user: str, password_hash: str) -> t.Iterator[Step]:
+    before = guest.read(accounts.SHADOW)
+    if before is None:
+        raise NovaliteError(f"the guest has no {accounts.SHADOW} to write the password of '{user}' to")
+    data = accounts.with_password(before.data or b"", user, password_hash)
+    if data != before.data:
+        yield Step(accounts.SHADOW, before, dataclasses.replace(before, data=data), secret=True)

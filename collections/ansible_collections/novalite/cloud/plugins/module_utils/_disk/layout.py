@@ -20,6 +20,7 @@ DISK = "disk"
 KERNEL = "kernel"
 RAMDISK = "ramdisk"
 DISK_INFO = "disk.info"
+CONFIG_DRIVE = "disk.config"  # Nova's name
 
 # A guest's QEMU runs as libvirt-qemu: it passes through these directories but cannot list them.
 SEARCHABLE = 0o711

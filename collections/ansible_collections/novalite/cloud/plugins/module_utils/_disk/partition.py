@@ -18,6 +18,8 @@ from .._command import run
 from .._errors import NovaliteError
 
 WHOLE_DISK = 0
+INSPECT = "inspect"
+Wanted = t.Union[int, str, None]
 BOOT_SIGNATURE = b"\x55\xaa"
 
 # systemd's Discoverable Partitions: root of x86, x86-64, ARM 64-bit, RISC-V 64-bit
@@ -25,12 +27,31 @@ ROOT_TYPES = frozenset({
     "44479540-F297-41B2-9AF7-D131D5F0458A", "4F68BCE3-E8CD-4DB1-96E7-FBCAF984B709",
     "B921B045-1DF0-41C3-AF44-4C6F280D3FAE", "72EC70A6-CF74-40E6-BD49-4BDA08E8F224",
 })
-LINUX_TYPES = ROOT_TYPES | {"83", "0FC63DAF-8483-4772-8E79-3D69D8477DE4"}
+BOOT_TYPE = "BC13C2FF-59E6-4262-A352-B275FD6F7172"  # likewise: /boot
+# ... and Linux's older types of a file system, LVM and LUKS, which are named when one is found
+LINUX_TYPES = ROOT_TYPES | {BOOT_TYPE, "83", "8E", "0FC63DAF-8483-4772-8E79-3D69D8477DE4",
+                            "E6D6D379-F507-44C2-A23C-238F2A3DF928", "CA7D7CCB-63ED-4C53-861C-1742536059CC"}
 
-EXT_MAGIC = 0xEF53
+# name, offset in bytes, magic (libblkid's)
+SIGNATURES = (
+    ("XFS", 0, b"XFSB"),
+    ("ext", 0x438, b"\x53\xef"),
+    ("Btrfs", 0x10040, b"_BHRfS_M"),
+    ("LVM", 0x218, b"LVM2 001"),
+    ("LUKS encryption", 0, b"LUKS\xba\xbe"),
+    ("swap space", 4086, b"SWAPSPACE2"),
+    ("F2FS", 0x400, b"\x10\x20\xf5\xf2"),
+    ("SquashFS", 0, b"hsqs"),
+    ("NTFS", 3, b"NTFS    "),
+    ("FAT", 0x52, b"FAT32   "),
+    ("FAT", 0x36, b"FAT16   "),
+    ("ISO 9660", 0x8001, b"CD001"),
+)
+HEADER = 0x10048
+MOUNTED = ("ext", "XFS")
+
 EXT_HAS_JOURNAL = 0x4
 EXT_NEEDS_RECOVERY = 0x4
-XFS_MAGIC = b"XFSB"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,22 +74,30 @@ class FileSystem:
     checks_scheduled: bool = False
 
 
-def find_partition(device: str, wanted: int | None) -> Partition | None:
+def find_partition(device: str, wanted: Wanted) -> Partition | None:
     """The partition of `device` (a file or block device) that holds the root file system; None: the whole disk.
 
-    `wanted` is Nova's inject_partition: N is that partition, 0 the whole disk, None the only candidate there is.
-    Raises NovaliteError when there is no such partition, or when there are several.
+    `wanted` is Nova's inject_partition: N is that partition, 0 the whole disk, "inspect" (or None) what the partition
+    table and the file systems' own headers say; nothing is mounted to find out. Raises NovaliteError when there is no
+    such partition, or when it is not clear which it is.
     """
     if wanted == WHOLE_DISK:
         return None
     with open(device, "rb") as handle:
         first = handle.read(512)
         size = handle.seek(0, os.SEEK_END)
-    # Every table of DOS or GPT kind has the signature; without it there is no need to start a program.
-    if first[510:] != BOOT_SIGNATURE:
-        return choose_partition([], wanted, size)
-    result = run(["sfdisk", "--json", device], ok=(0, 1))
-    return choose_partition(parse_table(result.stdout, device), wanted, size)
+        # Every table of DOS or GPT kind has the signature; without it there is no need to start a program.
+        if first[510:] != BOOT_SIGNATURE:
+            table = []
+        else:
+            table = parse_table(run(["sfdisk", "--json", device], ok=(0, 1)).stdout, device)
+        if isinstance(wanted, int):
+            return choose_partition(table, wanted, size)
+        headers = {entry.number: _header(handle, entry.start) for entry in table
+                   if entry.type in LINUX_TYPES and _lies_inside(entry, size)}
+        # A boot loader in front of a bare file system ends in the same signature, and its code reads as a table.
+        bare = not headers and signature(_header(handle, 0)) in MOUNTED
+    return None if bare else inspect_partitions(table, headers, size)
 
 
 def parse_table(text: str, device: str) -> list[Partition]:
@@ -84,27 +113,50 @@ def parse_table(text: str, device: str) -> list[Partition]:
     ]
 
 
-def choose_partition(table: t.Sequence[Partition], wanted: int | None, disk_size: int) -> Partition | None:
-    """The decision of find_partition, over plain data."""
-    if wanted is None:
-        if not table:
-            return None
-        chosen = [entry for entry in table if entry.type in ROOT_TYPES] \
-            or [entry for entry in table if entry.type in LINUX_TYPES]
-        if len(chosen) != 1:
-            found = ", ".join(str(entry.number) for entry in chosen) or "none"
-            raise NovaliteError(f"which partition holds the root file system is not clear (Linux partitions: {found}); "
-                                "give the image the property os_partition")
-    else:
-        chosen = [entry for entry in table if entry.number == wanted]
-        if not chosen:
-            found = ", ".join(str(entry.number) for entry in table) or "none"
-            raise NovaliteError(f"the disk has no partition {wanted} (there are: {found}); "
-                                "correct the image's property os_partition")
-    entry = chosen[0]
-    if entry.start <= 0 or entry.size <= 0 or entry.start + entry.size > disk_size:
-        raise NovaliteError(f"partition {entry.number} lies outside the disk of {disk_size} bytes")
-    return entry
+def choose_partition(table: t.Sequence[Partition], wanted: int, disk_size: int) -> Partition:
+    """The partition with the number `wanted`."""
+    for entry in table:
+        if entry.number == wanted:
+            if not _lies_inside(entry, disk_size):
+                raise NovaliteError(f"partition {entry.number} lies outside the disk of {disk_size} bytes")
+            return entry
+    found = ", ".join(str(entry.number) for entry in table) or "none"
+    raise NovaliteError(f"the disk has no partition {wanted} (there are: {found}); "
+                        "correct the image's property os_partition")
+
+
+def inspect_partitions(
+    table: t.Sequence[Partition], headers: t.Mapping[int, bytes], disk_size: int
+) -> Partition | None:
+    """The one partition that can be the root file system; None for a disk without a table.
+
+    `headers` maps the number of each Linux partition to its first bytes. A type that says "root" decides. Otherwise
+    /boot is told apart by its type, its label or where it was last mounted, which ext file systems remember.
+    """
+    if not table:
+        return None
+    candidates = [entry for entry in table if entry.number in headers]
+    # One alone is taken whatever it holds: what cannot be mounted is named then.
+    known = [entry for entry in candidates if signature(headers[entry.number]) in MOUNTED] or candidates
+    for chosen in (
+        known,
+        [entry for entry in known if entry.type in ROOT_TYPES],
+        [entry for entry in known if not _is_boot(entry, headers[entry.number])],
+        [entry for entry in known if _last_mounted(headers[entry.number]) == "/"],
+    ):
+        if len(chosen) == 1:
+            return chosen[0]
+    found = ", ".join(f"{entry.number} ({signature(headers[entry.number]) or 'unknown'})" for entry in known) or "none"
+    raise NovaliteError(f"which partition holds the root file system is not clear (Linux partitions: {found}); "
+                        "give the image the property os_partition")
+
+
+def signature(header: bytes) -> str | None:
+    """What the first HEADER bytes of a partition or disk say that it holds; None for nothing that is known here."""
+    for name, offset, magic in SIGNATURES:
+        if header[offset:offset + len(magic)] == magic:
+            return name
+    return None
 
 
 def identify_file_system(device: str) -> FileSystem:
@@ -115,14 +167,37 @@ def identify_file_system(device: str) -> FileSystem:
     Raises NovaliteError.
     """
     with open(device, "rb") as handle:
-        head = handle.read(4096)
-    if head[:4] == XFS_MAGIC:
+        header = _header(handle, 0)
+    kind = signature(header)
+    if kind == "XFS":
         # Every overlay of one image carries the same UUID.
         return FileSystem("xfs", "nouuid", "nouuid,norecovery")
-    if len(head) < 2048 or struct.unpack_from("<H", head, 1024 + 0x38)[0] != EXT_MAGIC:
-        raise NovaliteError("no ext2, ext3, ext4 or XFS file system is there; if the root file system is elsewhere, "
-                            "correct the image's property os_partition, else use a config drive")
-    return _ext(head[1024:2048])
+    if kind != "ext" or len(header) < 2048:
+        raise NovaliteError(f"no ext2, ext3, ext4 or XFS file system is there{f' but {kind}' if kind else ''}; if the "
+                            "root file system is elsewhere, correct the image's property os_partition, else use a "
+                            "config drive")
+    return _ext(header[1024:2048])
+
+
+def _header(handle: t.BinaryIO, offset: int) -> bytes:
+    handle.seek(offset)
+    return handle.read(HEADER)
+
+
+def _lies_inside(entry: Partition, disk_size: int) -> bool:
+    return entry.start > 0 and entry.size > 0 and entry.start + entry.size <= disk_size
+
+
+def _is_boot(entry: Partition, header: bytes) -> bool:
+    label = header[1024 + 0x78:1024 + 0x88] if signature(header) == "ext" else header[0x6C:0x78]
+    return (entry.type == BOOT_TYPE or _last_mounted(header).endswith("/boot")
+            or label.rstrip(b"\0").lower() in (b"boot", b"/boot"))
+
+
+def _last_mounted(header: bytes) -> str:
+    if signature(header) != "ext":
+        return ""
+    return header[1024 + 0x88:1024 + 0xC8].split(b"\0")[0].decode("ascii", "replace")
 
 
 def _ext(superblock: bytes) -> FileSystem:

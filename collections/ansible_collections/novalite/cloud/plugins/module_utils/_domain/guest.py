@@ -16,6 +16,7 @@ import re
 import typing as t
 
 from .._errors import NovaliteError
+from .._guest_data.image_properties import LAST_DEVICES, cdrom_bus
 from .._host import STATE_DIR
 from .compare import METADATA_NAMESPACE
 
@@ -41,6 +42,16 @@ class Interface:
 
 
 @dataclasses.dataclass(frozen=True)
+class ConfigDrive:
+    """The image with what the guest is told, and where the guest finds it."""
+
+    source: str
+    device: str  # cdrom or disk
+    dev: str
+    bus: str
+
+
+@dataclasses.dataclass(frozen=True)
 class Guest:
     """All that its domain XML says about an instance. Memory in MiB; paths as they are on the compute host."""
 
@@ -60,6 +71,7 @@ class Guest:
     ramdisk: str | None = None
     cmdline: str | None = None
     interfaces: tuple[Interface, ...] = ()
+    config_drive: ConfigDrive | None = None
     display_name: str = ""
     project_id: str = ""
     project_name: str = ""
@@ -96,6 +108,7 @@ def guest_of(
         ramdisk=os.path.join(directory, "ramdisk") if kernel and image.get("ramdisk") else None,
         cmdline=(image.get("cmdline") or None) if kernel else None,
         interfaces=tuple(_interface(nic, FILTER_PREFIX + instance["domain_name"]) for nic in instance["nics"]),
+        config_drive=_config_drive(instance, facts, directory),
         display_name=instance["name"],
         project_id=instance["project"]["id"],
         project_name=instance["project"]["name"],
@@ -125,6 +138,23 @@ def _template() -> jinja2.Template:
         keep_trailing_newline=True,
     )
     return environment.get_template("domain.xml.j2")
+
+
+def _config_drive(
+    instance: t.Mapping[str, t.Any], facts: t.Mapping[str, t.Any], directory: str
+) -> ConfigDrive | None:
+    """A CD in the last place of its bus, as Nova puts it there, so that it takes no other disk's name.
+
+    The image's property hw_cdrom_bus chooses the bus: a kernel for virtual machines may know virtio only, on which the
+    drive is a disk that cannot be written to.
+    """
+    if not instance.get("config_drive"):
+        return None
+    machine = facts["machine"]
+    usual = "sata" if "q35" in machine else "ide" if machine.startswith("pc") else "virtio"
+    bus = cdrom_bus(instance["image"], usual)
+    device = "disk" if bus == "virtio" else "cdrom"
+    return ConfigDrive(os.path.join(directory, "disk.config"), device, LAST_DEVICES[bus], bus)
 
 
 def _interface(nic: t.Mapping[str, t.Any], filter_name: str) -> Interface:

@@ -16,6 +16,9 @@ import ipaddress
 import typing as t
 
 from .._addressing.macs import eui64
+from .._guest_data import image_properties
+from .._guest_data.config_drive import config_drive
+from .._guest_data.interfaces import interfaces_of
 
 Instance = t.Mapping[str, t.Any]
 Plan = dict[str, t.Any]
@@ -38,7 +41,10 @@ def plan_by_host(
 
 
 def host_plan(instances: t.Sequence[Instance], facts: t.Mapping[str, t.Any], render: Renderer) -> Plan:
-    """The plan of one host: each key holds the list that the host module of that name takes."""
+    """The plan of one host: each key holds the list that the host module of that name takes.
+
+    An instance that is to be built has `guest`: what only the guest may know, `user_data`, `files`, `password_hash`.
+    """
     return {
         "names": [instance["name"] for instance in instances],
         "uuids": [instance["uuid"] for instance in instances],
@@ -46,7 +52,16 @@ def host_plan(instances: t.Sequence[Instance], facts: t.Mapping[str, t.Any], ren
         "dhcp_networks": _dhcp_networks(instances),
         "images": _images(instances),
         "disks": [_disk(instance) for instance in instances],
-        "injections": [_injection(instance) for instance in instances],
+        # what goes, or runs already, is told nothing
+        "injections": [
+            _injection(one) for one in instances
+            if one.get("guest") is not None and image_properties.partition(one["image"]) is not None
+        ],
+        "config_drives": [
+            config_drive(one, one["guest"]) for one in instances
+            if one.get("guest") is not None and one["config_drive"]
+        ],
+        "secret": any(any((one.get("guest") or {}).values()) for one in instances),
         "filters": [
             {"name": f"nova-instance-{instance['domain_name']}", "references": ["nova-base"]} for instance in instances
         ],
@@ -148,15 +163,27 @@ def _disk(instance: Instance) -> Plan:
 
 
 def _injection(instance: Instance) -> Plan:
-    partition = instance["image"]["properties"].get("os_partition")
+    told = instance["guest"]
     return {
         "uuid": instance["uuid"],
         "keys": [instance["key"]["public_key"]] if instance["key"] else [],
-        "user": instance["image"]["properties"].get("os_admin_user", "root"),
+        "user": image_properties.admin_user(instance["image"]),
         "hostname": instance["hostname"],
-        "partition": None if partition is None else int(partition),
-        "files": [],
+        "partition": image_properties.partition(instance["image"]),
+        "files": [{"path": file["path"], "content": file["content"]} for file in told.get("files") or []],
+        "network": _guest_network(instance),
+        "password_hash": told.get("password_hash"),
     }
+
+
+def _guest_network(instance: Instance) -> Plan | None:
+    """What the guest must be told of its network: nothing, where DHCP tells it all.
+
+    Otherwise all of its interfaces, for what is written replaces the guest's own configuration.
+    """
+    if all(nic["network"]["dhcp"] for nic in instance["nics"]):
+        return None
+    return {"nics": interfaces_of(instance)}
 
 
 def _firewall_instance(instance: Instance) -> Plan:

@@ -22,12 +22,19 @@ def server_plan(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dic
 
     `instances` are to be built, `existing` run already (their plan is what they are compared with), `leaving` are to
     be taken away. An instance without a host is in no plan: nothing of it is on any.
+
+    What only the guests may know is read here, for those to be built, and is in no other result. `secret` is set when
+    there is any: then nobody is shown the plans.
     """
-    facts = dict(connection.execute(sa.select(compute_host.c.name, compute_host.c.facts)).tuples().all())
+    told = _guest_records(connection, [one["uuid"] for one in params["instances"] or []])
+    recorded = connection.execute(sa.select(compute_host.c.name, compute_host.c.facts))
+    facts = {row.name: row.facts for row in recorded}
     facts.update({one["name"]: one for one in params["compute_hosts"] or []})
     hosts: dict[str, dict[str, Plan]] = {}
     for kind, option in (("build", "instances"), ("keep", "existing"), ("remove", "leaving")):
         placed = [one for one in params[option] or [] if one["host"]]
+        if kind == "build":
+            placed = [{**one, "guest": told.get(one["uuid"], {})} for one in placed]
         for host, plan in plan_by_host(
             placed, facts, lambda one, of_host: render(guest_of(one, of_host, state_dir=params["state_dir"]))
         ).items():
@@ -41,7 +48,19 @@ def server_plan(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dic
                 plans[kind]["last_bridges"] = [
                     bridge for bridge in plans[kind]["bridges"] if not networks[bridge["name"]] & staying
                 ]
-    return {"changed": False, "hosts": hosts}
+    return {"changed": False, "hosts": hosts, "secret": any(any(record.values()) for record in told.values())}
+
+
+def _guest_records(connection: sa.Connection, uuids: t.Collection[str]) -> dict[str, dict[str, t.Any]]:
+    """User data (base64), files and the password's hash of these instances."""
+    rows = connection.execute(
+        sa.select(instance.c.uuid, instance.c.user_data, instance.c.files, instance.c.password_hash).where(
+            instance.c.uuid.in_(uuids)
+        )
+    )
+    return {
+        row.uuid: {"user_data": row.user_data, "files": row.files, "password_hash": row.password_hash} for row in rows
+    }
 
 
 def _networks_of(instances: t.Iterable[t.Mapping[str, t.Any]], host: str) -> dict[str, set[int]]:

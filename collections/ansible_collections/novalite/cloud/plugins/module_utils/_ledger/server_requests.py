@@ -14,7 +14,8 @@ import typing as t
 from dataclasses import dataclass
 
 from .._errors import NovaliteError, QuotaError
-from . import hints
+from . import guest_requests, hints
+from .guest_requests import GuestRequest
 
 GIB = 1024**3
 MAX_SERVERS = 1000  # in one call; a project's quota is usually far below
@@ -53,6 +54,7 @@ class ServerRequest:
     availability_zone: str | None
     metadata: dict[str, str]
     hints: dict[str, t.Any]  # for the scheduler, with requirements and rank
+    guest: GuestRequest
 
 
 def expand(entries: t.Sequence[t.Mapping[str, t.Any]]) -> list[ServerRequest]:
@@ -134,11 +136,12 @@ def check_quota(requested: Amounts, used: Amounts, limits: Amounts) -> None:
         )
 
 
-def check_metadata_quota(request: ServerRequest, limits: Amounts) -> None:
-    """Refuse more metadata items on one server than the project's quota allows."""
+def check_own_quota(request: ServerRequest, limits: Amounts) -> None:
+    """Refuse more metadata items or files on one server than the project's quotas allow."""
     limit = limits.get("metadata_items", -1)
     if 0 <= limit < len(request.metadata):
         raise QuotaError(f"metadata of '{request.name}' has {len(request.metadata)} items: at most {limit} are allowed")
+    guest_requests.check_quota(request.name, request.guest, limits)
 
 
 def differences(request: ServerRequest, stored: t.Mapping[str, t.Any]) -> list[dict[str, t.Any]]:
@@ -179,6 +182,7 @@ def _expand_one(name: str, count: int, entry: t.Mapping[str, t.Any]) -> t.Iterat
     groups = entry.get("security_groups")
     texts = {field: _text(name, field, entry.get(field)) for field in ("flavor", "image", "key", "availability_zone")}
     metadata, for_scheduler = _metadata_of(name, entry.get("metadata")), hints.checked(name, entry)
+    guest = guest_requests.checked(name, entry)
     group_names = _groups_of(name, ["default"] if groups is None else groups)
     hostnames = _numbered(hostname or name, count)
     for server_name, server_hostname in zip(_numbered(name, count), hostnames):
@@ -194,6 +198,7 @@ def _expand_one(name: str, count: int, entry: t.Mapping[str, t.Any]) -> t.Iterat
             availability_zone=texts["availability_zone"],
             metadata=metadata,
             hints=for_scheduler,
+            guest=guest,
         )
 
 

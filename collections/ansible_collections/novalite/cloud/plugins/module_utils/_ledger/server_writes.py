@@ -18,6 +18,7 @@ from .._addressing import pools
 from .._addressing.macs import new_mac
 from .._errors import ConflictError
 from . import actions
+from .guest_requests import wants_config_drive
 from .pool_claims import claim_one
 from .security_groups import ensure_default_group
 from .server_groups import join
@@ -144,4 +145,8 @@ def _row(plan: Blueprint, project_id: str, now: int) -> dict[str, t.Any]:
         "attempts": [],
         "created_at": now,
         "updated_at": now,
+        "user_data": request.guest.user_data,
+        "config_drive": wants_config_drive(request.guest, plan.image),
+        "files": request.guest.file_records,
+        "password_hash": request.guest.password_hash,
     }

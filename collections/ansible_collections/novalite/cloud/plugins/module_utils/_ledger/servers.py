@@ -21,7 +21,8 @@ import sqlalchemy as sa
 
 from .._addressing import pools
 from .._errors import ConflictError, NotFoundError, NovaliteError
-from . import actions, hints, lookups, quotas, server_requests
+from .._guest_data import image_properties
+from . import actions, guest_requests, hints, lookups, quotas, server_requests
 from .addresses import release_addresses
 from .claims import release_claims
 from .pool_claims import claim_one
@@ -37,6 +38,11 @@ BUILD_TIMEOUT = 600  # seconds without a sign of life, after which another run m
 Record = t.Mapping[str, t.Any]
 
 _SUMMARY = ("vm_state", "task_state", "host", "availability_zone", "metadata")
+
+
+def prepare_server(_engine: sa.Engine, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """The same `params` without passwords: a hash takes a while, and only the hash is recorded."""
+    return {**params, "servers": guest_requests.with_hashes(params.get("servers") or [])}
 
 
 def server(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
@@ -90,11 +96,12 @@ def _present(connection: sa.Connection, owner: Record, params: t.Mapping[str, t.
     asked = _amounts(blueprints)
     server_requests.check_quota(asked, _usage(connection, owner["id"]), limits)
     for request in new:
-        server_requests.check_metadata_quota(request, limits)
+        server_requests.check_own_quota(request, limits)
 
     request_id = actions.new_request_id()
     before += instances_by(connection, uuids=[row.uuid for row in again])
-    _begin_again(connection, again, request_id, now)
+    passwords = {request.name: request.guest.password_hash for request in requests if request.guest.password_hash}
+    _begin_again(connection, again, passwords, request_id, now)
     write(connection, owner["id"], blueprints, request_id, now)
     # What was counted above may have grown since, where the database lets two transactions read at once.
     used = _usage(connection, owner["id"])
@@ -157,7 +164,11 @@ def _bury_what_is_asked_for_otherwise(
     buried = [
         stored.pop(request.name)
         for request in requests
-        if request.name in records and server_requests.asks_otherwise(request, records[request.name])
+        if request.name in records
+        and (
+            server_requests.asks_otherwise(request, records[request.name])
+            or guest_requests.asks_otherwise(request.guest, stored[request.name])
+        )
     ]
     bury(connection, buried, now)
     return [records[row.name] for row in buried]
@@ -185,8 +196,13 @@ def _at_rest_or_again(
     return rest, again
 
 
-def _begin_again(connection: sa.Connection, rows: list[t.Any], request_id: str, now: int) -> None:
-    """Make failed builds, and those of a run that died, new ones: same id, UUID, MACs, and what they were made with."""
+def _begin_again(
+    connection: sa.Connection, rows: list[t.Any], passwords: t.Mapping[str, str], request_id: str, now: int
+) -> None:
+    """Make failed builds, and those of a run that died, new ones: same id, UUID, MACs, and what they were made with.
+
+    Of a password there is no telling whether it is another one: the hash that is given now (by name) counts.
+    """
     failed = [row.uuid for row in rows if row.vm_state == "error"]
     nics = connection.execute(sa.select(vif.c.id).where(vif.c.instance_uuid.in_(failed))).scalars().all()
     release_claims(connection, failed)
@@ -208,6 +224,7 @@ def _begin_again(connection: sa.Connection, rows: list[t.Any], request_id: str, 
                 host=row.host if row.vm_state == "building" else None,
                 fault=None,
                 attempts=[],
+                password_hash=passwords.get(row.name, row.password_hash),
                 updated_at=now,
             )
         ).rowcount
@@ -275,6 +292,7 @@ def _blueprints(
         nics = alone if request.networks is None else request.networks
         flavor, image = flavors[request.flavor or ""], images[request.image or ""]
         server_requests.check_fits(request.name, flavor, image)
+        image_properties.check(image)  # now, and not when a host is asked to build, or to take away
         blueprints.append(
             Blueprint(
                 uuid=uuids[request.name],

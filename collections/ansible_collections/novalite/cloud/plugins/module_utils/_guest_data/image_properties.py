@@ -1,0 +1,90 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""What an image's properties say about telling its guests things. Pure.
+
+| property | values |
+|---|---|
+| `os_partition` | where to inject: a number, 0 (the whole disk), `inspect` (the default), `none` |
+| `os_admin_user` | who gets the key and the password; root by default |
+| `os_config_drive`, or Nova's `img_config_drive` | `mandatory`, or `optional` (the default): as the server asks |
+| `os_config_drive_format` | `config-2` (the default) or `nocloud` |
+| `hw_cdrom_bus` | bus of the config drive: `ide`, `sata` or `virtio`; by default what the machine type has |
+"""
+
+from __future__ import annotations
+
+import typing as t
+
+from .._errors import NovaliteError
+
+CONFIG_2 = "config-2"
+NOCLOUD = "nocloud"
+LAST_DEVICES = {"ide": "hdd", "sata": "sdf", "virtio": "vdz"}  # by bus
+
+Image = t.Mapping[str, t.Any]
+
+
+def check(image: Image) -> None:
+    """Raise NovaliteError for the first property of `image` that has a value there is none of."""
+    partition(image)
+    config_drive_is_mandatory(image)
+    config_drive_format(image)
+    cdrom_bus(image, "")
+
+
+def partition(image: Image) -> int | str | None:
+    """Where to inject: a number, 0 for the whole disk, "inspect", or None for nowhere. -1 and -2 are Nova's names for
+    the last two (inject_partition)."""
+    said = str(_properties(image).get("os_partition", "inspect")).lower()
+    if said in ("inspect", "-1"):
+        return "inspect"
+    if said in ("none", "-2"):
+        return None
+    if not (said.isascii() and said.isdigit() and len(said) <= 3):
+        raise _refused(image, "os_partition", said, ["a number", "0 for the whole disk", "inspect", "none"])
+    return int(said)
+
+
+def admin_user(image: Image) -> str:
+    return str(_properties(image).get("os_admin_user", "root"))
+
+
+def config_drive_is_mandatory(image: Image) -> bool:
+    """Whether the image finds what it is told on a config drive only."""
+    properties = _properties(image)
+    return _one_of(
+        image,
+        "os_config_drive" if "os_config_drive" in properties else "img_config_drive",
+        "optional",
+        ["mandatory", "optional"],
+    ) == "mandatory"
+
+
+def config_drive_format(image: Image) -> str:
+    return _one_of(image, "os_config_drive_format", CONFIG_2, [CONFIG_2, NOCLOUD])
+
+
+def cdrom_bus(image: Image, usual: str) -> str:
+    """The bus of the config drive; `usual` is what the machine type has."""
+    return _one_of(image, "hw_cdrom_bus", usual, sorted(LAST_DEVICES))
+
+
+def _properties(image: Image) -> t.Mapping[str, t.Any]:
+    return image.get("properties") or {}
+
+
+def _one_of(image: Image, name: str, default: str, values: list[str]) -> str:
+    if name not in _properties(image):
+        return default
+    said = str(_properties(image)[name]).lower()
+    if said not in values:
+        raise _refused(image, name, said, values)
+    return said
+
+
+def _refused(image: Image, name: str, said: str, values: list[str]) -> NovaliteError:
+    return NovaliteError(f"image '{image.get('name')}': its property {name} is {said[:40]!r}; use {', '.join(values)}")

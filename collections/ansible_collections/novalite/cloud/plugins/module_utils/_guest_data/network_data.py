@@ -1,0 +1,90 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""OpenStack's `network_data.json` out of an Instance dict: how a guest is to set up its interfaces. Pure."""
+
+from __future__ import annotations
+
+import ipaddress
+import typing as t
+
+Nic = t.Mapping[str, t.Any]
+
+
+def openstack_network_data(instance: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """`network_data.json` of `instance`: links, networks and services (the DNS servers).
+
+    An interface on a network with DHCP is told to ask there, and to autoconfigure IPv6; on one without, it is given
+    its fixed addresses and routes.
+    """
+    links, networks = [], []  # type: list[dict[str, t.Any]], list[dict[str, t.Any]]
+    servers: list[str] = []
+    for nic in instance["nics"]:
+        # Nova names a link after its tap device, whose name has room for 11 characters of the id
+        link = f"tap{nic['id'][:11]}"
+        links.append(
+            {
+                "id": link,
+                "vif_id": nic["id"],
+                "type": "bridge",
+                "mtu": nic["network"]["mtu"],
+                "ethernet_mac_address": nic["mac"],
+            }
+        )
+        for found in (_ipv4(nic), _ipv6(nic)):
+            if found is not None:
+                networks.append(
+                    {
+                        "id": f"network{len(networks)}",
+                        "link": link,
+                        "network_id": nic["network"]["uuid"],
+                        **found,
+                    }
+                )
+        servers += [server for server in nic["network"]["dns"] if server not in servers]
+    return {"links": links, "networks": networks, "services": [{"type": "dns", "address": one} for one in servers]}
+
+
+def _ipv4(nic: Nic) -> dict[str, t.Any] | None:
+    network = nic["network"]
+    if network["dhcp"]:
+        return {"type": "ipv4_dhcp"}
+    if not nic["ip"]:
+        return None
+    # where a network has no gateway of its own, each host routes for its guests
+    gateway = network["gateway"] or nic["dhcp_server"]
+    return {
+        "type": "ipv4",
+        "ip_address": nic["ip"],
+        "netmask": str(ipaddress.IPv4Network(network["cidr"]).netmask),
+        "routes": [{"network": "0.0.0.0", "netmask": "0.0.0.0", "gateway": gateway}] if gateway else [],
+        "services": _services(network["dns"], 4),
+    }
+
+
+def _ipv6(nic: Nic) -> dict[str, t.Any] | None:
+    network = nic["network"]
+    if not nic["ipv6"] or not network["cidr_v6"]:
+        return None
+    if network["dhcp"] and network.get("ipv6_mode", "eui64") == "eui64":
+        return {"type": "ipv6_slaac"}
+    if network["dhcp"]:
+        # an address that does not follow from the MAC is the DHCP server's to give
+        return {"type": "ipv6_dhcpv6-stateful"}
+    subnet = ipaddress.IPv6Network(network["cidr_v6"])
+    gateway = network["gateway_v6"]
+    return {
+        "type": "ipv6",
+        "ip_address": nic["ipv6"],
+        "netmask": str(subnet.netmask),
+        "routes": [{"network": "::", "netmask": "::", "gateway": gateway}] if gateway else [],
+        "services": _services(network["dns"], 6),
+    }
+
+
+def _services(addresses: t.Iterable[str], version: int) -> list[dict[str, str]]:
+    """The DNS servers that are reached over this version of IP."""
+    return [{"type": "dns", "address": one} for one in addresses if ipaddress.ip_address(one).version == version]
