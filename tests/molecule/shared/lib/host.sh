@@ -1,8 +1,9 @@
 # shellcheck shell=bash
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 #
-# One hypervisor: register, start, wait, examine, enter, stop. Which processes are its own is asked of the
+# One hypervisor of either kind: register, start, wait, examine, stop. Which processes are its own is asked of the
 # kernel (who is in its network namespace), never of a pid file: pids are used again.
+# A kind (lib/kind-*.sh) gives host_start NAME, host_exec NAME COMMAND..., and the settings of a kind.
 
 host_index() { awk -v name="$1" '$1 == name { print $2 }' "$STATE/hosts" 2>/dev/null; }
 # shellcheck disable=SC2153  # LINK: lib/lab.sh
@@ -36,40 +37,22 @@ namespace_init() {
   done
 }
 
-# host_enter PID COMMAND...: refuses an empty pid, for which nsenter would run COMMAND on this machine.
-host_enter() {
-  local pid=$1
-  shift
-  [[ $pid =~ ^[0-9]+$ ]] || return 1
-  nsenter -t "$pid" -m -n -p -u -i -r -w env -i \
-    PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 TERM="${TERM:-dumb}" "$@"
-}
-
-host_exec() {
-  local name=$1 pid
-  shift
-  [[ -n $(host_index "$name") ]] || die "no hypervisor $name in $STATE"
-  pid=$(namespace_init "$(host_namespace "$name")")
-  [[ -n $pid ]] || die "$name is not running"
-  host_enter "$pid" "$@"
-}
-
 # host_healthy NAME: its sshd greets and its libvirtd answers.
 host_healthy() {
-  local pid address banner=''
+  local address banner=''
   address=$(host_address "$1")
-  pid=$(namespace_init "$(host_namespace "$1")")
-  [[ -n $pid ]] || return 1
+  [[ -n $(namespace_init "$(host_namespace "$1")") ]] || return 1
   # a connection alone proves little; the subshell keeps the socket and the error to itself
   banner=$( (exec 3<>"/dev/tcp/$address/22" && read -r -t 5 line <&3 && echo "$line") 2>/dev/null) || return 1
   [[ $banner == SSH-* ]] || return 1
-  host_enter "$pid" timeout 20 virsh -q -c qemu:///system uri </dev/null >/dev/null 2>&1
+  host_exec "$1" timeout 20 virsh -q -c qemu:///system uri </dev/null >/dev/null 2>&1
 }
 
-host_start() {
-  local name=$1 index namespace link
-  index=$(host_index "$name")
-  namespace=$(host_namespace "$name")
+# host_links NAME: its namespace, with eth0 for the management network and eth1 for the wire.
+host_links() {
+  local namespace link index
+  index=$(host_index "$1")
+  namespace=$(host_namespace "$1")
   ip netns add "$namespace"
   link=${LINK}m$index
   ip link add "$link" type veth peer name eth0 netns "$namespace"
@@ -77,24 +60,22 @@ host_start() {
   link=${LINK}w$index
   ip -n "$WIRE" link add "$link" type veth peer name eth1 netns "$namespace"
   ip -n "$WIRE" link set "$link" master wire up
-  ip -n "$namespace" -batch - <<BATCH
-link set lo up
-link set eth0 up
-link set eth1 up
-addr add $(host_address "$name")/24 dev eth0
-route add default via $(<"$STATE/subnet").1
-BATCH
+}
+
+# host_spawn NAME COMMAND...: pid 1 of new namespaces, in the host's network namespace; what it says is logged.
+host_spawn() {
+  local name=$1
+  shift
   mkdir -p "$STATE/$name.mnt"
   # A clean environment, no lock inherited. setsid does not fork: a background job leads no process group.
-  (cd / && exec setsid nsenter --net="/run/netns/$namespace" \
+  (cd / && exec setsid nsenter --net="/run/netns/$(host_namespace "$name")" \
     unshare --mount --pid --uts --ipc --fork --kill-child \
     env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 \
-    bash "$SHARED/lib/hypervisor-root" "$name" "$STATE" "$DISK_GIB" "$SHARED") \
-    9<&- </dev/null >"$STATE/$name.log" 2>&1 &
+    bash "$@") 9<&- </dev/null >"$STATE/$name.log" 2>&1 &
 }
 
 host_wait() {
-  local name=$1 end=$((SECONDS + 60))
+  local name=$1 end=$((SECONDS + START_TIMEOUT))
   until host_healthy "$name"; do
     if ((SECONDS > end)) || [[ -z $(ip netns pids "$(host_namespace "$name")") ]]; then
       sed "s/^/$name: /" "$STATE/$name.log" >&2
@@ -102,7 +83,7 @@ host_wait() {
       host_stop "$name"
       die "$name did not come up; its last words are above"
     fi
-    sleep 0.05
+    sleep "$START_POLL"
   done
 }
 

@@ -3,14 +3,15 @@
 #
 # The Ansible inventory of a lab.
 
-# inventory_write FILE: all hypervisors of the lab in group `compute`; replaces FILE only when it differs.
+# inventory_write FILE: all hypervisors of the lab in group GROUP (virtual machines: in `virtual`, which `compute` has
+# as a child, so that both kinds fit in one inventory); replaces FILE only when it differs.
 inventory_write() {
   local file=$1 name
   mkdir -p "$(dirname "$file")"
   {
     cat <<YAML
-# Written by tests/molecule/shared/hypervisors, removed by its \`down\`. Do not edit.
-compute:
+# Written by tests/molecule/shared/$TOOL, removed by its \`down\`. Do not edit.
+$GROUP:
   vars:
     ansible_user: root
     ansible_python_interpreter: /usr/bin/python3
@@ -29,6 +30,7 @@ YAML
       novalite_bridge_interface: eth1
 YAML
     done
+    [[ $GROUP == compute ]] || printf 'compute:\n  children:\n    %s:\n' "$GROUP"
   } >"$file.new"
   if cmp -s "$file.new" "$file"; then rm "$file.new"; else mv "$file.new" "$file"; fi
   grep -qxF -- "$file" "$STATE/inventory" 2>/dev/null || echo "$file" >>"$STATE/inventory"

@@ -2,10 +2,11 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 #
 # One lab (all hypervisors of one state directory): its names, its lock, its two bridges, its keys.
-# Reads STATE; sets RUN, LINK, MANAGEMENT, WIRE, CONTROL_PATHS.
+# Reads STATE, TOOL, KIND; sets RUN, LINK, MANAGEMENT, WIRE, CONTROL_PATHS.
 
+# shellcheck disable=SC2153  # TOOL: set by the tool
 die() {
-  printf 'hypervisors: %s\n' "$*" >&2
+  printf '%s: %s\n' "$TOOL" "$*" >&2
   exit 1
 }
 
@@ -47,7 +48,9 @@ lab_namespaces() {
 
 lab_make() {
   local owner
+  [[ ! -s $STATE/kind || $(<"$STATE/kind") == "$KIND" ]] || die "the lab in $STATE is one of $(<"$STATE/kind")"
   install -d -m 700 "$STATE" "$CONTROL_PATHS"
+  echo "$KIND" >"$STATE/kind"
   touch "$STATE/hosts"
   [[ -s $STATE/id_ed25519 && -s $STATE/id_ed25519.pub ]] || {
     rm -f "$STATE"/id_ed25519{,.pub}
@@ -85,15 +88,20 @@ make_management() {
   ip addr replace "$prefix.1/24" dev "$MANAGEMENT"
 }
 
-# The guests' shared cable: the hypervisors' eth1. The bridge has a namespace of its own: in the root
-# namespace bridge-nf would send guests' frames through this machine's own iptables (Docker's FORWARD
-# policy is DROP), and IPv6 would put an address of this machine on the guests' network.
-make_wire() {
-  [[ -e /run/netns/$WIRE ]] || ip netns add "$WIRE"
+# namespace_of_frames NAMESPACE: bridges in it only pass frames on. In the root namespace bridge-nf would send guests'
+# frames through this machine's own iptables (Docker's FORWARD policy is DROP), and IPv6 would put an address of this
+# machine on the guests' network.
+namespace_of_frames() {
   # shellcheck disable=SC2016  # for the inner shell
-  ip netns exec "$WIRE" bash -c '
+  ip netns exec "$1" bash -c '
     for key in /proc/sys/net/bridge/bridge-nf-call-*; do [ ! -e "$key" ] || echo 0 >"$key"; done
     for key in all default; do echo 1 >"/proc/sys/net/ipv6/conf/$key/disable_ipv6"; done 2>/dev/null || true'
+}
+
+# The guests' shared cable: the hypervisors' eth1.
+make_wire() {
+  [[ -e /run/netns/$WIRE ]] || ip netns add "$WIRE"
+  namespace_of_frames "$WIRE"
   ip -n "$WIRE" link show wire >/dev/null 2>&1 ||
     ip -n "$WIRE" link add wire type bridge forward_delay 0 stp_state 0 mcast_snooping 0
   ip -n "$WIRE" link set wire up
@@ -135,7 +143,7 @@ lab_remove() {
     rm -f "$STATE/$name".{hostkey,hostkey.pub,log}
     [[ ! -d $STATE/$name.mnt ]] || rmdir "$STATE/$name.mnt"
   done
-  rm -f "$STATE"/{hosts,subnet,etc-hosts,known_hosts,known_hosts.new,id_ed25519,id_ed25519.pub,inventory}
+  rm -f "$STATE"/{kind,ramdisk,hosts,subnet,etc-hosts,known_hosts,known_hosts.new,id_ed25519,id_ed25519.pub,inventory}
   rm -rf "$CONTROL_PATHS"
   rmdir --ignore-fail-on-non-empty "$STATE" 2>/dev/null || true
 }

@@ -1,0 +1,141 @@
+# shellcheck shell=bash
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+#
+# The commands up, down, exec, wire and status, the same for both kinds of hypervisors.
+
+usage() {
+  cat <<USAGE
+usage: $TOOL up     --state DIR [--count N | --names ${PREFIX}1,${PREFIX}2] [--inventory FILE] [--disk GIB] [--memory MIB]
+       $TOOL down   --state DIR
+       $TOOL exec   --state DIR NAME COMMAND [ARGUMENT ...]
+       $TOOL wire   --state DIR COMMAND [ARGUMENT ...]
+       $TOOL status --state DIR
+
+up      makes what is missing and prints one line per hypervisor: name, address, state.
+        Hypervisors of an earlier \`up\` stay. --inventory writes an Ansible inventory (group \`compute\`).
+        --disk bounds what one hypervisor may store (default 64 GiB, in memory, taken only when written).
+        --memory is what a virtual machine has (default 1024 MiB).
+down    ends the hypervisors and everything in them, and removes all that \`up\` made.
+exec    runs a command as root on one hypervisor.
+wire    runs a command of this machine where the guests' wire is (a bridge named \`wire\`).
+status  prints the lines of \`up\`; the return code is 3 when a hypervisor does not answer or none exists.
+USAGE
+}
+
+parse_options() {
+  STATE='' COUNT=2 NAMES='' INVENTORY='' DISK_GIB=64 MEMORY_MIB=1024 REST=()
+  while (($#)); do
+    case $1 in
+      --state | --count | --names | --inventory | --disk | --memory)
+        (($# >= 2)) || die "$1 wants a value"
+        case $1 in
+          --state) STATE=$2 ;;
+          --count) COUNT=$2 ;;
+          --names) NAMES=$2 ;;
+          --inventory) INVENTORY=$2 ;;
+          --disk) DISK_GIB=$2 ;;
+          --memory) MEMORY_MIB=$2 ;;
+        esac
+        shift 2
+        ;;
+      -*) die "unknown option $1 (try: $TOOL help)" ;;
+      *) REST=("$@") && break ;;
+    esac
+  done
+  [[ -n $STATE ]] || die "--state DIR is missing"
+  [[ $COUNT =~ ^[1-9][0-9]?$ ]] || die "--count $COUNT: want a number from 1 to 99"
+  [[ $DISK_GIB =~ ^[1-9][0-9]{0,4}$ ]] || die "--disk $DISK_GIB: want a number of GiB"
+  [[ $MEMORY_MIB =~ ^[1-9][0-9]{2,5}$ ]] || die "--memory $MEMORY_MIB: want a number of MiB, at least 100"
+  STATE=$(realpath -m -- "$STATE")
+  [[ -z $INVENTORY ]] || INVENTORY=$(realpath -m -- "$INVENTORY")
+  local i
+  HOSTS=()
+  if [[ -n $NAMES ]]; then
+    IFS=, read -r -a HOSTS <<<"$NAMES"
+  else
+    for ((i = 1; i <= COUNT; i++)); do HOSTS+=("$PREFIX$i"); done
+  fi
+  for i in "${HOSTS[@]}"; do
+    [[ $i =~ ^[a-z][a-z0-9-]{0,30}$ ]] || die "name \"$i\": want lower case letters, digits and dashes, at most 31"
+  done
+}
+
+command_up() {
+  ((${#REST[@]} == 0)) || die "up: unexpected \"${REST[*]}\""
+  require_tools ip nsenter unshare ssh-keygen sshd libvirtd virtlogd virsh flock "${TOOLS[@]}"
+  lab_lock
+  lab_make
+  local name fresh=()
+  for name in "${HOSTS[@]}"; do
+    host_register "$name"
+  done
+  lab_write_names
+  for name in $(lab_hosts); do
+    host_healthy "$name" && continue
+    host_stop "$name" # what is left of one that died, or was made by half
+    fresh+=("$name")
+  done
+  for name in "${fresh[@]}"; do
+    host_start "$name"
+  done
+  for name in "${fresh[@]}"; do
+    host_wait "$name"
+  done
+  [[ -z $INVENTORY ]] || inventory_write "$INVENTORY"
+  command_status
+}
+
+command_down() {
+  ((${#REST[@]} == 0)) || die "down: unexpected \"${REST[*]}\""
+  require_tools ip flock
+  lab_lock
+  lab_end_ssh_masters
+  local namespace
+  for namespace in $(lab_namespaces); do
+    namespace_end "$namespace"
+  done
+  lab_remove
+}
+
+command_status() {
+  local name answer=0
+  for name in $(lab_hosts); do
+    if host_healthy "$name"; then
+      printf '%s %s up\n' "$name" "$(host_address "$name")"
+    else
+      printf '%s %s down\n' "$name" "$(host_address "$name")"
+      answer=3
+    fi
+  done
+  [[ -n ${name:-} ]] || answer=3
+  return "$answer"
+}
+
+command_exec() {
+  ((${#REST[@]} >= 2)) || die "exec: want NAME COMMAND"
+  host_exec "${REST[@]}"
+}
+
+command_wire() {
+  ((${#REST[@]} >= 1)) || die "wire: want COMMAND"
+  [[ -e /run/netns/$WIRE ]] || die "there is no lab in $STATE"
+  exec ip netns exec "$WIRE" "${REST[@]}"
+}
+
+main() {
+  local command=${1:-help}
+  (($# == 0)) || shift
+  case $command in
+    up | down | exec | wire | status)
+      parse_options "$@"
+      ((EUID == 0)) || die "only root can do this"
+      lab_names
+      "command_$command"
+      ;;
+    help | -h | --help) usage ;;
+    *)
+      usage >&2
+      exit 2
+      ;;
+  esac
+}

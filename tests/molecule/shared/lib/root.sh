@@ -1,0 +1,96 @@
+# shellcheck shell=bash
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+#
+# A hypervisor's root file system, built in one tmpfs out of this machine's system directories. Runs as pid 1 of
+# the hypervisor's namespaces: all mounts are private to them and vanish with them.
+# Reads NAME, STATE, DISK_GIB, SHARED; sets CHECKOUT, TMPFS, ROOT.
+
+root_make() {
+  CHECKOUT=$(readlink -f "$SHARED/../../..")
+  # shellcheck disable=SC2153  # NAME: an argument of whoever includes this
+  TMPFS=$STATE/$NAME.mnt
+  ROOT=$TMPFS/root
+  mount --make-rprivate /
+  mount -t tmpfs -o "mode=755,size=${DISK_GIB}G" novalite-lab "$TMPFS"
+  system_directories
+  own_directories
+  identity
+  ssh_access
+}
+
+# Only the system's own directories are taken from this machine; what else lies in / (/root, /home, /srv, a
+# checkout ...) does not exist here. Upper layers lie in the tmpfs: lower and upper on one file system overlap.
+system_directories() {
+  local path name
+  mkdir -p "$TMPFS"/{upper,work,root,own}
+  mount --bind "$ROOT" "$ROOT" # pivot_root wants a mount point
+  for path in /bin /boot /etc /lib /lib32 /lib64 /libx32 /sbin /usr /var; do
+    name=${path#/}
+    if [[ -L $path ]]; then
+      cp -P "$path" "$ROOT$path"
+    elif [[ -d $path ]]; then
+      mkdir -p "$TMPFS"/{upper,work}/"$name" "$ROOT$path"
+      mount -t overlay overlay -o "lowerdir=$path,upperdir=$TMPFS/upper/$name,workdir=$TMPFS/work/$name" "$ROOT$path"
+    fi
+  done
+  mkdir -p "$ROOT"/{dev,home,media,mnt,opt,proc,run,srv,sys}
+  install -d -m 700 "$ROOT/root" "$ROOT/root/.ssh"
+  install -d -m 1777 "$ROOT/tmp"
+}
+
+# own PATH [MODE]: an empty directory of this hypervisor in place of the machine's.
+own() {
+  install -d -m "${2:-755}" "$TMPFS/own$1"
+  mkdir -p "$ROOT$1"
+  mount --bind "$TMPFS/own$1" "$ROOT$1"
+}
+
+own_directories() {
+  local path
+  for path in /usr/local /var/lib/libvirt /var/lib/novalite /var/log /var/cache/libvirt /var/spool \
+    /etc/libvirt/qemu /etc/libvirt/storage /etc/libvirt/secrets /etc/libvirt/hooks /etc/ssh; do
+    own "$path"
+  done
+  own /var/tmp 1777
+  for path in "$CHECKOUT" "$STATE"; do
+    [[ ! -d $ROOT$path ]] || own "$path"
+  done
+  mkdir -p "$ROOT"/var/lib/libvirt/{boot,dnsmasq,images,network,qemu} "$ROOT"/var/log/libvirt/qemu \
+    "$ROOT"/etc/libvirt/qemu/networks "$ROOT"/run/{lock,sshd,user,hypervisor}
+  chmod 711 "$ROOT"/var/lib/libvirt/{boot,images}
+  chmod 700 "$ROOT"/var/log/libvirt
+  chown libvirt-qemu:libvirt-qemu "$ROOT/var/lib/libvirt/qemu"
+}
+
+identity() {
+  # without this all hypervisors have the DMI's uuid, and libvirt takes them for one
+  rm -f "$ROOT/etc/machine-id"
+  tr -d - </proc/sys/kernel/random/uuid >"$ROOT/etc/machine-id"
+  echo 'host_uuid_source = "machine-id"' >>"$ROOT/etc/libvirt/libvirtd.conf"
+  echo "$NAME" >"$ROOT/etc/hostname"
+  cp "$STATE/etc-hosts" "$ROOT/etc/hosts"
+  rm -f "$ROOT/etc/resolv.conf"
+  : >"$ROOT/etc/resolv.conf"
+}
+
+ssh_access() {
+  install -m 600 "$STATE/id_ed25519.pub" "$ROOT/root/.ssh/authorized_keys"
+  install -m 600 "$STATE/$NAME.hostkey" "$ROOT/etc/ssh/ssh_host_ed25519_key"
+  install -m 644 "$STATE/$NAME.hostkey.pub" "$ROOT/etc/ssh/ssh_host_ed25519_key.pub"
+  # Without PAM sshd refuses an account whose password field begins with "!".
+  sed -i 's/^root:[^:]*:/root:*:/' "$ROOT/etc/shadow"
+  cat >"$ROOT/etc/ssh/sshd_config" <<'CONFIG'
+HostKey /etc/ssh/ssh_host_ed25519_key
+PidFile none
+UsePAM no
+UseDNS no
+PermitRootLogin prohibit-password
+PasswordAuthentication no
+KbdInteractiveAuthentication no
+PrintMotd no
+AcceptEnv LANG LC_*
+MaxStartups 100
+MaxSessions 100
+Subsystem sftp internal-sftp
+CONFIG
+}
