@@ -1,0 +1,286 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which packets tell a policy from its neighbours, and how each is put on the wire."""
+
+from __future__ import annotations
+
+import dataclasses
+import ipaddress
+import itertools
+import random
+import struct
+import typing as t
+
+from tests.packets import frames
+from tests.packets.bed import HOST, HOST6, HOST_LINK, HOST_MAC, UPLINK_MAC, Bed, Packet, Place
+from tests.packets.oracle import NUMBERS, Policy, Probe, passes, why
+
+STRANGER = {4: "192.0.2.77", 6: "2001:db8:ffff::77"}
+ON_THE_BRIDGE = (ipaddress.ip_network("10.99.0.0/24"), ipaddress.ip_network("fd99::/64"))
+MALFORMED = {
+    "syn+ack": frames.SYN | frames.ACK, "rst": frames.RST, "fin+ack": frames.FIN | frames.ACK,
+    "syn+fin": frames.SYN | frames.FIN, "no flags": 0, "all flags": 0x3F,
+}
+PORTS = itertools.cycle(range(10000, 65000))  # of the sender: each packet is a connection of its own
+ADDRESSES = ("ip", "ip6", "link_local")
+
+
+@dataclasses.dataclass(frozen=True)
+class Mismatch:
+    probe: Probe
+    expected: bool
+    reason: str
+
+    def __str__(self) -> str:
+        said = "must pass, was lost" if self.expected else "must be dropped, came through"
+        return f"{self.probe}: {said} ({self.reason})"
+
+
+def mismatches(bed: Bed, policy: Policy, probes: t.Sequence[Probe]) -> list[Mismatch]:
+    """Send the probes, in order, and compare what came out with what the policy means."""
+    wire = Wire(bed)
+    packets = [wire.packet(probe) for probe in probes]
+    arrived = bed.send(packets)
+    return [
+        Mismatch(probe, *why(policy, probe))
+        for probe, packet in zip(probes, packets, strict=True)
+        if (packet.serial in arrived) != passes(policy, probe)
+    ]
+
+
+# ---- what to send
+
+
+def probes_of(policy: Policy, places: t.Mapping[str, Place], limit: int | None = None, seed: int = 0) -> list[Probe]:
+    """Everything at the edges of the policy; at most about `limit` of the probes that come from its rules."""
+    from_rules = list(dict.fromkeys(_of_rules(policy, places)))
+    if limit is not None and len(from_rules) > limit:
+        from_rules = random.Random(seed).sample(from_rules, limit)
+    return [*_of_everybody(policy, places), *map(_with_own_port, from_rules)]
+
+
+def _with_own_port(probe: Probe) -> Probe:
+    return dataclasses.replace(probe, sport=next(PORTS)) if probe.sport is None and probe.protocol in (6, 17) else probe
+
+
+def _of_rules(policy: Policy, places: t.Mapping[str, Place]) -> t.Iterator[Probe]:
+    """For each rule of any group and each instance: both sides of the range of ports, of the range of addresses."""
+    for group in policy["security_groups"]:
+        for rule in group["rules"]:
+            version = int(rule.get("ethertype", "IPv4")[3])
+            kinds = list(_kinds(rule, version))
+            for name, place in places.items():
+                if not name.startswith("guest-"):
+                    continue
+                for attribute in ("ip",) if version == 4 else ("ip6", "link_local"):
+                    destination = getattr(place, attribute)
+                    for sender, source in _senders(rule, places, attribute):
+                        if sender == name or source == destination:
+                            continue
+                        for protocol, port, sport in kinds:
+                            # Without ports the answer to a packet is a packet like it: one direction only.
+                            if protocol not in NUMBERS.values() and sender.startswith("guest-") and sender > name:
+                                continue
+                            yield Probe("rule", sender, name, source, destination, protocol, port, sport)
+
+
+def _kinds(rule: Policy, version: int) -> t.Iterator[tuple[int, int | None, int | None]]:
+    """(protocol, port or type, code)"""
+    name = str(rule.get("protocol") or "any").lower()
+    protocol = int(name) if name.isdecimal() else NUMBERS.get(name, -1)
+    if name == "any":
+        yield from ((protocol, port, None) for protocol, port in ((6, 1), (6, 65535), (17, 1)))
+        yield from ((protocol, None, None) for protocol in (47, 50, 253))
+        yield (1, 8, 0) if version == 4 else (58, 128, 0)
+    elif protocol in (6, 17):
+        ports = [port for port in (rule.get("port_min"), rule.get("port_max")) if port is not None] or [0, 65535]
+        first, last = ports[0], ports[-1]
+        for port in sorted({first - 1, first, (first + last) // 2, last, last + 1}):
+            if 0 <= port <= 65535:
+                yield protocol, port, None
+                yield 23 - protocol, port, None
+    elif protocol in (1, 58):
+        wanted, code = rule.get("port_min"), rule.get("port_max")
+        for kind in {8, 13, 17, wanted} if version == 4 else {128, 130, 139, wanted}:
+            if kind is not None:
+                yield from (((1 if version == 4 else 58), kind, one) for one in {0, 1, code or 0})
+    else:
+        yield from ((other, None, None) for other in (protocol, 47, 50, 253))
+
+
+def _senders(rule: Policy, places: t.Mapping[str, Place], attribute: str) -> t.Iterator[tuple[str, str]]:
+    """(place, source address): whom the rule means, and his neighbours whom it does not."""
+    link_local = attribute == "link_local"
+    if rule.get("remote_group_id") is not None or link_local or rule.get("cidr") is None:
+        for name in (*(name for name in places if name.startswith("guest-")), "bystander"):
+            yield name, getattr(places[name], attribute)
+    version = 4 if attribute == "ip" else 6
+    if not link_local:
+        yield "outside", STRANGER[version]
+    if rule.get("cidr") is None:
+        return
+    network = ipaddress.ip_network(rule["cidr"], strict=False)
+    if network.prefixlen == 0:
+        return
+    first, last = int(network.network_address), int(network.broadcast_address)
+    for number in sorted({first - 1, first, (first + last) // 2, last, last + 1}):
+        address = type(network.network_address)(number)
+        if any(address.version == one.version and address in one for one in ON_THE_BRIDGE):
+            yield "bystander", str(address)
+        elif not link_local:
+            yield "outside", str(address)
+
+
+def _of_everybody(policy: Policy, places: t.Mapping[str, Place]) -> t.Iterator[Probe]:
+    """What every instance, and everything that is none, has to be probed with whatever the rules are."""
+    for name, place in places.items():
+        if name.startswith("guest-") or name == "bystander":
+            for attribute in ADDRESSES:
+                yield from _of_address(policy, places, name, getattr(place, attribute), attribute)
+    yield Probe("out", "bystander", "outside", places["bystander"].ip, STRANGER[4], 17, 53, next(PORTS))
+
+
+def _of_address(
+    policy: Policy, places: t.Mapping[str, Place], name: str, own: str, attribute: str
+) -> t.Iterator[Probe]:
+    version = 4 if attribute == "ip" else 6
+    host = {"ip": HOST, "ip6": HOST6, "link_local": HOST_LINK}[attribute]
+    neighbour = "bystander" if name != "bystander" else "guest-1"
+    near = getattr(places[neighbour], attribute)
+    peers = [(neighbour, near), ("host", host)]
+    if attribute != "link_local":
+        peers.append(("outside", STRANGER[version]))
+    ping = (1, 8) if version == 4 else (58, 128)
+    for sender, source in peers:
+        for protocol, port in ((6, 22), (6, 23), (17, 53)):
+            yield Probe("plain", sender, name, source, own, protocol, port, next(PORTS))
+        yield Probe("plain", sender, name, source, own, *ping, 0)
+        if sender != "host":
+            for style in ("fragments", "lone fragment"):
+                yield Probe("cut", sender, name, source, own, 17, 53, next(PORTS), style=style)
+        for style in MALFORMED:
+            yield Probe("malformed", sender, name, source, own, 6, 22, next(PORTS), valid=False, style=style)
+        yield Probe("picked up", sender, name, source, own, 6, 22, next(PORTS), style="ack")
+        yield from _answers(places, name, own, sender, source, version)
+        if version == 4:
+            yield from (Probe("icmp", sender, name, source, own, 1, kind, 0) for kind in (0, 3, 13, 17))
+        else:
+            yield from _neighbours(name, own, sender, source)
+        for port, sport in (((68, 67), (67, 68), (69, 67)) if version == 4 else ((546, 547), (547, 546), (547, 547))):
+            yield Probe("dhcp", sender, name, source, own, 17, port, sport)
+    if attribute != "link_local":
+        yield Probe("routed", neighbour, name, near, own, 6, 22, next(PORTS), style="routed")
+        yield Probe("routed", neighbour, name, near, own, 17, 53, next(PORTS), style="routed")
+    for server in (HOST, "10.99.0.250") if version == 4 else (HOST_LINK, HOST6, "fe80::250"):
+        # One on another host of the same network: its answers come over the bridge.
+        ports = (68, 67) if version == 4 else (546, 547)
+        yield Probe("dhcp over the bridge", neighbour, name, server, own, 17, *ports)
+
+
+def _neighbours(name: str, own: str, sender: str, source: str) -> t.Iterator[Probe]:
+    for kind in (130, 133, 135, 136, 139, 1, 2, 129, 137):
+        yield Probe("icmpv6", sender, name, source, own, 58, kind, 0)
+    yield Probe("advertisement", sender, name, source, own, 58, 134, 0)
+    if sender == "bystander":
+        yield Probe("advertisement of somebody else", sender, name, "fe80::666", own, 58, 134, 0)
+
+
+def _answers(
+    places: t.Mapping[str, Place], name: str, own: str, peer: str, theirs: str, version: int
+) -> t.Iterator[Probe]:
+    """The guest opens, the other side answers; or answers to something else, or complains."""
+    if peer == "host" or not name.startswith("guest-"):
+        return  # the host's own IP stack would answer, too
+    for protocol, port in ((6, 443), (17, 123), (254, None)):  # no rule's probes are of 254: they would be answers
+        ports = (port, next(PORTS)) if port else (None, None)
+        opened = Probe("opens", name, peer, own, theirs, protocol, *ports)
+        yield opened
+        style = "syn+ack" if protocol == 6 else ""
+        yield Probe("answer", peer, name, theirs, own, protocol, ports[1], ports[0], answers=opened, style=style,
+                    valid=protocol != 6)
+        if protocol == 6:
+            continue
+        if protocol == 17:
+            kind = (1, 3, 3) if version == 4 else (58, 1, 4)
+            yield Probe("complaint", peer, name, theirs, own, *kind, error_about=opened)
+            silent = dataclasses.replace(opened, sport=next(PORTS))
+            about = dataclasses.replace(silent, sender=peer, receiver=name, source=theirs, destination=own, valid=False)
+            yield Probe("complaint about nothing", peer, name, theirs, own, *kind, error_about=about)
+            yield Probe("other port", peer, name, theirs, own, 17, silent.sport, port)
+    protocol, request, reply = (1, 8, 0) if version == 4 else (58, 128, 129)
+    opened = Probe("opens", name, peer, own, theirs, protocol, request, 0, style=f"echo {next(PORTS)}")
+    yield opened
+    yield Probe("answer", peer, name, theirs, own, protocol, reply, 0, answers=opened, style=opened.style)
+
+
+# ---- how it looks on the wire
+
+
+class Wire:
+    """Makes packets of probes."""
+
+    def __init__(self, bed: Bed) -> None:
+        self._bed = bed
+        self._sent: dict[Probe, bytes] = {}  # IP packet by probe, for what quotes it
+
+    def packet(self, probe: Probe) -> Packet:
+        serial = self._bed.serial()
+        packets = self._packets(probe, frames.tag(serial))
+        if probe.sender == "host":
+            return Packet(serial, probe.sender, probe.receiver, tuple(packets))
+        sender, receiver = self._bed.places[probe.sender], self._bed.places[probe.receiver]
+        to = receiver.mac
+        if probe.sender == "outside":
+            to = UPLINK_MAC
+        elif probe.receiver == "outside" or probe.style == "routed":
+            to = HOST_MAC
+        kind = frames.IPV4 if probe.version == 4 else frames.IPV6
+        return Packet(
+            serial, probe.sender, probe.receiver,
+            tuple(frames.ethernet(to, sender.mac, kind, packet) for packet in packets),
+        )
+
+    def _packets(self, probe: Probe, tag: bytes) -> list[bytes]:
+        body = self._body(probe, tag)
+        ends = (probe.source, probe.destination, probe.protocol, body)
+        ident = self._bed.serial()
+        if probe.style in ("fragments", "lone fragment"):
+            pieces = frames.fragments(*ends, ident=ident)
+            return pieces if probe.style == "fragments" else pieces[1:]
+        # Neighbour discovery counts from a neighbour only, whose packets have met no router.
+        packet = frames.ip(*ends, ident=ident, hops=255 if probe.protocol == 58 else 64)
+        self._sent[probe] = packet
+        return [packet]
+
+    def _body(self, probe: Probe, tag: bytes) -> bytes:
+        if probe.protocol == frames.TCP:
+            flags = MALFORMED.get(probe.style, frames.ACK if probe.style == "ack" else frames.SYN)
+            ack = 0 if flags == frames.SYN else 1001
+            return frames.tcp(probe.sport or 0, probe.port or 0, flags, tag, ack=ack)
+        if probe.protocol == frames.UDP:
+            # Long enough to be cut; the mark is at the end, in what a lone fragment holds.
+            filler = bytes(40) if probe.style.endswith("fragment") or probe.style == "fragments" else b""
+            return frames.udp(probe.sport or 0, probe.port or 0, filler + tag)
+        if probe.protocol in (frames.ICMP, frames.ICMPV6) and probe.port is not None:
+            return self._icmp(probe, tag)
+        if probe.protocol == 47:
+            return struct.pack("!HH", 0, frames.MARKER_TYPE) + tag
+        return struct.pack("!II", 1, 1) + tag
+
+    def _icmp(self, probe: Probe, tag: bytes) -> bytes:
+        kind, code = probe.port or 0, probe.sport or 0
+        if probe.error_about is not None:
+            quoted = self._sent.get(probe.error_about)
+            if quoted is None:  # about a packet that its receiver never sent
+                about = probe.error_about
+                body = frames.udp(about.sport or 0, about.port or 0, b"")
+                quoted = frames.ip(about.destination, about.source, 17, body)
+            return frames.icmp(kind, code, quoted[: 28 if probe.version == 4 else 48] + tag)
+        if probe.style.startswith("echo "):
+            return frames.icmp(kind, code, tag, word=int(probe.style[5:]) << 16)
+        if kind in (135, 136):
+            target = ipaddress.ip_address(probe.destination if kind == 135 else probe.source).packed
+            return frames.icmp(kind, code, target + tag)
+        return frames.icmp(kind, code, tag, word=next(PORTS) << 16)

@@ -1,0 +1,67 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a policy means is what happens to packets: chosen policies and random ones, built anew and changed into."""
+
+from __future__ import annotations
+
+import os
+import typing as t
+
+import pytest
+
+from tests.packets.bed import Bed, all_places
+from tests.packets.policies import fixed, random_policy
+from tests.packets.probes import mismatches, probes_of
+
+pytestmark = pytest.mark.root
+
+RANDOM = int(os.environ.get("NOVALITE_PACKET_POLICIES", "6"))
+SEED = int(os.environ.get("NOVALITE_PACKET_SEED", "0"))
+FIXED = list(fixed({place.name: place for place in all_places(4)}))
+
+
+def check(bed: Bed, policy: dict[str, t.Any], limit: int | None = None, seed: int = 0) -> int:
+    """Probe; returns with how many packets. Fails with each packet that fared otherwise than it should."""
+    probes = probes_of(policy, bed.places, limit, seed)
+    wrong = mismatches(bed, policy, probes)
+    if wrong:
+        shown = "\n".join(f"  {one}" for one in wrong[:20])
+        pytest.fail(
+            f"{len(wrong)} of {len(probes)} packets:\n{shown}\n{policy}\n{bed.saved('IPv4')}\n{bed.saved('IPv6')}",
+            pytrace=False,
+        )
+    return len(probes)
+
+
+@pytest.mark.parametrize("name", FIXED)
+def test_fixed_policies(bed: Bed, name: str) -> None:
+    policy = fixed(bed.places)[name]
+    bed.enforce(**policy)
+    assert check(bed, policy) > 500
+    assert not bed.enforce(**policy)["changed"]
+
+
+@pytest.mark.parametrize("seed", range(SEED, SEED + RANDOM))
+def test_random_policies(bed: Bed, seed: int) -> None:
+    """Built from nothing, and changed into from another one: the same rules, and the same fate of every packet."""
+    policy = random_policy(bed.places, seed)
+    bed.enforce(**policy)
+    check(bed, policy, 400, seed)
+    anew = canonical(bed)
+    bed.clear()
+    bed.enforce(**random_policy(bed.places, seed + 1_000_000))
+    bed.enforce(**policy, exclusive=True)
+    assert canonical(bed) == anew
+    check(bed, policy, 400, seed)
+    assert not bed.enforce(**policy, exclusive=True)["changed"]
+
+
+def canonical(bed: Bed) -> list[str]:
+    """Both families' rules; only where an instance's line stands in nova-local is no matter."""
+    lines = [*bed.saved("IPv4").splitlines(), "", *bed.saved("IPv6").splitlines()]
+    local = sorted(line for line in lines if line.startswith("-A nova-local "))
+    return sorted(line for line in lines if line.startswith(":")) + local + [
+        line for line in lines if not line.startswith((":", "-A nova-local "))
+    ]
