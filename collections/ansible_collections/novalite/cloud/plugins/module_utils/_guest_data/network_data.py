@@ -11,6 +11,8 @@ from __future__ import annotations
 import ipaddress
 import typing as t
 
+from .._addressing.ipv6 import host_ipv6
+
 Nic = t.Mapping[str, t.Any]
 
 
@@ -76,6 +78,8 @@ def _ipv6(nic: Nic) -> dict[str, t.Any] | None:
         return {"type": "ipv6_dhcpv6-stateful"}
     subnet = ipaddress.IPv6Network(network["cidr_v6"])
     gateway = network["gateway_v6"]
+    if gateway is None and nic["dhcp_server"] and not network.get("isolated"):
+        gateway = host_ipv6(network["cidr_v6"], nic["dhcp_server"])
     return {
         "type": "ipv6",
         "ip_address": nic["ipv6"],
