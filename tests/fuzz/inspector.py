@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""`python -m tests.fuzz.inspector --inputs 1000000`: the image inspector against mutated headers, sound and hostile ones.
+"""`python -m tests.fuzz.inspector --inputs 1000000`: the image inspector against mutated headers.
 
 Each input must be judged (accepted or refused) within a second, whatever it is; nothing may crash, take memory by what
 a header says, or read more than a bounded part of the file. Prints one JSON line; a failure leaves its input in a file.

@@ -31,11 +31,10 @@ def qcow2(size: int = 64 * MIB, extensions: bytes = b"", backing: bytes = b"", *
     data = b"QFI\xfb" + struct.pack(">IQIIQIIQQIIQ", *fields[:12])
     if header["version"] == 3:
         data += struct.pack(">QQQII", *fields[12:])
-    data = bytearray((data + extensions).ljust(4 * CLUSTER, b"\0"))
-    data[4096:4096 + len(backing)] = backing
-    data[CLUSTER:CLUSTER + 8] = struct.pack(">Q", 2 * CLUSTER)
-    data[2 * CLUSTER:2 * CLUSTER + 8] = struct.pack(">4H", 1, 1, 1, 1)
-    return bytes(data)
+    return at(
+        4 * CLUSTER, (0, data + extensions), (4096, backing), (CLUSTER, struct.pack(">Q", 2 * CLUSTER)),
+        (2 * CLUSTER, struct.pack(">4H", 1, 1, 1, 1)),
+    )  # fmt: skip
 
 
 def extension(kind: int, data: bytes) -> bytes:
@@ -59,7 +58,7 @@ def at(size: int, *pieces: tuple[int, bytes]) -> bytes:
     """`size` zero bytes with (offset, bytes) in them; an offset below zero counts from the end."""
     data = bytearray(size)
     for offset, piece in pieces:
-        start = offset % size
+        start = offset if offset >= 0 else size + offset
         data[start:start + len(piece)] = piece
     return bytes(data)
 

@@ -18,6 +18,7 @@ import hashlib
 import json
 import os
 import shutil
+import signal
 import tempfile
 import time
 import typing as t
@@ -267,8 +268,14 @@ def _convert(image: Image, part: str, converted: str) -> None:
         )
     _check_room(image, _unfolded(image, part, virtual_size), converted)
     # CVE-2013-4463: what comes out is bounded by the declared size. The default cache mode is fast, we fsync.
-    run(["prlimit", "--as=2147483648", f"--cpu={CONVERT_CPU}", f"--fsize={virtual_size}", "--",
-         "qemu-img", "convert", "-f", disk_format, "-O", "raw", part, converted], timeout=CONVERT_TIMEOUT)
+    try:
+        run(["prlimit", "--as=2147483648", f"--cpu={CONVERT_CPU}", f"--fsize={virtual_size}", "--",
+             "qemu-img", "convert", "-f", disk_format, "-O", "raw", part, converted], timeout=CONVERT_TIMEOUT)
+    except CommandError as error:
+        # The file is on this host and has its checksum: what cannot be read in it cannot be read anywhere.
+        if "error while reading" in error.stderr or -error.rc in (signal.SIGXCPU, signal.SIGXFSZ):
+            raise _damaged(image, error) from error
+        raise NovaliteError(f"{image} cannot be converted: {_printable(error)}") from error
     _check_virtual_size(image, inspect_image(converted, "raw", limit=virtual_size, name=str(image)).virtual_size)
 
 
@@ -280,12 +287,19 @@ def _ask_qemu(image: Image, arguments: t.Sequence[str]) -> dict[str, t.Any]:
     except CommandError as error:
         if error.rc in (124, 127):  # a slow disk, no qemu-img: the host's fault
             raise
-        # What QEMU says may quote the image: it must not write on somebody's terminal.
-        said = "".join(char if char.isprintable() else "?" for char in str(error)[:500])
-        raise ImageRefusedError(f"{image} is damaged, or made to do harm: {said}") from error
+        raise _damaged(image, error) from error
     except ValueError as error:
         raise ImageRefusedError(f"{image}: qemu-img {arguments[0]} cannot describe it") from error
     return t.cast("dict[str, t.Any]", answer)
+
+
+def _damaged(image: Image, error: CommandError) -> ImageRefusedError:
+    return ImageRefusedError(f"{image} is damaged, or made to do harm: {_printable(error)}")
+
+
+def _printable(error: CommandError) -> str:
+    """What QEMU says may quote the image, which must not write on somebody's terminal."""
+    return "".join(char if char.isprintable() else "?" for char in str(error)[:500])
 
 
 def _unfolded(image: Image, part: str, virtual_size: int) -> int:
