@@ -67,11 +67,19 @@ host_spawn() {
   local name=$1
   shift
   mkdir -p "$STATE/$name.mnt"
-  # A clean environment, no lock inherited. setsid does not fork: a background job leads no process group.
-  (cd / && exec setsid nsenter --net="/run/netns/$(host_namespace "$name")" \
-    unshare --mount --pid --uts --ipc --fork --kill-child \
-    env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 \
-    bash "$@") 9<&- </dev/null >"$STATE/$name.log" 2>&1 &
+  # A clean environment, and nothing inherited: neither this run's lock nor one that its caller holds, which would then
+  # be held as long as the hypervisor lives. setsid does not fork: a background job leads no process group.
+  (
+    cd /
+    for fd in "/proc/$BASHPID/fd/"*; do
+      fd=${fd##*/}
+      ((fd <= 2)) || exec {fd}>&-
+    done
+    exec setsid nsenter --net="/run/netns/$(host_namespace "$name")" \
+      unshare --mount --pid --uts --ipc --fork --kill-child \
+      env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 \
+      bash "$@"
+  ) </dev/null >"$STATE/$name.log" 2>&1 &
 }
 
 host_wait() {
