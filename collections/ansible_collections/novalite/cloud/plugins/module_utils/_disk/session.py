@@ -39,6 +39,7 @@ WORK_SIZE = "size=1m,mode=0700"
 BLKFLSBUF = 0x1261
 # A guest's file system gives the host no programs, no devices and no setuid bits.
 GUARDED = MS_NOSUID | MS_NODEV | MS_NOEXEC
+DAMAGE = (errno.EUCLEAN, errno.EBADMSG, errno.EINVAL, errno.EIO)  # what the kernel says of a broken file system
 # More than this many daemons at once only take the processors from each other.
 MAX_WORKERS = 8
 BACKENDS = ("auto", "nbd", "fuse")
@@ -167,7 +168,7 @@ def _write(request: Request, device: str, root: str, check_mode: bool) -> Outcom
             steps = plan(guest, request)
         # Mounted for writing only when there is something to write: a second run leaves no trace in the guest.
         if steps and not check_mode:
-            mount(device, root, file_system.type, GUARDED | MS_REMOUNT, _remount_options(file_system))
+            _make_writable(device, root, file_system)
             with GuestRoot(root) as guest:
                 apply(guest, steps)
     outcome = Outcome(request.uuid, tuple(steps), file_system.checks_scheduled)
@@ -178,6 +179,14 @@ def _write(request: Request, device: str, root: str, check_mode: bool) -> Outcom
         if left:
             raise NovaliteError(f"what was written is not on the disk: {', '.join(step.path for step in left)}")
     return outcome
+
+
+def _make_writable(device: str, root: str, file_system: FileSystem) -> None:
+    try:
+        mount(device, root, file_system.type, GUARDED | MS_REMOUNT, _remount_options(file_system))
+    except OSError as error:
+        raise NovaliteError(f"its {file_system.type} file system cannot be mounted for writing: it is damaged, or has "
+                            f"features that this host does not know ({error.strerror})") from error
 
 
 def _remount_options(file_system: FileSystem) -> str:
@@ -202,7 +211,7 @@ def _mounted(device: str, root: str, file_system: FileSystem, read_only_device: 
         # The journal is replayed here, also for a read-only mount: what was written would be lost with it.
         mount(device, root, file_system.type, GUARDED | MS_RDONLY, options)
     except OSError as error:
-        why = "it is damaged" if error.errno in (errno.EUCLEAN, errno.EINVAL, errno.EIO) else "this host refused"
+        why = "it is damaged" if error.errno in DAMAGE else "this host refused"
         raise NovaliteError(f"its {file_system.type} file system cannot be mounted: {why} "
                             f"({error.strerror})") from error
     try:
