@@ -10,7 +10,14 @@ from __future__ import annotations
 
 
 class NovaliteError(Exception):
-    """One clear line for a person: it names the offending value and says what to do."""
+    """One clear line for a person: it names the offending value and says what to do.
+
+    The value may be a hostile guest's or image's: what would write on a terminal, or make another line, is escaped.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__("".join(
+            char if char.isprintable() else char.encode("unicode_escape").decode() for char in message))
 
 
 class NotFoundError(NovaliteError):

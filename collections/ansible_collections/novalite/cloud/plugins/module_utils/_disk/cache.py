@@ -275,7 +275,7 @@ def _convert(image: Image, part: str, converted: str) -> None:
         # The file is on this host and has its checksum: what cannot be read in it cannot be read anywhere.
         if "error while reading" in error.stderr or -error.rc in (signal.SIGXCPU, signal.SIGXFSZ):
             raise _damaged(image, error) from error
-        raise NovaliteError(f"{image} cannot be converted: {_printable(error)}") from error
+        raise NovaliteError(f"{image} cannot be converted: {error}") from error
     _check_virtual_size(image, inspect_image(converted, "raw", limit=virtual_size, name=str(image)).virtual_size)
 
 
@@ -294,12 +294,7 @@ def _ask_qemu(image: Image, arguments: t.Sequence[str]) -> dict[str, t.Any]:
 
 
 def _damaged(image: Image, error: CommandError) -> ImageRefusedError:
-    return ImageRefusedError(f"{image} is damaged, or made to do harm: {_printable(error)}")
-
-
-def _printable(error: CommandError) -> str:
-    """What QEMU says may quote the image, which must not write on somebody's terminal."""
-    return "".join(char if char.isprintable() else "?" for char in str(error)[:500])
+    return ImageRefusedError(f"{image} is damaged, or made to do harm: {str(error)[:500]}")
 
 
 def _unfolded(image: Image, part: str, virtual_size: int) -> int:

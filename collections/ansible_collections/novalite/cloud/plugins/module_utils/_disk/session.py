@@ -41,6 +41,7 @@ WORK_SIZE = "size=1m,mode=0700"
 BLKFLSBUF = 0x1261
 # A guest's file system gives the host no programs, no devices and no setuid bits.
 GUARDED = MS_NOSUID | MS_NODEV | MS_NOEXEC
+DAMAGE = (errno.EUCLEAN, errno.EBADMSG, errno.EINVAL, errno.EIO)  # what the kernel says of a broken file system
 # More than this many daemons at once only take the processors from each other.
 MAX_WORKERS = 8
 IN_USE_PAUSES = (0.05, 0.2)  # seconds before a disk that is in use is tried again
@@ -193,11 +194,14 @@ def _write(request: Request, device: str, root: str, check_mode: bool) -> Outcom
 
 def _make_writable(device: str, root: str, file_system: FileSystem) -> None:
     try:
-        mount(device, root, file_system.type, GUARDED | MS_REMOUNT,
-              file_system.options if file_system.type == "ext4" else "")
+        mount(device, root, file_system.type, GUARDED | MS_REMOUNT, _remount_options(file_system))
     except OSError as error:
         raise NovaliteError(f"its {file_system.type} file system can only be read: it is damaged, or has features "
                             f"that this host's kernel cannot write ({error.strerror}); use a config drive") from error
+
+
+def _remount_options(file_system: FileSystem) -> str:
+    return file_system.options if file_system.type == "ext4" else ""
 
 
 @contextlib.contextmanager
@@ -218,7 +222,7 @@ def _mounted(device: str, root: str, file_system: FileSystem, read_only_device: 
         # The journal is replayed here, also for a read-only mount: what was written would be lost with it.
         mount(device, root, file_system.type, GUARDED | MS_RDONLY, options)
     except OSError as error:
-        why = "it is damaged" if error.errno in (errno.EUCLEAN, errno.EINVAL, errno.EIO) else "this host refused"
+        why = "it is damaged" if error.errno in DAMAGE else "this host refused"
         raise NovaliteError(f"its {file_system.type} file system cannot be mounted: {why} "
                             f"({error.strerror})") from error
     try:

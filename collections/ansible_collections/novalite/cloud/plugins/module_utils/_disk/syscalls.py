@@ -77,14 +77,19 @@ def open_in_root(root: int, path: str, flags: int) -> int:
     is how CVE-2012-3361 and CVE-2012-3447 came about. Raises OSError; NovaliteError on Linux before 5.6.
     """
     how = OPEN_HOW.pack(flags | os.O_CLOEXEC, 0, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV)
-    try:
-        return _checked(_libc.syscall(ctypes.c_long(SYS_OPENAT2), ctypes.c_int(root), os.fsencode(path),
-                                      how, ctypes.c_size_t(len(how))), path)
-    except OSError as error:
-        if error.errno == errno.ENOSYS:
-            raise NovaliteError("this host's kernel has no openat2: injection needs Linux 5.6 or newer; "
-                                "use a config drive") from None
-        raise
+    deadline = time.monotonic() + BUSY_TIMEOUT
+    while True:
+        try:
+            return _checked(_libc.syscall(ctypes.c_long(SYS_OPENAT2), ctypes.c_int(root), os.fsencode(path),
+                                          how, ctypes.c_size_t(len(how))), path)
+        except OSError as error:
+            if error.errno == errno.ENOSYS:
+                raise NovaliteError("this host's kernel has no openat2: injection needs Linux 5.6 or newer; "
+                                    "use a config drive") from None
+            # A link with ".." in it, while something was renamed or mounted anywhere on the host: the kernel cannot
+            # say that the walk stayed inside, and lets us ask again.
+            if error.errno != errno.EAGAIN or time.monotonic() > deadline:
+                raise
 
 
 def with_private_mounts(work: t.Callable[[], R]) -> R:
