@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NovaliteError, QuotaError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import reading, transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.pools import parse_cidr, parse_reserved, ranges
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.pools import parse_cidr, parse_ranges, ranges
 from tests.unit._ledger.conftest import on_postgresql
 
 if t.TYPE_CHECKING:
@@ -330,7 +330,7 @@ def test_the_networks_of_a_project_are_limited_and_public_ones_are_not(run: Run)
 @given(st.sets(st.integers(number("10.0.0.0"), number("10.0.0.40"))))
 def test_ranges_name_each_address_once(addresses: set[int]) -> None:
     texts = ranges(addresses)
-    assert parse_reserved("n", texts, parse_cidr("n", "10.0.0.0/24")) == addresses
+    assert parse_ranges("n", texts, parse_cidr("n", "10.0.0.0/24")) == addresses
     # as short as can be: between two ranges there is a gap
     ends = [[number(end) for end in (text.split("-") * 2)[:2]] for text in texts]
     assert all(after[0] - before[1] > 1 for before, after in zip(ends, ends[1:]))

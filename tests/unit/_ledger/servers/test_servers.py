@@ -292,17 +292,26 @@ def test_a_chosen_address_goes_to_one(cloud: t.Any) -> None:
 def test_macs_that_are_taken_are_drawn_again(cloud: t.Any, monkeypatch: pytest.MonkeyPatch) -> None:
     taken = cloud.server(ask("one"))["to_build"][0]["nics"][0]["mac"]
     draws = iter([taken, taken, "fa:16:3e:00:00:01", "fa:16:3e:00:00:01", "fa:16:3e:00:00:02"])
-    monkeypatch.setattr(server_writes, "new_mac", lambda: next(draws))
+    monkeypatch.setattr(server_writes, "new_mac", lambda prefix: next(draws))
     built = cloud.server(ask(count=2))["to_build"]
     assert {one["nics"][0]["mac"] for one in built} == {"fa:16:3e:00:00:01", "fa:16:3e:00:00:02"}
+
+
+def test_macs_are_made_under_the_prefix_that_is_asked_for(cloud: t.Any) -> None:
+    [one] = cloud.server(ask("one"), mac_prefix="02:00:5E")["to_build"]
+    assert one["nics"][0]["mac"].startswith("02:00:5e:")
+    for prefix in ("00:16:3e", "03:00:00", "fa16"):
+        with pytest.raises(NovaliteError, match=f"MAC prefix '{prefix}'"):
+            cloud.server(ask("two"), mac_prefix=prefix)
+    assert [row["name"] for row in cloud.info()] == ["one"]
 
 
 def test_a_lost_race_for_a_mac_costs_a_try_not_the_launch(cloud: t.Any, monkeypatch: pytest.MonkeyPatch) -> None:
     taken = cloud.server(ask("one"))["to_build"][0]["nics"][0]["mac"]
     draws = iter([[taken], [taken], ["fa:16:3e:00:00:01"]])
-    monkeypatch.setattr(server_writes, "_free_macs", lambda connection, count: next(draws))
+    monkeypatch.setattr(server_writes, "_free_macs", lambda connection, count, prefix: next(draws))
     assert cloud.server(ask("two"))["to_build"][0]["nics"][0]["mac"] == "fa:16:3e:00:00:01"
-    monkeypatch.setattr(server_writes, "_free_macs", lambda connection, count: [taken])
+    monkeypatch.setattr(server_writes, "_free_macs", lambda connection, count, prefix: [taken])
     with pytest.raises(ConflictError, match="no free MAC addresses in 5 tries"):
         cloud.server(ask("three"))
     assert cloud.info(name="three") == []

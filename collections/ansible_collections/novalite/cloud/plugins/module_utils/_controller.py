@@ -40,6 +40,8 @@ OPERATIONS = {
     "compute_service": "compute_services",
     "fixed_ip": "addresses",
     "flavor": "flavors",
+    "floating_ip": "floating_ips",
+    "floating_pool": "floating_pools",
     "image": "images",
     "keypair": "keypairs",
     "ledger_repair": "repair",

@@ -112,6 +112,13 @@ options:
     description: Seconds without a sign of life, after which a server that another run was building is taken over.
     type: int
     default: 600
+  mac_prefix:
+    description:
+      - First three octets of the MAC addresses of new interfaces, from the part of the range that nobody has to ask the
+        IEEE for.
+      - The rest is random, and no two interfaces in the ledger have the same.
+    type: str
+    default: "fa:16:3e"
 seealso:
   - module: novalite.cloud.scheduler
   - module: novalite.cloud.fixed_ip
@@ -299,6 +306,7 @@ ARGUMENT_SPEC = {
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
     "takeover": {"type": "bool", "default": False},
     "build_timeout": {"type": "int", "default": 600},
+    "mac_prefix": {"type": "str", "default": "fa:16:3e"},
 }
 SPEC_RULES: dict = {}
 

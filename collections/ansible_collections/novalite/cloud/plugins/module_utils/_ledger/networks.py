@@ -17,6 +17,7 @@ import sqlalchemy as sa
 
 from .._errors import ConflictError, NovaliteError
 from . import pools, tables
+from .floating_pools import check_handed_out_once
 from .lookups import project_by_name
 from .pool_claims import pool_lock
 from .quotas import check_quota
@@ -75,8 +76,8 @@ def network(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[st
 
     What is not given stays as it is; a new network needs its cidr, and has its pool filled. No two networks overlap,
     whoever owns them (as in Nova): a host could not tell their guests apart. Isolated ones may, for on each host they
-    have a namespace of their own. Raises NovaliteError for settings that
-    cannot work, ConflictError for what is taken or in use, QuotaError.
+    have a namespace of their own. Raises NovaliteError for settings that cannot work, ConflictError for what is taken
+    or in use, QuotaError.
     """
     owner = ""
     if params["project"] is not None:
@@ -113,6 +114,8 @@ def network(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[st
     if owner and changes.after:
         used = sa.select(sa.func.count()).select_from(table).where(table.c.owner == owner)
         check_quota(connection, owner, "networks", connection.execute(used).scalar_one())
+    if changes.after:
+        check_handed_out_once(connection)
     ids, now = _networks(connection, owner, names)
     query = sa.select(table.c.id, table.c.uuid).where(table.c.id.in_(list(ids.values())))
     uuids = {row.id: row.uuid for row in connection.execute(query)}
@@ -160,7 +163,7 @@ def _wanted(connection: sa.Connection, item: t.Mapping[str, t.Any], before: Netw
             after[kind] = pools.parse_servers(f"{what}: {kind}", item[kind])
     _number(connection, what, after)
     listed = after["reserved"] if item["reserved"] is None else item["reserved"]
-    kept = pools.roles(cidr, after["gateway"], pools.parse_reserved(what, listed, cidr))
+    kept = pools.roles(cidr, after["gateway"], pools.parse_ranges(f"{what}: reserved", listed, cidr))
     if len(kept) >= cidr.num_addresses:
         raise NovaliteError(f"{what}: all addresses of {cidr} are reserved: nothing is left for instances")
     after["reserved"] = pools.ranges(address for address, role in kept.items() if role == "user")
@@ -215,7 +218,7 @@ def _check_others(connection: sa.Connection, wanted: Network, own_id: int, name:
 def _fill(connection: sa.Connection, network_id: int, record: Network) -> None:
     """Make the rows of a pool."""
     cidr = ipaddress.IPv4Network(record["cidr"])
-    kept = pools.roles(cidr, record["gateway"], pools.parse_reserved("network", record["reserved"], cidr))
+    kept = pools.roles(cidr, record["gateway"], pools.parse_ranges("network: reserved", record["reserved"], cidr))
     first = int(cidr.network_address)
     connection.execute(
         sa.insert(tables.fixed_ip),
@@ -234,7 +237,7 @@ def _reserve(connection: sa.Connection, network_id: int, name: str, record: Netw
     """Bring what is reserved in an existing pool in line with `record`. Raises ConflictError for an address in use."""
     pool = tables.fixed_ip
     cidr = ipaddress.IPv4Network(record["cidr"])
-    kept = pools.roles(cidr, record["gateway"], pools.parse_reserved("network", record["reserved"], cidr))
+    kept = pools.roles(cidr, record["gateway"], pools.parse_ranges("network: reserved", record["reserved"], cidr))
     mine = pool.c.network_id == network_id
     query = sa.select(pool.c.ip, pool.c.reserved).where(mine, pool.c.reserved.is_not(None))
     there: dict[int, str] = {row.ip: row.reserved for row in connection.execute(query)}

@@ -70,23 +70,33 @@ def parse_gateway_v6(what: str, text: str, network: ipaddress.IPv6Network | None
     return t.cast(ipaddress.IPv6Address, address)
 
 
-def parse_reserved(what: str, items: t.Iterable[str], network: ipaddress.IPv4Network) -> set[int]:
+def parse_floating_cidr(what: str, text: str) -> ipaddress.IPv4Network:
+    """The IPv4 range of a pool of floating IPs; a single address will do. Raises NovaliteError."""
+    network = t.cast(ipaddress.IPv4Network, _network(f"{what}: cidr", text, 4))
+    if network.prefixlen < LARGEST_POOL:
+        raise NovaliteError(
+            f"{what}: cidr {text} has {network.num_addresses} addresses: a pool has at most a /{LARGEST_POOL}"
+        )
+    return network
+
+
+def parse_ranges(what: str, items: t.Iterable[str], network: ipaddress.IPv4Network) -> set[int]:
     """The addresses in a list of "a", "a-b" and "a/prefix". Raises NovaliteError for one outside `network`."""
-    reserved: set[int] = set()
+    found: set[int] = set()
     for item in items:
         first, dash, last = (part.strip() for part in item.partition("-"))
         if "/" in first and not dash:
-            inner = _network(f"{what}: reserved", first, 4)
+            inner = _network(what, first, 4)
             low, high = int(inner.network_address), int(inner.broadcast_address)
         else:
-            low = int(_address(f"{what}: reserved", first, 4))
-            high = int(_address(f"{what}: reserved", last, 4)) if dash else low
+            low = int(_address(what, first, 4))
+            high = int(_address(what, last, 4)) if dash else low
         if low > high:
-            raise NovaliteError(f"{what}: reserved {item!r} ends before it begins")
+            raise NovaliteError(f"{what} {item!r} ends before it begins")
         if low < int(network.network_address) or high > int(network.broadcast_address):
-            raise NovaliteError(f"{what}: reserved {item!r} is not within {network}")
-        reserved.update(range(low, high + 1))
-    return reserved
+            raise NovaliteError(f"{what} {item!r} is not within {network}")
+        found.update(range(low, high + 1))
+    return found
 
 
 def overlap(one: str, other: str) -> bool:
@@ -94,15 +104,20 @@ def overlap(one: str, other: str) -> bool:
     return ipaddress.ip_network(one).overlaps(ipaddress.ip_network(other))
 
 
-def ranges(addresses: t.Iterable[int]) -> list[str]:
-    """`addresses` as the shortest list of "a" and "a-b", in order."""
-    found: list[list[int]] = []
+def bounds(addresses: t.Iterable[int]) -> list[tuple[int, int]]:
+    """`addresses` as the shortest list of (first, last), in order."""
+    found: list[tuple[int, int]] = []
     for address in sorted(addresses):
         if found and found[-1][1] == address - 1:
-            found[-1][1] = address
+            found[-1] = (found[-1][0], address)
         else:
-            found.append([address, address])
-    texts = [[str(ipaddress.IPv4Address(end)) for end in pair] for pair in found]
+            found.append((address, address))
+    return found
+
+
+def ranges(addresses: t.Iterable[int]) -> list[str]:
+    """`addresses` as the shortest list of "a" and "a-b", in order."""
+    texts = [(str(ipaddress.IPv4Address(low)), str(ipaddress.IPv4Address(high))) for low, high in bounds(addresses)]
     return [low if low == high else f"{low}-{high}" for low, high in texts]
 
 

@@ -14,6 +14,7 @@ import uuid
 
 import sqlalchemy as sa
 
+from .._addressing.pools import to_text
 from .._errors import ConflictError
 from . import tables
 from .quotas import checked_quotas, quota_limits, write_quotas
@@ -25,8 +26,8 @@ NAME_LENGTH = 64  # Keystone's
 def project(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
     """Make, change or remove `params["projects"]`, a list of {"name", "quotas"}; `params["state"]` holds for all.
 
-    Quotas that are not named stay as they are. Raises ConflictError for a project that still has instances, networks
-    or images; the rest of a project (keys, security groups, the history of deleted instances) goes with it.
+    Quotas that are not named stay as they are. Raises ConflictError for a project that still has instances, networks,
+    images or floating IPs; the rest of it (keys, security groups, the history of deleted instances) goes with it.
     """
     names = checked_names("project", params["projects"], NAME_LENGTH)
     table = tables.project
@@ -64,6 +65,11 @@ def _remove(connection: sa.Connection, project_id: str, name: str) -> None:
         left = connection.execute(sa.select(table.c.name).where(mine).order_by(table.c.name)).scalars().first()
         if left is not None:
             raise ConflictError(f"project {name!r} still has the {kind} {left!r}: remove that first")
+    floating = tables.floating_ip
+    held = sa.select(floating.c.address).where(floating.c.project_id == project_id).order_by(floating.c.address)
+    address = connection.execute(held.limit(1)).scalar()
+    if address is not None:
+        raise ConflictError(f"project {name!r} still has the floating IP {to_text(address)}: release it first")
     gone = sa.select(instances.c.uuid).where(instances.c.project_id == project_id)
     actions = tables.instance_action
     connection.execute(sa.delete(actions).where(actions.c.instance_uuid.in_(gone)))

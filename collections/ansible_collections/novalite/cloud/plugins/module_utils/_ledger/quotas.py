@@ -32,6 +32,7 @@ DEFAULTS: t.Mapping[str, int] = {
     "server_groups": 10,
     "server_group_members": 10,
     "fixed_ips": UNLIMITED,
+    "floating_ips": 10,
     "networks": 3,
     "images": 100,
     "security_groups": 10,

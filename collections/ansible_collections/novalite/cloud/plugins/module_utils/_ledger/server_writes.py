@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from .._addressing import pools
-from .._addressing.macs import new_mac
+from .._addressing.macs import MAC_PREFIX, new_mac
 from .._errors import ConflictError
 from . import actions
 from .pool_claims import claim_one
@@ -48,7 +48,14 @@ class Blueprint:
     group_ids: tuple[int | None, ...]  # None: the project's default group
 
 
-def write(connection: sa.Connection, project_id: str, plans: list[Blueprint], request_id: str, now: int) -> None:
+def write(
+    connection: sa.Connection,
+    project_id: str,
+    plans: list[Blueprint],
+    request_id: str,
+    now: int,
+    mac_prefix: str = MAC_PREFIX,
+) -> None:
     """Insert what `plans` say, in a handful of statements whatever their number.
 
     Raises ConflictError when a name, or an address that was asked for, is taken, and NovaliteError for an address that
@@ -83,7 +90,7 @@ def write(connection: sa.Connection, project_id: str, plans: list[Blueprint], re
         for plan in plans
         for position, (network, _address) in enumerate(plan.nics)
     ]
-    insert_vifs(connection, nics)
+    insert_vifs(connection, nics, mac_prefix)
     nic_ids = iter([str(nic["id"]) for nic in nics])
     fixed: dict[str, dict[str, str]] = {plan.uuid: {} for plan in plans}
     for plan in plans:
@@ -97,7 +104,7 @@ def write(connection: sa.Connection, project_id: str, plans: list[Blueprint], re
     actions.start(connection, "create", details, request_id, now)
 
 
-def insert_vifs(connection: sa.Connection, nics: list[dict[str, t.Any]]) -> None:
+def insert_vifs(connection: sa.Connection, nics: list[dict[str, t.Any]], mac_prefix: str = MAC_PREFIX) -> None:
     """Insert these interfaces, each with a MAC that no other interface has.
 
     The constraint decides; MACs are random, so that a collision costs another try, and no sequence tells a tenant
@@ -109,19 +116,18 @@ def insert_vifs(connection: sa.Connection, nics: list[dict[str, t.Any]]) -> None
         try:
             # a savepoint: PostgreSQL goes on after a failed statement only from there
             with connection.begin_nested():
-                connection.execute(
-                    sa.insert(vif), [{**nic, "mac": mac} for nic, mac in zip(nics, _free_macs(connection, len(nics)))]
-                )
+                macs = _free_macs(connection, len(nics), mac_prefix)
+                connection.execute(sa.insert(vif), [{**nic, "mac": mac} for nic, mac in zip(nics, macs)])
             return
         except sa.exc.IntegrityError:
             continue
     raise ConflictError(f"found no free MAC addresses in {MAC_ATTEMPTS} tries: run again")
 
 
-def _free_macs(connection: sa.Connection, count: int) -> list[str]:
+def _free_macs(connection: sa.Connection, count: int, prefix: str) -> list[str]:
     macs: set[str] = set()
     while len(macs) < count:
-        macs.update(new_mac() for _missing in range(count - len(macs)))
+        macs.update(new_mac(prefix) for _missing in range(count - len(macs)))
         macs.difference_update(connection.execute(sa.select(vif.c.mac).where(vif.c.mac.in_(sorted(macs)))).scalars())
     return sorted(macs)
 

@@ -20,6 +20,7 @@ import uuid
 import sqlalchemy as sa
 
 from .._addressing import pools
+from .._addressing.macs import MAC_PREFIX
 from .._errors import ConflictError, NotFoundError, NovaliteError
 from . import actions, hints, lookups, quotas, server_requests
 from .addresses import release_addresses
@@ -95,7 +96,7 @@ def _present(connection: sa.Connection, owner: Record, params: t.Mapping[str, t.
     request_id = actions.new_request_id()
     before += instances_by(connection, uuids=[row.uuid for row in again])
     _begin_again(connection, again, request_id, now)
-    write(connection, owner["id"], blueprints, request_id, now)
+    write(connection, owner["id"], blueprints, request_id, now, params.get("mac_prefix") or MAC_PREFIX)
     # What was counted above may have grown since, where the database lets two transactions read at once.
     used = _usage(connection, owner["id"])
     server_requests.check_quota(asked, {what: used[what] - asked[what] for what in used}, limits)
