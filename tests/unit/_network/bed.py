@@ -45,7 +45,8 @@ class Place:
             ["unshare", "-n", "-m", "sh", "-c", f"{READY} && exec sleep 300"], stdout=subprocess.PIPE, text=True
         )
         assert self.process.stdout is not None
-        assert self.process.stdout.readline() == "ready\n"
+        with self.process.stdout as stdout:
+            assert stdout.readline() == "ready\n"
 
     def run(
         self, *argv: str, check: bool = True, env: dict[str, str] | None = None
@@ -57,11 +58,24 @@ class Place:
         assert done.returncode == 0 or not check, f"{self.name}: {' '.join(argv)}: {done.stderr}{done.stdout}"
         return done
 
-    def popen(self, *argv: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            ["nsenter", "-t", str(self.process.pid), "-m", "-n", *argv], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, text=True,
-        )
+    @contextlib.contextmanager
+    def running(self, script: str, *arguments: str) -> t.Iterator[t.Callable[[], str]]:
+        """A Python script, as a function that sends it an empty line and returns the next one of its own."""
+        argv = ["nsenter", "-t", str(self.process.pid), "-m", "-n", sys.executable, "-c", script, *arguments]
+        with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdin is not None and process.stdout is not None
+            into, out = process.stdin, process.stdout
+
+            def say() -> str:
+                with contextlib.suppress(BrokenPipeError):
+                    into.write("\n")
+                    into.flush()
+                return out.readline().strip()
+
+            try:
+                yield say
+            finally:
+                process.kill()
 
     def ip(self, *words: str) -> None:
         self.run("ip", *words)
@@ -73,7 +87,7 @@ class Place:
         return [json.loads(line) for line in done.stdout.splitlines()]
 
     def reaches(self, address: str, count: int = 1) -> bool:
-        return self.run("ping", "-c", str(count), "-W", "1", "-i", "0.2", address, check=False).returncode == 0
+        return self.run("ping", "-c", str(count), "-W", "0.5", "-i", "0.2", address, check=False).returncode == 0
 
     def end(self) -> None:
         if self.process.poll() is None:

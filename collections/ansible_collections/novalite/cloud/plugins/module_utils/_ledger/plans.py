@@ -32,7 +32,8 @@ def server_plan(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dic
     network whose set of hosts changes, `network` for the hosts named in `network_hosts`: what their networks need
     according to the ledger.
     """
-    facts = dict(connection.execute(sa.select(compute_host.c.name, compute_host.c.facts)).tuples().all())
+    rows = connection.execute(sa.select(compute_host.c.name, compute_host.c.facts))
+    facts: dict[str, dict[str, t.Any]] = {row.name: row.facts for row in rows}
     for one in params["compute_hosts"] or []:
         facts[one["name"]] = {**facts.get(one["name"], {}), **one}  # one that does not answer just now says little
     given = {
