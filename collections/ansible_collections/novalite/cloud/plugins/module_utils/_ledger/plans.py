@@ -36,8 +36,8 @@ def server_plan(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dic
     there is any: then nobody is shown the plans.
     """
     told = _guest_records(connection, [one["uuid"] for one in params["instances"] or []])
-    recorded = connection.execute(sa.select(compute_host.c.name, compute_host.c.facts))
-    facts = {row.name: row.facts for row in recorded}
+    rows = connection.execute(sa.select(compute_host.c.name, compute_host.c.facts))
+    facts: dict[str, dict[str, t.Any]] = {row.name: row.facts for row in rows}
     for one in params["compute_hosts"] or []:
         facts[one["name"]] = {**facts.get(one["name"], {}), **one}  # one that does not answer just now says little
     given = {

@@ -148,8 +148,11 @@ def _own_settings(bridge: Bridge) -> dict[str, str]:
     the host itself is not there at all: it answers to no address of its own, and forwards nothing."""
     name = bridge.name
     wanted = {f"ipv6/conf/{name}/accept_ra": "0", f"ipv6/conf/{name}/autoconf": "0"}
+    if bridge.vxlan is not None:
+        wanted[f"ipv6/conf/{bridge.port}/disable_ipv6"] = "1"  # else the host's own solicitations go into the tunnels
     if bridge.namespace is not None:
-        wanted |= {f"ipv6/conf/{name}/disable_ipv6": "1", f"ipv4/conf/{name}/arp_ignore": "8",
+        wanted |= {f"ipv6/conf/{namespaces.port_name(name)}/disable_ipv6": "1",
+                   f"ipv6/conf/{name}/disable_ipv6": "1", f"ipv4/conf/{name}/arp_ignore": "8",
                    f"ipv4/conf/{name}/forwarding": "0"}
     return wanted
 
