@@ -199,7 +199,9 @@ def test_allowed_pairs_come_before_the_accepts_and_behind_the_drops() -> None:
     assert dhcp < one.rules[1][1] < advertisement <= redirect <= dhcpv6 < one.rules[2][1]
 
 
-@pytest.mark.parametrize("pair", [{"mac": "fa:16", "cidr": "10.0.0.1"}, {"mac": "fa:16:3e:00:00:01", "cidr": "10.0.0.1/8"}])
+@pytest.mark.parametrize(
+    "pair", [{"mac": "fa:16", "cidr": "10.0.0.1"}, {"mac": "fa:16:3e:00:00:01", "cidr": "10.0.0.1/8"}]
+)
 def test_a_pair_that_is_none_is_refused(pair: dict[str, str]) -> None:
     with pytest.raises(NovaliteError, match="allowed address pair"):
         nwfilter.parse([{"name": "nova-instance-a", "allowed_pairs": [pair]}])

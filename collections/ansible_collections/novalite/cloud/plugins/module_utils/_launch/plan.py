@@ -76,6 +76,7 @@ def host_plan(
         "secret": any(any((one.get("guest") or {}).values()) for one in instances),
         "filters": [_filter(instance) for instance in instances],
         "firewall_instances": [_firewall_instance(instance) for instance in instances],
+        "firewall_zones": _firewall_zones(instances),
         "security_groups": _security_groups(instances),
         "domains": [
             {"uuid": instance["uuid"], "name": instance["domain_name"], "xml": render(instance, facts)}
@@ -169,17 +170,38 @@ def _filter(instance: Instance) -> Plan:
 
 def _firewall_instance(instance: Instance) -> Plan:
     nics = instance["nics"]
-    return {
-        "id": instance["id"],
+    addresses: list[str] = []
+    scoped: dict[str, list[str]] = {}
+    pairs = []
+    for nic in nics:
+        isolated = nic["network"].get("isolated")
         # A guest answers at its link-local address even on a network without IPv6, and without a chain of its own that
         # address would be open to everybody on the bridge.
-        "addresses": [
-            address for nic in nics for address in (nic["ip"], nic["ipv6"], eui64(LINK_LOCAL, nic["mac"])) if address
-        ],
+        own = [address for address in (nic["ip"], nic["ipv6"], eui64(LINK_LOCAL, nic["mac"])) if address]
+        (scoped.setdefault(nic["network"]["bridge"], []) if isolated else addresses).extend(own)
+        pairs += [
+            {"bridge": nic["network"]["bridge"] if isolated else None, "cidr": pair["ip_address"]}
+            for pair in nic.get("allowed_address_pairs") or ()
+        ]
+    return {
+        "id": instance["id"],
+        "addresses": addresses,
+        "scoped": [{"bridge": bridge, "addresses": scoped[bridge]} for bridge in sorted(scoped)],
+        "allowed_pairs": pairs,
         "dhcp_servers": sorted({nic["dhcp_server"] for nic in nics if nic["network"]["dhcp"]}),
         "ra_servers": [],
         "security_groups": [group["id"] for group in instance["security_groups"]],
     }
+
+
+def _firewall_zones(instances: t.Iterable[Instance]) -> list[Plan]:
+    """A conntrack zone for each isolated network: two of them may carry flows between the same addresses."""
+    zones = {
+        nic["network"]["bridge"]: (nic["network"]["id"] - 1) % 65535 + 1
+        for _instance, nic in _nics(instances)
+        if nic["network"].get("isolated")
+    }
+    return [{"bridge": bridge, "zone": zones[bridge]} for bridge in sorted(zones)]
 
 
 def _security_groups(instances: t.Iterable[Instance]) -> list[Plan]:
