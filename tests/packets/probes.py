@@ -97,22 +97,32 @@ def of_rules(policy: Policy, places: t.Mapping[str, Place]) -> t.Iterator[Probe]
                     for sender, source in _senders(rule, places, attribute):
                         if sender == name or source == destination:
                             continue
-                        yield from _edges(kinds, sender, name, source, destination)
+                        yield from _edges(kinds, _middle(rule), sender, name, source, destination)
 
 
 def _edges(
-    kinds: t.Sequence[tuple[int, int | None, int | None]], sender: str, receiver: str, source: str, destination: str
+    kinds: t.Sequence[tuple[int, int | None, int | None]], middle: tuple[int, int] | None,
+    sender: str, receiver: str, source: str, destination: str,
 ) -> t.Iterator[Probe]:
     ends = (sender, receiver, source, destination)
     for protocol, port, sport in kinds:
         # Without ports the answer to a packet is a packet like it: one direction only.
         if protocol in NUMBERS.values() or not (sender.startswith("guest-") and sender > receiver):
             yield Probe("rule", *ends, protocol, port, sport)
-    protocol, port, _sport = kinds[len(kinds) // 2]  # the middle of the range of ports
-    if protocol == 6:  # what may be opened may still not be claimed to be open
-        yield from (Probe("malformed", *ends, 6, port, valid=False, style=style) for style in MALFORMED)
-    elif protocol == 17:
-        yield Probe("cut", *ends, 17, port, style="fragments")
+    if middle is not None and middle[0] == 6:  # what may be opened may still not be claimed to be open
+        yield from (Probe("malformed", *ends, *middle, valid=False, style=style) for style in MALFORMED)
+    elif middle is not None:
+        yield Probe("cut", *ends, *middle, style="fragments")
+
+
+def _middle(rule: Policy) -> tuple[int, int] | None:
+    """A port that the rule is about, with its protocol; None for a rule without ports."""
+    name = str(rule.get("protocol") or "any").lower()
+    protocol = 6 if name == "any" else int(name) if name.isdecimal() else NUMBERS.get(name, -1)
+    if protocol not in (6, 17):
+        return None
+    ports = [port for port in (rule.get("port_min"), rule.get("port_max")) if port is not None] or [0, 65535]
+    return protocol, (ports[0] + ports[-1]) // 2
 
 
 def _kinds(rule: Policy, version: int) -> t.Iterator[tuple[int, int | None, int | None]]:
