@@ -12,6 +12,7 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
+from ansible_collections.novalite.cloud.plugins.module_utils._domain import compare
 from ansible_collections.novalite.cloud.plugins.module_utils._domain.guest import guest_of, render
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 
@@ -87,7 +88,16 @@ def test_filter_parameters_are_those_that_have_a_value() -> None:
     }
     six = nic(ip=None, dhcp_server=None, network={"cidr": None, "cidr_v6": "fd00:1::/64", "gateway_v6": "fe80::1"})
     (interface,) = guest_of(instance(nics=[six]), FACTS).interfaces
-    assert dict(interface.parameters) == {"RASERVER": "fe80::1", "PROJNETV6": "fd00:1::", "PROJMASKV6": "64"}
+    assert dict(interface.parameters) == {
+        "IP": "0.0.0.0", "RASERVER": "fe80::1", "PROJNETV6": "fd00:1::", "PROJMASKV6": "64"}
+
+
+def test_with_ipv6_every_interface_names_its_addresses_the_link_local_one_too() -> None:
+    guest = guest_of(instance(nics=[nic(), nic(mac="fa:16:3e:00:00:02", ipv6="fd00:1::2")]), FACTS)
+    addresses = [[value for name, value in one.parameters if name == "IPV6"] for one in guest.interfaces]
+    assert addresses == [["fe80::f816:3eff:fe00:1"], ["fd00:1::2", "fe80::f816:3eff:fe00:2"]]
+    (_first, second) = compare.as_dict(compare.parse(render(guest)))["interfaces"]
+    assert second["parameters"]["IPV6"] == "fd00:1::2 fe80::f816:3eff:fe00:2"
 
 
 @pytest.mark.parametrize("mtu", [None, 1450])

@@ -14,9 +14,11 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Nova
 from ansible_collections.novalite.cloud.plugins.module_utils._firewall import policy
 
 
-def group_rules(family: str, *rules: dict[str, t.Any], others: t.Sequence[dict[str, t.Any]] = ()) -> list[str]:
-    groups = {group.id: group for group in policy.parse_groups([{"id": 1, "rules": list(rules)}, *others])}
-    return list(policy.group_chain(groups[1], groups, family).rules)
+def group_rules(
+    family: str, *rules: dict[str, t.Any], prefix: str = "nova-sg-", sources: t.Sequence[str] = ()
+) -> list[str]:
+    (group,) = policy.parse_groups([{"id": 1, "rules": list(rules)}])
+    return list(policy.group_chain(prefix, group, family, lambda _group: sources).rules)
 
 
 @pytest.mark.parametrize(
@@ -34,6 +36,9 @@ def group_rules(family: str, *rules: dict[str, t.Any], others: t.Sequence[dict[s
         ({"protocol": "icmp", "port_min": 8}, "-p icmp -m icmp --icmp-type 8 -j ACCEPT"),
         ({"protocol": "icmp", "port_min": 3, "port_max": 4}, "-p icmp -m icmp --icmp-type 3/4 -j ACCEPT"),
         ({"protocol": "47", "cidr": "10.0.0.1"}, "-s 10.0.0.1/32 -p 47 -j ACCEPT"),
+        ({"protocol": "GRE"}, "-p 47 -j ACCEPT"),
+        ({"protocol": "esp"}, "-p 50 -j ACCEPT"),
+        ({"protocol": "sctp", "port_min": 5}, "-p sctp -m sctp --dport 5 -j ACCEPT"),
         ({"protocol": "any"}, "-j ACCEPT"),
         ({"protocol": None, "cidr": "192.0.2.0/24"}, "-s 192.0.2.0/24 -j ACCEPT"),
     ],
@@ -64,8 +69,37 @@ def test_what_iptables_takes_for_any_stays_closed(rule: dict[str, t.Any]) -> Non
     assert len(policy.unsupported(policy.parse_groups([{"id": 1, "rules": [rule]}]))) == 1
 
 
-def test_egress_rules_are_left_out() -> None:
-    assert group_rules("IPv4", {"direction": "egress", "protocol": "any"}) == []
+EGRESS = [
+    ({"protocol": "tcp", "port_min": 80, "port_max": 90, "cidr": "192.0.2.0/24"},
+     "-d 192.0.2.0/24 -p tcp -m tcp --dport 80:90 -j ACCEPT", "-s 192.0.2.0/24 -p tcp -m tcp --sport 80:90 -j ACCEPT"),
+    ({"protocol": "icmp", "port_min": 8, "port_max": 0},
+     "-p icmp -m icmp --icmp-type 8/0 -j ACCEPT", "-p icmp -m icmp --icmp-type 0 -j ACCEPT"),
+    ({"protocol": "47"}, "-p 47 -j ACCEPT", "-p 47 -j ACCEPT"),
+    ({"protocol": "any"}, "-j ACCEPT", "-j ACCEPT"),
+    ({"protocol": "udp", "remote_group_id": 2},
+     "-p udp -m set --match-set S dst -j ACCEPT", "-p udp -m set --match-set S src -j ACCEPT"),
+]
+
+
+@pytest.mark.parametrize(("rule", "out", "answer"), EGRESS)
+def test_an_egress_rule_is_seen_from_both_sides(rule: dict[str, t.Any], out: str, answer: str) -> None:
+    egress = {**rule, "direction": "egress"}
+    source = ["-m set --match-set S"]
+    assert group_rules("IPv4", egress) == group_rules("IPv4", egress, prefix="nova-ri-") == []
+    assert group_rules("IPv4", egress, prefix="nova-eg-", sources=source) == [out]
+    assert group_rules("IPv4", egress, prefix="nova-re-", sources=source) == [answer]
+    # An ingress rule is the same with the ends turned.
+    turned = {"-d": "-s", "-s": "-d", "dst": "src", "src": "dst"}
+    there, back = (" ".join(turned.get(word, word) for word in text.split()) for text in (out, answer))
+    assert group_rules("IPv4", rule, sources=source) == [there]
+    assert group_rules("IPv4", rule, prefix="nova-ri-", sources=source) == [back]
+
+
+def test_what_has_no_answer_has_no_rule_for_one() -> None:
+    rule = {"protocol": "icmp", "port_min": 3}
+    assert group_rules("IPv4", rule, prefix="nova-ri-") == []
+    six = {"ethertype": "IPv6", "protocol": "icmpv6", "port_min": 128}
+    assert group_rules("IPv6", six, prefix="nova-ri-") == ["-p ipv6-icmp -m icmp6 --icmpv6-type 129 -j ACCEPT"]
 
 
 def test_order_and_repetition_of_rules_are_no_difference() -> None:
@@ -74,19 +108,17 @@ def test_order_and_repetition_of_rules_are_no_difference() -> None:
     assert group_rules("IPv4", one, two, one) == group_rules("IPv4", two, one)
 
 
-def test_a_remote_group_is_its_members_of_the_family() -> None:
+def test_a_remote_group_is_a_set_or_its_members() -> None:
     rule = {"protocol": "tcp", "port_min": 5, "remote_group_id": 2}
-    members = [{"id": 2, "members": ["10.0.0.10", "10.0.0.9", "fd00::9", "10.0.0.9"]}]
-    assert group_rules("IPv4", rule, others=members) == [
+    assert group_rules("IPv4", rule, sources=["-m set --match-set nova-g-2-v4"]) == [
+        "-p tcp -m tcp --dport 5 -m set --match-set nova-g-2-v4 src -j ACCEPT"
+    ]
+    assert group_rules("IPv4", rule, sources=["10.0.0.9/32", "10.0.0.10/32"]) == [
         "-s 10.0.0.10/32 -p tcp -m tcp --dport 5 -j ACCEPT",
         "-s 10.0.0.9/32 -p tcp -m tcp --dport 5 -j ACCEPT",
     ]
-    assert group_rules("IPv6", {"ethertype": "IPv6", **rule}, others=members) == [
-        "-s fd00::9/128 -p tcp -m tcp --dport 5 -j ACCEPT"
-    ]
-    # Nobody is in it, or it is not known: nobody may come in, rather than anybody.
+    # Nobody is in it: nobody may come in, rather than anybody.
     assert group_rules("IPv4", rule) == []
-    assert group_rules("IPv4", rule, others=[{"id": 2}]) == []
 
 
 @pytest.mark.parametrize(
@@ -94,7 +126,7 @@ def test_a_remote_group_is_its_members_of_the_family() -> None:
     [
         ({"protocol": "tcpp"}, "tcpp"),
         ({"protocol": "256"}, "256"),
-        ({"protocol": "gre", "port_min": 1}, "gre"),
+        ({"protocol": "gre", "port_min": 1}, "gre"), ({"protocol": "²"}, "²"),
         ({"protocol": "47", "port_min": 1}, "47"),
         ({"protocol": "tcp", "port_min": 10, "port_max": 9}, "10:9"),
         ({"protocol": "tcp", "port_min": 1, "port_max": 65536}, "65536"),
@@ -104,7 +136,12 @@ def test_a_remote_group_is_its_members_of_the_family() -> None:
         ({"protocol": "tcp", "cidr": "10.0.0.0/33"}, "10.0.0.0/33"),
         ({"protocol": "tcp", "cidr": "fd00::/64"}, "fd00::/64"),
         ({"protocol": "tcp", "cidr": "10.0.0.0/8 -j ACCEPT"}, "-j ACCEPT"),
+        ({"protocol": "tcp", "port_min": 0, "port_max": 65536}, "65536"),
+        ({"protocol": "tcp", "port_min": -2}, "-2"),
+        ({"protocol": "tcp", "cidr": "10.0.0.1", "remote_group_id": 2}, "not both"),
+        ({"protocol": "tcp", "cidr": "fe80::%1/64", "ethertype": "IPv6"}, "fe80::%1"),
         ({"ethertype": "IPv5", "protocol": "tcp"}, "IPv5"),
+        ({"direction": "sideways", "protocol": "tcp"}, "sideways"),
     ],
 )
 def test_an_impossible_rule_is_refused_by_its_value(rule: dict[str, t.Any], named: str) -> None:
@@ -113,16 +150,13 @@ def test_an_impossible_rule_is_refused_by_its_value(rule: dict[str, t.Any], name
 
 
 def test_instance_chains_are_novas() -> None:
-    (instance,) = policy.parse_instances(
-        [{"id": 7, "addresses": ["10.20.0.5"], "dhcp_servers": ["10.20.0.2"], "security_groups": [1, 3]}]
-    )
     judged = (
         "-j nova-sg-1",
         "-j nova-sg-3",
         "-s 10.20.0.2/32 -p udp -m udp --sport 67 --dport 68 -j ACCEPT",
         "-j nova-ipv4-fallback",
     )
-    assert policy.instance_chains(instance, "IPv4") == [
+    assert policy.inbound_chains("7", "IPv4", [1, 3], False, ["10.20.0.2", "fd00::2"]) == [
         (
             "nova-inst-7",
             (
@@ -134,21 +168,40 @@ def test_instance_chains_are_novas() -> None:
         ),
         ("nova-new-7", judged),
     ]
-    assert policy.jumps(instance, "IPv4") == ["-d 10.20.0.5/32 -j nova-inst-7"]
-    assert policy.instance_chains(instance, "IPv6") == []
+
+
+def test_where_egress_rules_apply_no_answer_is_taken_unjudged() -> None:
+    inbound, _new = policy.inbound_chains("7", "IPv4", [1, 3], True)
+    accepts = [rule for rule in inbound.rules if "ACCEPT" in rule]
+    assert accepts == ["-m conntrack --ctstate RELATED -j ACCEPT"]
+    answers = "-m conntrack --ctstate ESTABLISHED --ctdir REPLY -j "
+    assert [rule for rule in inbound.rules if "REPLY" in rule] == [f"{answers}nova-re-1", f"{answers}nova-re-3"]
+    for family in ("IPv4", "IPv6"):
+        out = policy.outbound_chain("7", family, [1, 3])
+        assert out.name == "nova-out-7"
+        place = out.rules.index("-m conntrack --ctstate INVALID -j DROP")
+        assert out.rules[place + 1:] == (
+            "-m conntrack --ctstate RELATED -j ACCEPT", f"{answers}nova-ri-1", f"{answers}nova-ri-3",
+            "-j nova-eg-1", "-j nova-eg-3", "-j DROP",
+        )
 
 
 def test_neighbour_discovery_comes_before_invalid() -> None:
-    instance = policy.Instance(7, ("fd00::5",), ra_servers=("fe80::1",))
-    rules = policy.instance_chains(instance, "IPv6")[0].rules
+    rules = policy.inbound_chains("7", "IPv6", [], False, ra_servers=["fe80::1"])[0].rules
     invalid = rules.index("-m conntrack --ctstate INVALID -j DROP")
     assert list(rules[:invalid]) == [
         "-p ipv6-icmp -m icmp6 --icmpv6-type 135 -j ACCEPT",
         "-p ipv6-icmp -m icmp6 --icmpv6-type 136 -j ACCEPT",
         "-s fe80::1/128 -p ipv6-icmp -m icmp6 --icmpv6-type 134 -j ACCEPT",
     ]
-    anyone = policy.instance_chains(policy.Instance(7, ("fd00::5",)), "IPv6")[0].rules
+    anyone = policy.inbound_chains("7", "IPv6", [], False)[0].rules
     assert "-s fe80::/10 -p ipv6-icmp -m icmp6 --icmpv6-type 134 -j ACCEPT" in anyone
+
+
+@pytest.mark.parametrize("zone", [0, 65536])
+def test_a_conntrack_zone_has_16_bits(zone: int) -> None:
+    with pytest.raises(NovaliteError, match=f"{zone} of bridge br7"):
+        policy.parse_zones([{"bridge": "br7", "zone": zone}])
 
 
 @pytest.mark.parametrize(
@@ -158,9 +211,23 @@ def test_neighbour_discovery_comes_before_invalid() -> None:
         ([{"id": 1, "addresses": ["10.0.0.5"]}, {"id": 2, "addresses": ["10.0.0.5"]}], "10.0.0.5"),
         ([{"id": 1, "addresses": ["fd00::5"]}, {"id": 2, "addresses": ["FD00:0::5"]}], "fd00::5"),
         ([{"id": 1, "addresses": ["10.0.0.500"]}], "10.0.0.500"),
+        ([{"id": 1, "addresses": ["10.0.0.0/24"]}], "10.0.0.0/24"),
+        ([{"id": 1, "scoped": [{"bridge": "br 7", "addresses": []}]}], "br 7"),
+        ([{"id": 1, "scoped": [{"bridge": "br7", "addresses": ["10.0.0.5"]}]},
+          {"id": 2, "scoped": [{"bridge": "br7", "addresses": ["10.0.0.5"]}]}], "10.0.0.5"),
         ([{"id": -1}], "-1"),
     ],
 )
 def test_impossible_instances_are_refused(instances: list[dict[str, t.Any]], named: str) -> None:
     with pytest.raises(NovaliteError, match=named):
         policy.parse_instances(instances)
+
+
+def test_isolated_networks_may_have_the_same_addresses() -> None:
+    one, two = policy.parse_instances([
+        {"id": 1, "addresses": ["10.0.0.5"], "scoped": [{"bridge": "br7", "addresses": ["10.0.0.5", "fd00::5"]}]},
+        {"id": 2, "scoped": [{"bridge": "br8", "addresses": ["10.0.0.5"]}]},
+    ])
+    assert one.of("IPv4") == [("", "10.0.0.5/32"), ("br7", "10.0.0.5/32")]
+    assert one.of("IPv6") == [("br7", "fd00::5/128")]
+    assert two.of("IPv4") == [("br8", "10.0.0.5/32")]

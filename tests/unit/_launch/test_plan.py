@@ -112,13 +112,32 @@ def test_the_firewall_knows_every_address_and_the_own_dhcp_server() -> None:
         {
             "id": 1,
             "addresses": ["10.20.0.3", "fe80::f816:3eff:fe00:1", "10.30.0.9", "fd00::9", "fe80::f816:3eff:fe00:101"],
+            "scoped": [],
+            "allowed_pairs": [],
             "dhcp_servers": ["10.20.0.1"],
             "ra_servers": [],
             "security_groups": [3],
         }
     ]
+    assert plan["filters"] == [
+        {"name": "nova-instance-instance-00000001", "references": ["nova-base", "nova-ipv6"], "allowed_pairs": []}
+    ]
     assert [network["bridge"] for network in plan["dhcp_networks"]] == ["br100"]
     assert plan["bridges"][1]["address"] is None
+
+
+def test_an_isolated_network_has_a_scope_and_a_conntrack_zone_of_its_own() -> None:
+    one = instance(1, "hv1")
+    nic = one["nics"][0]
+    nic["allowed_address_pairs"] = [{"ip_address": "10.20.0.99", "mac_address": None}]
+    nic["network"] = {**NETWORK, "id": 65537, "bridge": "br10000", "isolated": True}
+    plan = plan_by_host([one], {"hv1": {"domain_type": "qemu"}}, render)["hv1"]
+    (rules,) = plan["firewall_instances"]
+    assert rules["addresses"] == []
+    assert rules["scoped"] == [{"bridge": "br10000", "addresses": ["10.20.0.3", "fe80::f816:3eff:fe00:1"]}]
+    assert rules["allowed_pairs"] == [{"bridge": "br10000", "cidr": "10.20.0.99"}]
+    assert plan["filters"][0]["allowed_pairs"] == [{"mac": "fa:16:3e:00:00:01", "cidr": "10.20.0.99"}]
+    assert plan["firewall_zones"] == [{"bridge": "br10000", "zone": 2}]
 
 
 def test_the_partition_to_inject_into_is_the_images_to_say() -> None:

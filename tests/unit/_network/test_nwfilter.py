@@ -177,7 +177,7 @@ def test_an_unknown_reference_is_refused(host: FakeLibvirt) -> None:
 def test_order_and_blanks_are_no_difference_but_rules_are() -> None:
     xml = nwfilter.to_xml(nwfilter.STATIC["nova-base"])
     rules = re.findall(r"<rule.*?</rule>", xml, re.DOTALL)
-    assert len(rules) == 7
+    assert len(rules) == 5
     turned = f"<filter chain='root'  name='nova-base'><uuid>x</uuid>{''.join(reversed(rules))}</filter>"
     assert nwfilter.meaning(turned) == nwfilter.meaning(xml)
     for rule in rules:
@@ -185,15 +185,37 @@ def test_order_and_blanks_are_no_difference_but_rules_are() -> None:
     assert nwfilter.meaning(xml.replace("accept", "drop", 1)) != nwfilter.meaning(xml)
 
 
-def test_both_filters_together_end_in_a_drop_of_everything_and_spoofed_macs_go_first() -> None:
+def test_allowed_pairs_come_before_the_accepts_and_behind_the_drops() -> None:
+    (one,) = nwfilter.parse([{"name": "nova-instance-a", "references": ["nova-base", "nova-ipv6"], "allowed_pairs": [
+        {"mac": "00:00:5E:00:01:01", "cidr": "10.0.0.0/24"}, {"mac": "fa:16:3e:00:00:01", "cidr": "fd00::9"}]}])
+    assert [(rule[2], rule[3]) for rule in one.rules] == [
+        ("arp", {"srcmacaddr": "00:00:5e:00:01:01", "arpsrcmacaddr": "00:00:5e:00:01:01", "arpsrcipaddr": "10.0.0.0",
+                 "arpsrcipmask": "24"}),
+        ("ip", {"srcmacaddr": "00:00:5e:00:01:01", "srcipaddr": "10.0.0.0", "srcipmask": "24"}),
+        ("ipv6", {"srcmacaddr": "fa:16:3e:00:00:01", "srcipaddr": "fd00::9", "srcipmask": "128"}),
+    ]
+    drops = [rule[1] for filter_ in nwfilter.STATIC.values() for rule in filter_.rules if rule[0] == "drop"]
+    dhcp, advertisement, redirect, dhcpv6, _everything = sorted(drops)
+    assert dhcp < one.rules[1][1] < advertisement <= redirect <= dhcpv6 < one.rules[2][1]
+
+
+@pytest.mark.parametrize(
+    "pair", [{"mac": "fa:16", "cidr": "10.0.0.1"}, {"mac": "fa:16:3e:00:00:01", "cidr": "10.0.0.1/8"}]
+)
+def test_a_pair_that_is_none_is_refused(pair: dict[str, str]) -> None:
+    with pytest.raises(NovaliteError, match="allowed address pair"):
+        nwfilter.parse([{"name": "nova-instance-a", "allowed_pairs": [pair]}])
+
+
+def test_both_filters_together_end_in_a_drop_of_everything_and_accept_no_foreign_mac() -> None:
     rules = sorted((rule for filter_ in nwfilter.STATIC.values() for rule in filter_.rules), key=lambda rule: rule[1])
-    assert rules[0][:1] + rules[0][2:] == ("drop", "mac", {"match": "no", "srcmacaddr": "$MAC"})
+    assert all(rule[3].get("srcmacaddr") == "$MAC" for rule in rules if rule[0] == "accept")
     assert rules[-1][:1] + rules[-1][2:] == ("drop", "mac", {})
     priorities = [rule[1] for rule in rules]
     assert len(set(priorities)) == len(priorities)
     # What a rogue server would say is dropped before its address is looked at.
     order = [(rule[0], tuple(sorted(rule[3].items()))) for rule in rules]
     assert order.index(("drop", (("dstportstart", "68"), ("protocol", "udp")))) < order.index(
-        ("accept", (("srcipaddr", "$IP"),)))
+        ("accept", (("srcipaddr", "$IP[@1]"), ("srcmacaddr", "$MAC"))))
     assert order.index(("drop", (("protocol", "icmpv6"), ("type", "134")))) < order.index(
-        ("accept", (("srcipaddr", "$IPV6"),)))
+        ("accept", (("srcipaddr", "$IPV6[@1]"), ("srcmacaddr", "$MAC"))))

@@ -21,7 +21,9 @@ from ._disk.layout import INSTANCES
 from ._domain import lifecycle
 from ._domain.compare import METADATA_NAMESPACE
 from ._firewall.apply import Tables
-from ._firewall.policy import FAMILIES
+from ._firewall.dispatch import to_cidr
+from ._firewall.present import of_ruleset
+from ._firewall.rules import FAMILIES
 from ._libvirt import connect
 from ._network.dnsmasq import read_hosts
 
@@ -80,15 +82,17 @@ def _chains() -> list[dict[str, t.Any]]:
     found: dict[int, set[str]] = {}
     for family in FAMILIES:
         try:
-            ruleset, _backend = Tables().read(family)
+            present = of_ruleset(Tables().read(family))
         except CommandError:
             continue  # a host without ip6tables
-        for chain in ruleset.owned():
+        for chain in present.chains:
             match = _CHAIN.fullmatch(chain)
             if match:
                 found.setdefault(int(match[1]), set())
-        for address, number in ruleset.instances().items():
-            found.setdefault(number, set()).add(address.partition("/")[0])
+        for entries in present.inbound.values():
+            for key, who in entries.items():
+                for number in who.split("+"):
+                    found.setdefault(int(number), set()).add(to_cidr(key, family).partition("/")[0])
     return [{"id": number, "addresses": sorted(found[number])} for number in sorted(found)]
 
 

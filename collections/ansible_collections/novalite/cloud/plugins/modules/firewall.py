@@ -23,6 +23,7 @@ author:
   - novalite contributors (@novalite)
 requirements:
   - iptables (with C(iptables-save) and C(iptables-restore)) on the hypervisor
+  - ipset, for groups as source; without it, or where the kernel lacks it, there is one rule for each member
   - conntrack, to cut the connections of removed instances
 attributes:
   check_mode:
@@ -43,10 +44,44 @@ options:
         type: int
         required: true
       addresses:
-        description: All IPv4 and IPv6 addresses of the instance on this host.
+        description:
+          - Its IPv4 and IPv6 addresses on networks whose addresses nobody else uses, the link-local ones too.
         type: list
         elements: str
         default: []
+      scoped:
+        description:
+          - Its addresses on isolated networks, which other networks may use as well. They are told apart by their
+            bridge, so that packets of one network never meet the rules, or the tracked connections, of another.
+        type: list
+        elements: dict
+        default: []
+        suboptions:
+          bridge:
+            description: Bridge of the network.
+            type: str
+            required: true
+          addresses:
+            description: Addresses of the instance on it.
+            type: list
+            elements: str
+            default: []
+      allowed_pairs:
+        description:
+          - Further addresses that it may use, and other instances too. What reaches such an address is what the
+            security groups that all of them have in common allow.
+          - Ranges are accepted and not judged. What lies behind an instance that routes is that instance's to protect.
+        type: list
+        elements: dict
+        default: []
+        suboptions:
+          bridge:
+            description: Bridge of the network, if that is an isolated one.
+            type: str
+          cidr:
+            description: The address.
+            type: str
+            required: true
       dhcp_servers:
         description: Addresses whose DHCP answers the instance may receive.
         type: list
@@ -64,7 +99,7 @@ options:
         default: []
   security_groups:
     description:
-      - The groups that O(instances) name, with all their rules.
+      - The groups that O(instances) name, with all their rules, and the groups that these rules name.
       - A group without an instance on this host is ignored.
     type: list
     elements: dict
@@ -81,21 +116,26 @@ options:
         description: Not used, accepted so that a recorded group can be passed as it is.
         type: str
       members:
-        description: Addresses of the instances that carry this group, for rules that name it as their source.
+        description:
+          - Addresses of the instances that carry this group, on any host, for rules that name it.
+          - They are kept in a kernel set (ipset), so that a change of them touches no rule.
+          - Left out, they stay as they are.
         type: list
         elements: str
-        default: []
       rules:
-        description: What may reach the members of the group.
+        description:
+          - What may reach the members of the group, and what they may send.
+          - Left out, the rules stay as they are.
         type: list
         elements: dict
-        default: []
         suboptions:
           id:
             description: Not used, accepted so that a recorded rule can be passed as it is.
             type: str
           direction:
-            description: Rules for V(egress) are ignored, instances may send what they like.
+            description:
+              - V(ingress) rules are for what reaches the instance, V(egress) ones for what it sends.
+              - An instance may send anything as long as none of its groups has a rule for V(egress).
             type: str
             choices: [ingress, egress]
             default: ingress
@@ -105,7 +145,7 @@ options:
             choices: [IPv4, IPv6]
             default: IPv4
           protocol:
-            description: V(tcp), V(udp), V(sctp), V(icmp), V(icmpv6), V(any) or a protocol number.
+            description: V(tcp), V(udp), V(sctp), V(icmp), V(icmpv6), V(gre), V(esp), V(ah), V(any) or a number.
             type: str
           port_min:
             description: First port; for ICMP the type.
@@ -114,11 +154,27 @@ options:
             description: Last port; for ICMP the code.
             type: int
           cidr:
-            description: Source addresses. Any source without this and O(security_groups[].rules[].remote_group_id).
+            description:
+              - Addresses at the other end, of the sources or, for V(egress), the destinations.
+              - Any address without this and O(security_groups[].rules[].remote_group_id).
             type: str
           remote_group_id:
-            description: Sources are the O(security_groups[].members) of this group.
+            description: At the other end are the O(security_groups[].members) of this group.
             type: int
+  zones:
+    description: The conntrack zone of each isolated bridge among O(instances[].scoped).
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      bridge:
+        description: The bridge.
+        type: str
+        required: true
+      zone:
+        description: Number of the zone, V(1) to V(65535), another for each bridge.
+        type: int
+        required: true
   state:
     description:
       - V(present) ensures the given instances and groups and leaves other instances as they are.
@@ -172,7 +228,7 @@ import typing as t
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._errors import NovaliteError
-from ..module_utils._firewall import apply, merge, policy
+from ..module_utils._firewall import apply, merge, policy, sets
 
 RULE_SPEC = {
     "id": {"type": "str"},
@@ -188,12 +244,27 @@ GROUP_SPEC = {
     "id": {"type": "int", "required": True},
     "name": {"type": "str"},
     "uuid": {"type": "str"},
-    "members": {"type": "list", "elements": "str", "default": []},
-    "rules": {"type": "list", "elements": "dict", "default": [], "options": RULE_SPEC},
+    "members": {"type": "list", "elements": "str"},
+    "rules": {"type": "list", "elements": "dict", "options": RULE_SPEC},
 }
 INSTANCE_SPEC = {
     "id": {"type": "int", "required": True},
     "addresses": {"type": "list", "elements": "str", "default": []},
+    "scoped": {
+        "type": "list",
+        "elements": "dict",
+        "default": [],
+        "options": {
+            "bridge": {"type": "str", "required": True},
+            "addresses": {"type": "list", "elements": "str", "default": []},
+        },
+    },
+    "allowed_pairs": {
+        "type": "list",
+        "elements": "dict",
+        "default": [],
+        "options": {"bridge": {"type": "str"}, "cidr": {"type": "str", "required": True}},
+    },
     "dhcp_servers": {"type": "list", "elements": "str", "default": []},
     "ra_servers": {"type": "list", "elements": "str", "default": []},
     "security_groups": {"type": "list", "elements": "int", "default": []},
@@ -201,6 +272,12 @@ INSTANCE_SPEC = {
 ARGUMENT_SPEC = {
     "instances": {"type": "list", "elements": "dict", "default": [], "options": INSTANCE_SPEC},
     "security_groups": {"type": "list", "elements": "dict", "default": [], "options": GROUP_SPEC},
+    "zones": {
+        "type": "list",
+        "elements": "dict",
+        "default": [],
+        "options": {"bridge": {"type": "str", "required": True}, "zone": {"type": "int", "required": True}},
+    },
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
     "exclusive": {"type": "bool", "default": False},
     "backend": {"type": "str", "choices": ["auto", "nft", "legacy"], "default": "auto"},
@@ -217,6 +294,8 @@ def main() -> None:
             groups=tuple(groups),
             state=params["state"],
             exclusive=params["exclusive"],
+            zones=policy.parse_zones(params["zones"]),
+            sets=sets.usable() if any(group.remotes for group in groups) else True,
         )
         outcome = apply.apply(request, check_mode=module.check_mode, backend=params["backend"])
     except NovaliteError as error:

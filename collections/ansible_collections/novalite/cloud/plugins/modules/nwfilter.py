@@ -14,8 +14,7 @@ version_added: 0.1.0
 description:
   - Defines one small libvirt network filter for each guest, and C(nova-base) and C(nova-ipv6), which they refer to.
   - C(nova-base) lets a guest send under its own MAC and IPv4 address only, and needs the parameter C(IP) in the guest's
-    C(filterref). Everything else is dropped, among it DHCP answers, router advertisements, VLAN tags and all IPv6 but
-    neighbour discovery.
+    C(filterref). Everything else is dropped, among it DHCP answers, router advertisements, VLAN tags and all IPv6.
   - C(nova-ipv6), beside C(nova-base), also lets it send under the addresses in the parameter C(IPV6), of which its
     link-local address must be one.
 author:
@@ -48,6 +47,22 @@ options:
         type: list
         elements: str
         default: [nova-base]
+      allowed_pairs:
+        description:
+          - Further addresses that the guest may send under, with the MAC that goes with them. For addresses that
+            several guests share (VRRP, keepalived), and for guests that route.
+        type: list
+        elements: dict
+        default: []
+        suboptions:
+          mac:
+            description: The MAC that the guest sends from, its own or another.
+            type: str
+            required: true
+          cidr:
+            description: One address or a range, IPv4 or IPv6.
+            type: str
+            required: true
   state:
     description:
       - V(absent) undefines the filters. Their guests must have ended before.
@@ -92,6 +107,12 @@ ARGUMENT_SPEC = {
         "options": {
             "name": {"type": "str", "required": True},
             "references": {"type": "list", "elements": "str", "default": ["nova-base"]},
+            "allowed_pairs": {
+                "type": "list",
+                "elements": "dict",
+                "default": [],
+                "options": {"mac": {"type": "str", "required": True}, "cidr": {"type": "str", "required": True}},
+            },
         },
     },
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},

@@ -16,6 +16,8 @@ from .._errors import NovaliteError
 
 MAC_PREFIX = "fa:16:3e"  # OpenStack's, so that its tools know such an interface for an instance's
 
+LINK_LOCAL = "fe80::/64"
+
 _PREFIX = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){2}")
 
 

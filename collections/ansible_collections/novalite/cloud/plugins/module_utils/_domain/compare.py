@@ -146,7 +146,7 @@ def differences(
 def as_dict(model: DomainModel) -> dict[str, t.Any]:
     """`model` as plain data, for Ansible's diff."""
     plain = dataclasses.asdict(model)
-    plain["interfaces"] = [{**nic, "parameters": dict(nic["parameters"])} for nic in plain["interfaces"]]
+    plain["interfaces"] = [{**nic, "parameters": _by_name(nic["parameters"])} for nic in plain["interfaces"]]
     plain["serials"] = [{"port": port, "type": kind, "path": path} for port, kind, path in model.serials]
     plain["disks"] = list(plain["disks"])
     plain["metadata"] = dict(model.metadata)
@@ -223,8 +223,16 @@ def _compare_keys(
 def _plain(device: Disk | Nic) -> dict[str, t.Any]:
     plain = dataclasses.asdict(device)
     if "parameters" in plain:
-        plain["parameters"] = dict(plain["parameters"])
+        plain["parameters"] = _by_name(plain["parameters"])
     return plain
+
+
+def _by_name(parameters: t.Iterable[tuple[str, str]]) -> dict[str, str]:
+    """A filter's variables; one that is given several times is a list of values, written with blanks between."""
+    values = {}  # type: dict[str, list[str]]
+    for name, value in parameters:
+        values.setdefault(name, []).append(value)
+    return {name: " ".join(of_name) for name, of_name in values.items()}
 
 
 def _text(root: ElementTree.Element, path: str) -> str | None:

@@ -15,6 +15,7 @@ import os
 import re
 import typing as t
 
+from .._addressing.macs import LINK_LOCAL, eui64
 from .._errors import NovaliteError
 from .._host import STATE_DIR
 from .compare import METADATA_NAMESPACE
@@ -95,7 +96,7 @@ def guest_of(
         # QEMU takes neither a ramdisk nor a command line without a kernel.
         ramdisk=os.path.join(directory, "ramdisk") if kernel and image.get("ramdisk") else None,
         cmdline=(image.get("cmdline") or None) if kernel else None,
-        interfaces=tuple(_interface(nic, FILTER_PREFIX + instance["domain_name"]) for nic in instance["nics"]),
+        interfaces=_interfaces(instance),
         display_name=instance["name"],
         project_id=instance["project"]["id"],
         project_name=instance["project"]["name"],
@@ -127,23 +128,31 @@ def _template() -> jinja2.Template:
     return environment.get_template("domain.xml.j2")
 
 
-def _interface(nic: t.Mapping[str, t.Any], filter_name: str) -> Interface:
-    network = nic["network"]
-    return Interface(
-        mac=nic["mac"].lower(),
-        bridge=network["bridge"],
-        filter=filter_name,
-        parameters=tuple(_filter_parameters(nic)),
-        mtu=network.get("mtu"),
+def _interfaces(instance: t.Mapping[str, t.Any]) -> tuple[Interface, ...]:
+    # One filter serves all interfaces of an instance, so each needs every variable that the filter reads.
+    with_ipv6 = any(nic.get("ipv6") for nic in instance["nics"])
+    return tuple(
+        Interface(
+            mac=nic["mac"].lower(),
+            bridge=nic["network"]["bridge"],
+            filter=FILTER_PREFIX + instance["domain_name"],
+            parameters=tuple(_filter_parameters(nic, with_ipv6)),
+            mtu=nic["network"].get("mtu"),
+        )
+        for nic in instance["nics"]
     )
 
 
-def _filter_parameters(nic: t.Mapping[str, t.Any]) -> t.Iterator[tuple[str, str]]:
+def _filter_parameters(nic: t.Mapping[str, t.Any], with_ipv6: bool) -> t.Iterator[tuple[str, str]]:
     """The variables that nova-base's filters read (nova/virt/libvirt/designer.py), those that have a value only:
-    libvirt refuses an empty one."""
+    libvirt refuses an empty one. IPV6 is for nova-ipv6, once for each address that the guest may send under."""
     network = nic["network"]
-    if nic.get("ip"):
-        yield "IP", nic["ip"]
+    # 0.0.0.0 stands for no address of its own: the guest then sends nothing but its DHCP request.
+    yield "IP", nic.get("ip") or "0.0.0.0"
+    if with_ipv6:
+        for address in (nic.get("ipv6"), eui64(LINK_LOCAL, nic["mac"])):
+            if address:
+                yield "IPV6", address
     if nic.get("dhcp_server"):
         yield "DHCPSERVER", nic["dhcp_server"]
     if network.get("gateway_v6"):

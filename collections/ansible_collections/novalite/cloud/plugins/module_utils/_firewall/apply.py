@@ -4,27 +4,35 @@
 
 # This module_utils is PRIVATE to the collection and may change at any time.
 
-"""Bring a host's iptables to what was asked: the only file of this room that runs commands."""
+"""Bring a host's packet filter to what was asked: sets of addresses, then rules, then what the rules needed before."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
+import hashlib
+import os
 import random
+import re
+import shutil
 import time
 import typing as t
 
 from .._command import CommandError, run
 from .._errors import NovaliteError
-from .._host import in_threads, locked
-from . import bridged, merge, ruleset
-from .policy import FAMILIES, Chains
+from .._host import locked
+from . import bridged, cache, conntrack, dispatch, fingerprint, merge, ruleset, sets
+from .cache import DIRECTORY
+from .merge import Changes, Request
+from .policy import set_name
+from .present import Present, everything, of_ruleset, root_rules
+from .rules import FAMILIES
+from .ruleset import HOOKS, Ruleset
 
 ATTEMPTS = 5
 _WAIT = "20"  # seconds for the xtables lock of other programs; without -w iptables gives up at once
 _COMMAND = {"IPv4": "iptables", "IPv6": "ip6tables"}
-_CONNTRACK = {"IPv4": "ipv4", "IPv6": "ipv6"}
+_VOLATILE = re.compile(r"^(?:#.*\n|(:[A-Z]+ [A-Z]+) \[\d+:\d+\])", re.MULTILINE)  # time stamps, counters
 
 
 @dataclasses.dataclass
@@ -46,20 +54,41 @@ class Tables:
 
     def __init__(self, backend: str = "auto") -> None:
         self._infix = "" if backend == "auto" else f"-{backend}"
+        self.backend = self._resolve() if backend == "auto" else backend
 
-    def read(self, family: str) -> tuple[ruleset.Ruleset, str]:
-        """The filter table and the backend (`nft` or `legacy`) that answered."""
-        text = run([f"{_COMMAND[family]}{self._infix}-save", "-t", "filter"]).stdout
-        generated = text.partition("\n")[0]
-        # 1.8.2 called itself xtables-save; legacy has neither mark. An empty nft answer has no header at all.
-        nft = "nf_tables" in generated or "xtables-save" in generated or not generated.startswith("#")
-        return ruleset.parse(text), "nft" if nft else "legacy"
+    def read(self, family: str) -> Ruleset:
+        return ruleset.parse(self.text(family))
+
+    def text(self, family: str) -> str:
+        return run([f"{_COMMAND[family]}{self._infix}-save"]).stdout
 
     def write(self, family: str, text: str) -> None:
         run([f"{_COMMAND[family]}{self._infix}-restore", "--noflush", "--wait", _WAIT], stdin=text)
 
+    @staticmethod
+    def _resolve() -> str:
+        path = os.path.realpath(shutil.which("iptables", path=f"/usr/local/sbin:/usr/sbin:/sbin:{os.defpath}") or "")
+        for backend in ("nft", "legacy"):
+            if backend in os.path.basename(path):
+                return backend
+        # 1.8.2 called itself xtables; before 1.8 there was legacy only.
+        return "nft" if "nf_tables" in run(["iptables", "--version"]).stdout else "legacy"
 
-def apply(request: merge.Request, *, check_mode: bool = False, backend: str = "auto") -> Outcome:
+
+@dataclasses.dataclass
+class Known:
+    """What is there. `facts`: what a run that reads the tables sees besides, kept for those that do not."""
+
+    presents: dict[str, Present]
+    facts: dict[str, t.Any]
+    trusted: bool  # `presents` are what an earlier run kept
+    fingerprint: dict[str, t.Any]
+    kept: bool = False  # and are kept under this fingerprint
+
+
+def apply(
+    request: Request, *, check_mode: bool = False, backend: str = "auto", directory: str = DIRECTORY
+) -> Outcome:
     """Ensure the request on this host. One `iptables-restore` per family, none where nothing differs.
 
     Raises NovaliteError; what this call changed in one family is taken back when the other one fails.
@@ -69,51 +98,11 @@ def apply(request: merge.Request, *, check_mode: bool = False, backend: str = "a
     # Reading needs no lock: a check must not queue behind a run.
     with contextlib.nullcontext() if check_mode else locked("firewall"):
         _before_rules(request, outcome, check_mode)
-        gone = set()  # type: set[str]
-        undo = []  # type: list[tuple[str, Chains]]
-        try:
-            for family in FAMILIES:
-                gone |= _apply_family(tables, family, request, outcome, check_mode, undo)
-        except BaseException:
-            for family, chains in reversed(undo):
-                with contextlib.suppress(NovaliteError):
-                    _converge(tables, family, functools.partial(_just, chains))
-            raise
-        if request.state == "absent":
-            # Also when their chains went in an earlier run: it may have been cut off before it came to this.
-            for family in FAMILIES:
-                gone.update(*(instance.of(family) for instance in request.instances))
-        if gone and not check_mode:
-            outcome.warnings += forget_flows(gone - _still_used(tables))
+        _Run(tables, request, outcome, check_mode, directory).converge()
     return outcome
 
 
-def forget_flows(addresses: t.Collection[str]) -> list[str]:
-    """Delete the tracked connections from and to addresses (`10.0.0.5/32`) that are no instance's any more.
-
-    Otherwise the next owner of an address inherits ESTABLISHED flows. Returns warnings.
-    """
-    jobs = [(family, option, address.partition("/")[0])
-            for address in sorted(addresses)
-            for family in ("IPv6" if ":" in address else "IPv4",)
-            # Both ends as the instance's side sees them, so that translated (floating) flows are found too.
-            for option in ("--orig-src", "--reply-src")]
-
-    def delete(job: tuple[str, str, str]) -> str | None:
-        family, option, address = job
-        try:
-            run(["conntrack", "-D", "-f", _CONNTRACK[family], option, address], ok=(0, 1))
-        except CommandError as error:
-            return str(error)
-        return None
-
-    problems = sorted({problem for problem in in_threads(delete, jobs, workers=4) if problem})
-    if problems:
-        return [f"open connections of removed instances could not be cut: {problems[0]}"]
-    return []
-
-
-def _before_rules(request: merge.Request, outcome: Outcome, check_mode: bool) -> None:
+def _before_rules(request: Request, outcome: Outcome, check_mode: bool) -> None:
     if request.state != "present" or not request.instances:
         return
     wrong = bridged.missing(check_mode)
@@ -124,95 +113,253 @@ def _before_rules(request: merge.Request, outcome: Outcome, check_mode: bool) ->
             bridged.ensure(wrong)
 
 
-def _apply_family(
-    tables: Tables,
-    family: str,
-    request: merge.Request,
-    outcome: Outcome,
-    check_mode: bool,
-    undo: list[tuple[str, Chains]],
-) -> set[str]:
-    """One family; returns the addresses that nova-local no longer knows."""
-    needed = request.state == "present" and any(instance.of(family) for instance in request.instances)
-    try:
-        current, backend = tables.read(family)
-    except CommandError:
-        if needed:
-            raise
-        return set()  # a host without ip6tables, and nothing of ours in it
-    outcome.warnings += _look_around(tables, family, current, backend)
-    wanted = merge.merged(current, request, family)
-    before, after = ruleset.difference(current, wanted)
-    if before == after:
-        return set()
-    outcome.before[family], outcome.after[family] = before, after
-    if not check_mode:
-        # Known before the attempt: an attempt that fails half-way is taken back too.
-        undo.append((family, current.owned()))
-        outcome.restores += _converge(tables, family, lambda now: merge.merged(now, request, family), current)
-    left = {rule.split(" ")[1] for rule in wanted.get(merge.LOCAL, ())}
-    return set(current.instances()) - left
+class _Run:
+    def __init__(self, tables: Tables, request: Request, outcome: Outcome, check_mode: bool, directory: str) -> None:
+        self.tables, self.request, self.outcome = tables, request, outcome
+        self.check_mode, self.directory = check_mode, directory
+        self.first: Known | None = None  # as it was found, to go back to
+        self.written: list[str] = []  # families
+
+    def converge(self) -> None:
+        """Try, and when another program was faster or iptables failed, look again, up to ATTEMPTS times."""
+        pause = 0.05
+        thorough = self.check_mode or (self.request.exclusive and self.request.state == "present")
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                known = self._look(thorough)
+                changes = self._merge(known)
+                if changes is None:  # what was kept does not do for this change
+                    known = self._look(thorough=True, keep=False)
+                    changes = t.cast("dict[str, Changes]", self._merge(known))
+                self.first = self.first or known
+                self._report(known, changes)
+                if not self.check_mode:
+                    self._write(known, changes)
+                return
+            except CommandError as error:
+                if self.check_mode or attempt == ATTEMPTS or error.rc == 127:
+                    self._undo()
+                    raise NovaliteError(f"the firewall rules were refused {attempt} times: {error}") from error
+            except BaseException:
+                self._undo()
+                raise
+            time.sleep(pause * (0.5 + random.random()))
+            pause *= 2
+            thorough = True
+
+    # -- what is there
+
+    def _look(self, thorough: bool, keep: bool = True) -> Known:
+        kept = None if self.check_mode or not keep else cache.load(self.directory)
+        now = fingerprint.take()
+        if kept and fingerprint.trusted(kept.fingerprint, self.tables.backend, now, thorough):
+            return Known(kept.families, kept.facts, True, now, kept=True)
+        texts = {}  # type: dict[str, str]
+        for family in FAMILIES:
+            try:
+                texts[family] = self.tables.text(family)
+            except CommandError:
+                if self._needed(family):
+                    raise
+                texts[family] = ""  # a host without ip6tables, and nothing of ours in it
+        digest = _digest(texts)
+        if kept and kept.facts.get("digest") == digest:
+            self._refuse_two_backends()
+            return Known(kept.families, kept.facts, True, now)
+        rulesets = {family: ruleset.parse(text) for family, text in texts.items()}
+        self._refuse_two_backends()
+        presents = {family: of_ruleset(rules) for family, rules in rulesets.items()}
+        facts = {
+            "digest": digest,
+            "warnings": [line for family, rules in rulesets.items() for line in _look_around(family, rules)],
+            "foreign": sorted(_foreign_users(rulesets)),
+        }
+        return Known(presents, facts, False, now)
+
+    def _needed(self, family: str) -> bool:
+        return self.request.state == "present" and any(one.of(family) for one in self.request.instances)
+
+    def _refuse_two_backends(self) -> None:
+        other = "legacy" if self.tables.backend == "nft" else "nft"
+        # Legacy tables exist only when listed; asking iptables-legacy itself would create them.
+        there = fingerprint.legacy_tables() if other == "legacy" else dict.fromkeys(FAMILIES)
+        for family in FAMILIES:
+            if not any(name.startswith(family) for name in there):
+                continue
+            try:
+                owned = Tables(other).read(family).owned()
+            except (CommandError, OSError):
+                continue
+            if owned:
+                raise NovaliteError(
+                    f"novalite's chains are in iptables-{other} too, and packets traverse both: remove them there "
+                    f"(state: absent with backend: {other}) or switch the host's iptables alternative back"
+                )
+
+    # -- what shall be there
+
+    def _merge(self, known: Known) -> dict[str, Changes] | None:
+        """None when the tables themselves have to be looked at for it."""
+        found = {}  # type: dict[str, Changes]
+        for family in FAMILIES:
+            present = known.presents[family]
+            changes = merge.merge(present, self.request, family)
+            if known.trusted and (
+                changes.roots != merge.roots(present)
+                or (present.inbound and not changes.inbound)
+                or not set(known.facts["foreign"]).isdisjoint(changes.gone)
+            ):
+                return None
+            if present.ruleset is not None:
+                ruleset.refuse_foreign_users(present.ruleset, changes.gone)
+            found[family] = changes
+        return found
+
+    def _report(self, known: Known, found: t.Mapping[str, Changes]) -> None:
+        self.outcome.warnings[:] = known.facts["warnings"]
+        for family, changes in found.items():
+            present = known.presents[family]
+            before, after = {}, {}  # type: dict[str, list[str]], dict[str, list[str]]
+            for name in (*changes.wanted, *changes.gone):
+                rules = root_rules(present, name, family)
+                if rules is not None:
+                    before[name] = [f"-A {name} {rule}".rstrip() for rule in rules]
+                if name in changes.wanted:
+                    after[name] = [f"-A {name} {rule}".rstrip() for rule in changes.wanted[name]]
+            if present.ruleset is not None:
+                for table, chain in present.ruleset.misplaced_hooks(changes.roots):
+                    name = chain if table == ruleset.FILTER else f"{table} {chain}"
+                    hook = f"-j {HOOKS[table, chain]}"
+                    # The place is part of what is compared: a hook behind a foreign ACCEPT protects nothing.
+                    places = present.ruleset.hook_places(table, chain)
+                    before[name] = [f"-I {chain} {place + 1} {hook}" for place in places]
+                    after[name] = [f"-I {chain} 1 {hook}"] if HOOKS[table, chain] in changes.roots else []
+            if (before or after) and family not in self.outcome.before:
+                self.outcome.before[family], self.outcome.after[family] = before, after
+        self.sets = self._sets(known, found)
+        if self.sets.was or self.sets.shall:
+            self.outcome.before["sets"], self.outcome.after["sets"] = self.sets.was, self.sets.shall
+
+    def _sets(self, known: Known, found: t.Mapping[str, Changes]) -> sets.Plan:
+        if not self.request.sets:
+            return sets.Plan()
+        needed = {family: changes.sets for family, changes in found.items()}
+        given = {group.id: group.members for group in self.request.groups}
+        if self.request.state != "present":
+            given = {}
+        # What is there and is not spoken of needs no look.
+        looked_at = {family: [group for group in groups
+                              if given.get(group) is not None or group not in known.presents[family].sets]
+                     for family, groups in needed.items()}
+        staying = {set_name(group, family) for family, groups in needed.items() for group in groups}
+        if known.trusted:
+            there = {set_name(group, family) for family, present in known.presents.items() for group in present.sets}
+        elif any(present.chains for present in known.presents.values()) or any(needed.values()):
+            there = sets.names()
+        else:
+            there = set()
+        return sets.plan(looked_at, given, sorted(there - staying))
+
+    # -- the way there
+
+    def _write(self, known: Known, found: t.Mapping[str, Changes]) -> None:
+        texts = {family: self._text(known.presents[family], changes, family) for family, changes in found.items()}
+        texts = {family: text for family, text in texts.items() if text}
+        sets.restore(self.sets.before)
+        if texts:
+            cache.forget(self.directory)
+        for family, text in texts.items():
+            self.written.append(family)
+            self.tables.write(family, text)
+            self.outcome.restores += 1
+        self._keep(known, found, sum(text.count("\nCOMMIT\n") for text in texts.values()))
+        sets.restore(self.sets.after)
+        self.outcome.warnings += conntrack.forget(self._changed_hands(known, found))
+
+    def _text(self, present: Present, changes: Changes, family: str) -> str:
+        hooks = []  # type: list[str]
+        if present.ruleset is not None:
+            for table, chain in present.ruleset.misplaced_hooks(changes.roots):
+                hooks += ruleset.hook_lines(present.ruleset, table, chain, HOOKS[table, chain] in changes.roots)
+        root = dispatch.IN.root
+        edits = {}  # type: dict[str, list[str]]
+        if root in changes.wanted:
+            lines = ruleset.edits(root, root_rules(present, root, family), changes.wanted[root])
+            if lines is not None:
+                edits[root] = lines
+        return ruleset.restore_text(changes.wanted, changes.gone, hooks, edits)
+
+    def _keep(self, known: Known, found: t.Mapping[str, Changes], commits: int) -> None:
+        if commits:
+            now = fingerprint.take()
+            if now["generation"] is not None and known.fingerprint["generation"] is not None:
+                ours = known.fingerprint["generation"] + (commits if self.tables.backend == "nft" else 0)
+                if now["generation"] != ours:
+                    return  # somebody else wrote in between
+            facts = {**known.facts, "digest": None}
+        elif known.kept:
+            return
+        else:
+            now, facts = known.fingerprint, known.facts
+        update = cache.Update(self.directory)
+        for family, changes in found.items():
+            update.family(family, known.presents[family], changes)
+        update.commit(now, facts)
+
+    def _changed_hands(self, known: Known, found: t.Mapping[str, Changes]) -> set[conntrack.Owned]:
+        owned = set()  # type: set[conntrack.Owned]
+        for family, changes in found.items():
+            zones = {**known.presents[family].zones, **changes.zones, **self.request.zones}
+            changing = set(changes.moved | changes.arrived)
+            if self.request.state == "absent":
+                # Also when their chains went in an earlier run: it may have been cut off before it came to this.
+                changing |= {(scope, dispatch.to_hex(cidr)) for instance in self.request.instances
+                             for scope, cidr in instance.of(family)
+                             if dispatch.to_hex(cidr) not in changes.inbound.get(scope, {})}
+            for scope, key in changing:
+                zone = zones.get(scope, 0)
+                if scope == dispatch.EVERYWHERE or zone:
+                    owned.add(conntrack.Owned(dispatch.to_cidr(key, family).partition("/")[0], zone))
+        return owned
+
+    def _undo(self) -> None:
+        """Back to what was found, in the families that were written to."""
+        if self.first is None:
+            return
+        for family in reversed(dict.fromkeys(self.written)):
+            with contextlib.suppress(NovaliteError):
+                present = self.first.presents[family]
+                wanted = everything(present, family)
+                text = ruleset.delta(self.tables.read(family), wanted, merge.roots(present))
+                if text:
+                    self.tables.write(family, text)
 
 
-def _converge(
-    tables: Tables,
-    family: str,
-    want: t.Callable[[ruleset.Ruleset], Chains],
-    current: ruleset.Ruleset | None = None,
-) -> int:
-    """Restore the difference; when another program was faster, read and compare again, up to ATTEMPTS times."""
-    pause = 0.05
-    for attempt in range(1, ATTEMPTS + 1):
-        if current is None:
-            current, _backend = tables.read(family)
-        text = ruleset.delta(current, want(current))
-        if not text:
-            return attempt - 1
-        try:
-            tables.write(family, text)
-            return attempt
-        except CommandError as error:
-            if attempt == ATTEMPTS or error.rc == 127:
-                raise NovaliteError(f"the {family} firewall rules were refused {attempt} times: {error}") from error
-        time.sleep(pause * (0.5 + random.random()))
-        pause *= 2
-        current = None
-    raise AssertionError("unreachable")
+def _digest(texts: t.Mapping[str, str]) -> str:
+    found = hashlib.sha256()
+    for text in texts.values():
+        found.update(_VOLATILE.sub(r"\1", text).encode())
+    return found.hexdigest()
 
 
-def _just(chains: Chains, _current: ruleset.Ruleset) -> Chains:
-    return chains
+def _look_around(family: str, current: Ruleset) -> list[str]:
+    """Warnings of what cuts guests off from outside."""
+    if current.policies.get("FORWARD") != "DROP":
+        return []
+    chains = current.tables.get(ruleset.FILTER, {})
+    docker = " (Docker sets it)" if any(name.startswith("DOCKER") for name in chains) else ""
+    return [
+        f"the {family} policy of FORWARD is DROP{docker}: what instances send to other networks is dropped "
+        "unless a rule of this host accepts it"
+    ]
 
 
-def _look_around(tables: Tables, family: str, current: ruleset.Ruleset, backend: str) -> list[str]:
-    """Refuse a host where both backends carry our chains; warn of what cuts guests off from outside."""
-    warnings = []
-    second_backend = "legacy" if backend == "nft" else "nft"
-    # Legacy tables exist only when listed here; asking iptables-legacy itself would create them.
-    with contextlib.suppress(CommandError, OSError):
-        listed = True
-        if backend == "nft":
-            name = "ip_tables_names" if family == "IPv4" else "ip6_tables_names"
-            with open(f"/proc/net/{name}", encoding="ascii") as handle:
-                listed = "filter" in handle.read().split()
-        second = Tables(second_backend).read(family)[0] if listed else None
-        if second and second.owned():
-            raise NovaliteError(
-                f"novalite's chains are in iptables-{second_backend} too, and packets traverse both: remove them there "
-                f"(state: absent with backend: {second_backend}) or switch the host's iptables alternative back"
-            )
-    if current.policies.get("FORWARD") == "DROP":
-        docker = " (Docker sets it)" if any(name.startswith("DOCKER") for name in current.chains) else ""
-        warnings.append(
-            f"the {family} policy of FORWARD is DROP{docker}: what instances send to other networks is dropped "
-            "unless a rule of this host accepts it"
-        )
-    return warnings
-
-
-def _still_used(tables: Tables) -> set[str]:
-    used = set()  # type: set[str]
-    for family in FAMILIES:
-        with contextlib.suppress(CommandError):
-            used |= set(tables.read(family)[0].instances())
-    return used
+def _foreign_users(rulesets: t.Mapping[str, Ruleset]) -> set[str]:
+    """Novalite's chains that a rule of somebody else's jumps to."""
+    found = set()  # type: set[str]
+    for current in rulesets.values():
+        for table, name, rules in current.foreign():
+            for rule in rules:
+                if "nova-" in rule and rule != f"-j {HOOKS.get((table, name))}":
+                    found.add(str(ruleset.target(rule)))
+    return found

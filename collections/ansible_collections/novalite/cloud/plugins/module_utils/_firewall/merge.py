@@ -4,86 +4,336 @@
 
 # This module_utils is PRIVATE to the collection and may change at any time.
 
-"""A request merged into what a host has: which of novalite's chains shall be there afterwards. Pure."""
+"""A request merged into what a host has: which of novalite's chains have to be written, which removed. Pure.
+
+Looks at what the request names, and at everything only when the host's rules were read just now: a change for one
+instance among thousands must not cost what the thousands cost.
+"""
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import typing as t
 
 from .._errors import NovaliteError
-from . import policy, ruleset
-from .policy import FALLBACK, GROUP, INSTANCE, LOCAL, NEW, Chains, Group, Instance
+from . import dispatch, policy, ruleset
+from .dispatch import IN, OUT, Entries
+from .policy import EGRESS, FALLBACK, GROUP, GROUP_CHAINS, INSTANCE, LOCAL, OUTGOING, ZONES, Chains, Group, Instance
+from .present import Present, Scopes, chains_of, group_jumps, groups_of, sets_in, whos
+
+_GROUPS = tuple(GROUP_CHAINS)
+_MAX_NAME = 28  # characters of a chain's name
 
 
 @dataclasses.dataclass(frozen=True)
 class Request:
     """`present` ensures the instances and groups and leaves the others alone, `exclusive` leaves no others;
-    `absent` takes the instances away, with the groups that no instance uses any more."""
+    `absent` takes the instances away, with the groups that no instance uses any more.
+
+    `zones`: the conntrack zone of each isolated bridge. `sets`: whether the kernel has ip_set.
+    """
 
     instances: tuple[Instance, ...] = ()
     groups: tuple[Group, ...] = ()
     state: str = "present"
     exclusive: bool = False
+    zones: t.Mapping[str, int] = dataclasses.field(default_factory=dict)
+    sets: bool = True
 
 
-def merged(current: ruleset.Ruleset, request: Request, family: str) -> Chains:
-    """All of novalite's chains of one family after the request; empty when no instance is left.
+@dataclasses.dataclass
+class Changes:
+    """What to do in one family, and what the host has afterwards."""
 
-    An instance chain that nova-local does not lead to protects nobody: it is a crash's leftover and goes.
-    Raises NovaliteError for a group that is neither given nor on the host.
-    """
-    owned = current.owned()
-    given = {instance.id: instance for instance in request.instances}
-    present = request.state == "present"
-    added = [instance for instance in request.instances if present and instance.of(family)]
-    local = _local(current, given, added, family, request.exclusive and present)
-    if not local:
-        return {}
-    chains = {}  # type: Chains
-    for instance in added:
-        chains.update({chain.name: chain.rules for chain in policy.instance_chains(instance, family)})
-    others = {t.cast(str, ruleset.target(jump))[len(INSTANCE):] for jump in local} - {str(number) for number in given}
-    for number in others:
-        for name in (f"{INSTANCE}{number}", f"{NEW}{number}"):
-            if name in owned:
-                chains[name] = owned[name]
-    used = {jump[len(GROUP):] for rules in chains.values() for jump in map(ruleset.target, rules)
-            if jump is not None and jump.startswith(GROUP)}
-    head = {FALLBACK[family]: ("-j DROP",)}  # type: Chains
-    head.update(_groups(owned, request, used, family))
-    return {**head, **chains, LOCAL: tuple(local)}
+    wanted: Chains = dataclasses.field(default_factory=dict)  # chains that are missing or differ
+    gone: list[str] = dataclasses.field(default_factory=list)
+    roots: set[str] = dataclasses.field(default_factory=set)  # the roots that are hooked in
+    inbound: Scopes = dataclasses.field(default_factory=dict)
+    outbound: Scopes = dataclasses.field(default_factory=dict)
+    zones: dict[str, int] = dataclasses.field(default_factory=dict)
+    users: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
+    sets: set[int] = dataclasses.field(default_factory=set)  # groups whose addresses the rules compare with
+    # (scope, address) that lead elsewhere than before, or nowhere
+    moved: set[tuple[str, str]] = dataclasses.field(default_factory=set)
+    # (scope, address) that are an instance's and were nobody's
+    arrived: set[tuple[str, str]] = dataclasses.field(default_factory=set)
 
 
-def _local(
-    current: ruleset.Ruleset, given: t.Container[int], added: t.Sequence[Instance], family: str, exclusive: bool
-) -> list[str]:
-    """nova-local's rules: what stays, in its order, then what is new. Anything else in there is not ours and goes."""
-    wanted = dict.fromkeys(jump for instance in added for jump in policy.jumps(instance, family))
-    taken = {address for instance in added for address in instance.of(family)}
-    kept = []  # type: list[str]
-    for address, identifier in current.instances().items():
-        jump = f"-d {address} -j {INSTANCE}{identifier}"
-        # An address that moved to another instance must leave its old line, which would come first and win.
-        stays = jump in wanted or not (exclusive or identifier in given or address in taken)
-        if stays:
-            kept.append(jump)
-            wanted.pop(jump, None)
-    return kept + list(wanted)
+def merge(present: Present, request: Request, family: str) -> Changes:
+    """Raises NovaliteError for a group that is neither given nor on the host, and for a bridge without a zone."""
+    return _Merge(present, request, family).changes
 
 
-def _groups(owned: Chains, request: Request, used: t.Collection[str], family: str) -> Chains:
-    given = {group.id: group for group in request.groups} if request.state == "present" else {}
-    chains = {}  # type: Chains
-    for identifier in sorted(used, key=int):
-        name = f"{GROUP}{identifier}"
-        if int(identifier) in given:
-            chains[name] = policy.group_chain(given[int(identifier)], given, family).rules
-        elif name in owned:
-            chains[name] = owned[name]
+def roots(present: Present) -> set[str]:
+    """The roots that shall be hooked in for what a host has."""
+    return _roots(present.inbound, present.outbound, present.zones)
+
+
+class _Merge:
+    def __init__(self, present: Present, request: Request, family: str) -> None:
+        self.present, self.request, self.family = present, request, family
+        self.is_present = request.state == "present"
+        self.given = {str(instance.id): instance for instance in request.instances}
+        members = {group.id: group.members for group in request.groups}
+        self.members = members if self.is_present else {}
+        self.groups = {group.id: group for group in request.groups if self.is_present and group.rules is not None}
+        self.changes = Changes()
+        self.all = {}  # type: Chains # what was looked at and shall be there
+        self._addresses()
+        if any(self.changes.inbound.values()):
+            self._instances()
+            self._group_chains()
+            self._zones()
+            self._dispatch()
+        self._differences()
+
+    # -- which address leads where
+
+    def _addresses(self) -> None:
+        own, shared = {}, {}  # type: dict[str, dict[str, str]], dict[str, dict[str, list[str]]]
+        for who, instance in self.given.items() if self.is_present else ():
+            mine = instance.of(self.family)
+            for scope, cidr in mine:
+                own.setdefault(scope, {})[dispatch.to_hex(cidr)] = who
+            for scope, cidr in instance.shared_of(self.family) if mine else ():
+                shared.setdefault(scope, {}).setdefault(dispatch.to_hex(cidr), []).append(who)
+        self.keys = {}  # type: dict[str, set[str]]
+        for scope in {**dict.fromkeys(self.present.inbound), **dict.fromkeys(own), **dict.fromkeys(shared)}:
+            old = self.present.inbound.get(scope, {})
+            new, keys = self._scope(old, own.get(scope, {}), shared.get(scope, {}))
+            self.changes.inbound[scope] = new
+            self.keys[scope] = keys
+            for key in keys:
+                before, after = old.get(key), new.get(key)
+                if before is None and after is not None:
+                    self.changes.arrived.add((scope, key))
+                elif before is not None and before != after:
+                    self.changes.moved.add((scope, key))
+
+    def _scope(
+        self, old: Entries, own: dict[str, str], shared: dict[str, list[str]]
+    ) -> tuple[Entries, set[str]]:
+        exclusive = self.request.exclusive and self.is_present
+        given = self.given
+        if exclusive:
+            stale = [key for key, who in old.items() if own.get(key) != who]
+        elif "+" in "".join(old.values()):
+            stale = [key for key, who in old.items() if not given.keys().isdisjoint(who.split("+"))]
         else:
+            stale = [key for key, who in old.items() if who in given]
+        new = dict(old)  # a changed entry keeps its place, as the linear dispatch has them in order
+        keys = dict.fromkeys([*stale, *own, *shared])
+        for key in keys:
+            who = own.get(key)
+            if who is None:
+                left = [] if exclusive else [one for one in old.get(key, "").split("+") if one and one not in given]
+                who = "+".join(sorted({*left, *shared.get(key, ())}, key=int))
+                self._check_name(key, who)
+            if who:
+                new[key] = who
+            else:
+                del new[key]
+        return new, {key for key in keys if old.get(key) != new.get(key)}
+
+    def _check_name(self, key: str, who: str) -> None:
+        if len(f"{INSTANCE}{who}") > _MAX_NAME:
             raise NovaliteError(
-                f"security group {identifier} is used by an instance, but is neither among security_groups nor on "
-                "this host; give it with its rules"
+                f"the address {dispatch.to_cidr(key, self.family)} is an allowed address pair of too many instances of "
+                f"one host ({who}); leave some out"
             )
-    return chains
+
+    # -- chains of instances
+
+    def _instances(self) -> None:
+        changes, present = self.changes, self.present
+        before = {old[key] for scope, keys in self.keys.items() for old in (present.inbound.get(scope, {}),)
+                  for key in keys if key in old}
+        after = {new[key] for scope, keys in self.keys.items() for new in (changes.inbound[scope],)
+                 for key in keys if key in new}
+        if before:
+            left = whos(changes.inbound)
+            leaving = {who for who in before if who not in left}
+        else:
+            leaving = set()
+        writing = {who for who in after if "+" in who}
+        if self.is_present:
+            writing |= {who for who, instance in self.given.items() if instance.of(self.family)}
+            writing |= {who for scope in changes.inbound.values() if "+" in "".join(scope.values())
+                        for who in set(scope.values()) if not self.given.keys().isdisjoint(who.split("+"))}
+        changes.users = collections.Counter(present.users)
+        self.touched_groups = set()  # type: set[str]
+        self.restricted = {}  # type: dict[str, bool]
+        for who in sorted(writing, key=_by_number):
+            self._write(who)
+        for who in leaving | writing:
+            old_groups = groups_of(present.chains, who) if present.users else set()
+            new_groups = {jump for name in chains_of(who) for jump in group_jumps(self.all.get(name, ()))}
+            if who in leaving:
+                new_groups = set()
+            changes.users.subtract(old_groups - new_groups)
+            changes.users.update(new_groups - old_groups)
+            self.touched_groups |= old_groups ^ new_groups
+        changes.users = +changes.users
+        self.leaving = leaving
+        self.outgoing(writing)
+
+    def _write(self, who: str) -> None:
+        numbers = who.split("+")
+        instance = self.given.get(who) if self.is_present else None
+        groups = list(instance.security_groups) if instance else self._common_groups(numbers)
+        restricted = any(self._is_restricted(number) for number in numbers)
+        self.restricted[who] = restricted
+        for chain in policy.inbound_chains(
+            who, self.family, groups, restricted,
+            instance.dhcp_servers if instance else (), instance.ra_servers if instance else (),
+        ):
+            self.all[chain.name] = chain.rules
+        if restricted:
+            chain = policy.outbound_chain(who, self.family, groups)
+            self.all[chain.name] = chain.rules
+
+    def _common_groups(self, numbers: t.Sequence[str]) -> list[int]:
+        """Of an address that several instances may use: what all of them allow. Whoever holds it, nothing more than
+        its own groups allow can reach it."""
+        common = None  # type: list[int] | None
+        for number in numbers:
+            groups = self._groups_of(number)
+            common = groups if common is None else [group for group in common if group in groups]
+        return common or []
+
+    def _groups_of(self, number: str) -> list[int]:
+        if self.is_present and number in self.given:
+            return list(self.given[number].security_groups)
+        return [int(jump[len(GROUP):]) for jump in group_jumps(self.present.chains.get(f"{INSTANCE}{number}", ()))
+                if jump.startswith(GROUP)]
+
+    def _is_restricted(self, number: str) -> bool:
+        groups = self._groups_of(number)
+        if any(rule.direction == "egress" for group in groups if group in self.groups
+               for rule in self.groups[group].rules or ()):
+            return True
+        was = policy.OUT_OF + number in self.present.chains
+        return any(self.present.chains.get(f"{EGRESS}{group}") or was for group in groups if group not in self.groups)
+
+    def outgoing(self, writing: t.Iterable[str]) -> None:
+        """The same addresses, by source, of the instances to which egress rules apply."""
+        writing = set(writing)
+        self.out_keys = {}  # type: dict[str, set[str]]
+        outbound = {scope: dict(entries) for scope, entries in self.present.outbound.items()}
+        if outbound or any(self.restricted.values()):
+            for scope in {**dict.fromkeys(outbound), **dict.fromkeys(self.changes.inbound)}:
+                inbound, entries = self.changes.inbound.get(scope, {}), outbound.setdefault(scope, {})
+                keys = self.out_keys.setdefault(scope, set())
+                for key in list(entries):
+                    who = inbound.get(key)
+                    if who is None or not self.restricted.get(who, who == entries[key]):
+                        del entries[key]
+                        keys.add(key)
+                for key, who in inbound.items():
+                    if who in writing and self.restricted.get(who) and entries.get(key) != who:
+                        entries[key] = who
+                        keys.add(key)
+        self.changes.outbound = {scope: entries for scope, entries in outbound.items() if entries}
+
+    # -- chains of groups
+
+    def _group_chains(self) -> None:
+        users, chains = self.changes.users, self.present.chains
+        if self.present.ruleset is None:
+            names = {name for name in self.touched_groups if users[name] > 0}
+            names.update(f"{prefix}{group}" for group in self.groups for prefix in GROUP_CHAINS
+                         if users[f"{prefix}{group}"] > 0)
+        else:
+            names = set(users)
+        for name in sorted(names):
+            prefix = next(prefix for prefix in GROUP_CHAINS if name.startswith(prefix))
+            number = int(name[len(prefix):])
+            if number in self.groups:
+                chain = policy.group_chain(prefix, self.groups[number], self.family, self._sources)
+                self.all[name] = chain.rules
+            elif name in chains:
+                self.all[name] = chains[name]
+            else:
+                raise NovaliteError(
+                    f"security group {number} is used by an instance, but is neither among security_groups nor on "
+                    "this host; give it with its rules"
+                )
+
+    def _sources(self, group: int) -> t.Sequence[str]:
+        if self.request.sets:
+            return (f"-m set --match-set {policy.set_name(group, self.family)}",)
+        return policy.hosts(self.members.get(group) or (), self.family)
+
+    # -- what leads to them
+
+    def _zones(self) -> None:
+        known = {**self.present.zones, **(self.request.zones if self.is_present else {})}
+        for scope, entries in self.changes.inbound.items():
+            if entries and scope != dispatch.EVERYWHERE:
+                if scope not in known:
+                    raise NovaliteError(
+                        f"the bridge {scope} has addresses of its own, but no conntrack zone: give it in zones"
+                    )
+                self.changes.zones[scope] = known[scope]
+        if self.changes.zones:
+            self.all[ZONES] = tuple(f"-i {bridge} -j CT --zone {zone}"
+                                    for bridge, zone in sorted(self.changes.zones.items()))
+
+    def _dispatch(self) -> None:
+        changes, present = self.changes, self.present
+        self.all[FALLBACK[self.family]] = ("-j DROP",)
+        for side, old, new, keys in (
+            (IN, present.inbound, changes.inbound, self.keys), (OUT, present.outbound, changes.outbound, self.out_keys)
+        ):
+            if present.ruleset is None:
+                found, gone = dispatch.changed(side, old, new, self.family, keys)
+                changes.gone += gone
+            else:
+                found = dispatch.chains(side, new, self.family)
+            self.all.update(found)
+        changes.roots = _roots(changes.inbound, changes.outbound, changes.zones)
+
+    def _differences(self) -> None:
+        changes, present = self.changes, self.present
+        changes.inbound = {scope: entries for scope, entries in changes.inbound.items() if entries}
+        if not changes.inbound:
+            changes.gone = sorted(present.chains)
+            return
+        chains = present.chains
+        if present.ruleset is None:
+            for who in self.leaving:
+                changes.gone += [name for name in chains_of(who) if name in chains]
+            changes.gone += [policy.OUT_OF + who for who, restricted in self.restricted.items()
+                             if not restricted and policy.OUT_OF + who in chains]
+            changes.gone += [name for name in self.touched_groups if name in chains and not changes.users[name]]
+            if not changes.zones and present.zones:
+                changes.gone.append(ZONES)
+            if not present.outbound:
+                changes.gone = [name for name in changes.gone if name != OUTGOING]
+        else:
+            staying = whos(changes.inbound)
+            kept = {name for who in staying for name in chains_of(who)[:2]}
+            kept |= {policy.OUT_OF + who for who in whos(changes.outbound)}
+            changes.gone = sorted(name for name in chains if name not in self.all and name not in kept)
+        leads_away = dict.fromkeys(changes.gone)
+        changes.gone = [name for name in leads_away if name not in self.all]
+        changes.wanted = {name: rules for name, rules in self.all.items()
+                          if name not in chains or not ruleset.same(chains[name], rules)}
+        changes.sets = present.sets
+        if any(name.startswith(_GROUPS) for name in (*changes.wanted, *changes.gone)):
+            changes.sets = sets_in({name: self.all[name] if name in self.all else chains[name]
+                                    for name in changes.users})
+
+
+def _roots(inbound: Scopes, outbound: Scopes, zones: t.Mapping[str, int]) -> set[str]:
+    found = {LOCAL} if any(inbound.values()) else set()
+    if any(outbound.values()):
+        found.add(OUTGOING)
+    if zones:
+        found.add(ZONES)
+    return found
+
+
+def _by_number(who: str) -> list[int]:
+    return [int(number) for number in who.split("+")]

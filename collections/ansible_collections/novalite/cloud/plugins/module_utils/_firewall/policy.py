@@ -6,13 +6,13 @@
 
 """From instances and security groups to Nova's iptables chains, in the very words that `iptables-save` uses.
 
-Pure: plain data in, `Chain` objects out. The text is canonical (what `iptables-save` 1.8 prints for the rule), so that
-a chain that is already on the host compares equal without a second parser.
+Pure: plain data in, chains out. The text is canonical (what `iptables-save` 1.8 prints for the rule), so that a chain
+that is already on the host compares equal without a second parser.
 
 One instance's packets, IPv4 (IPv6 has neighbour discovery and router advertisements in front)::
 
     FORWARD, OUTPUT   -j nova-local
-    nova-local        -d <address>/32 -j nova-inst-<id>
+    nova-local        -d <address>/32 -j nova-inst-<id>     (more than 256: see dispatch.py)
     nova-inst-<id>    INVALID -> DROP
                       ESTABLISHED, in the direction that opened the flow -> nova-new-<id>
                       RELATED,ESTABLISHED -> ACCEPT
@@ -24,33 +24,58 @@ One instance's packets, IPv4 (IPv6 has neighbour discovery and router advertisem
 opened towards it are judged again each time, while answers to what the instance itself opened take the plain
 ESTABLISHED accept. Nova has no such line and leaves them open; `conntrack -F` does not help as long as
 nf_conntrack_tcp_loose is 1, the kernel's default.
+
+An instance may send anything, unless one of its groups has an egress rule. Then, in table `security`, which packets
+come to after `filter` and where ACCEPT ends nothing but this question::
+
+    FORWARD, INPUT    -j nova-out
+    nova-out          -s <address>/32 -j nova-out-<id>
+    nova-out-<id>     DHCP, neighbour discovery -> ACCEPT; INVALID -> DROP; RELATED -> ACCEPT
+                      answers (--ctdir REPLY) -j nova-ri-<group> ...: what its ingress rules allow, seen backwards
+                      -j nova-eg-<group> ...; DROP
+
+and answers to what it opened are no longer accepted wholesale, but by `nova-re-<group>`, its egress rules seen
+backwards. So a rule that is removed cuts its flows here too, whichever end sends next.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import functools
-import ipaddress
-import socket
+import re
 import typing as t
 
 from .._errors import NovaliteError
+from .dispatch import IN, OUT
+from .rules import Rule, host, hosts, inexpressible, parse_rule, texts
 
-FAMILIES = ("IPv4", "IPv6")
-LOCAL = "nova-local"
+LOCAL = IN.root
+OUTGOING = OUT.root
+ZONES = "nova-zone"  # table raw: the conntrack zone of each isolated bridge
 FALLBACK = {"IPv4": "nova-ipv4-fallback", "IPv6": "nova-ipv6-fallback"}
-INSTANCE = "nova-inst-"
+FALLBACK_NAMES = frozenset(FALLBACK.values())
+INSTANCE = IN.target
+OUT_OF = OUT.target
 NEW = "nova-new-"
 GROUP = "nova-sg-"
-FALLBACK_NAMES = frozenset(FALLBACK.values())
-HOOKED = ("FORWARD", "OUTPUT")  # OUTPUT too: the host itself is no more trusted than the network
-HOOK = f"-j {LOCAL}"
+EGRESS = "nova-eg-"
+INGRESS_ANSWERS = "nova-ri-"
+EGRESS_ANSWERS = "nova-re-"
+SET = "nova-g-"
+SET_SUFFIX = {"IPv4": "-v4", "IPv6": "-v6"}
 
-_HOST_BITS = {"IPv4": 32, "IPv6": 128}
-_WITH_PORTS = {6: "tcp", 17: "udp", 132: "sctp"}
-_NUMBERS = {"tcp": 6, "udp": 17, "sctp": 132, "icmp": 1, "icmpv6": 58, "ipv6-icmp": 58}
+# prefix of a group's chain -> the rules in it, and whether they are seen backwards
+GROUP_CHAINS = {
+    GROUP: ("ingress", False),
+    EGRESS: ("egress", False),
+    INGRESS_ANSWERS: ("ingress", True),
+    EGRESS_ANSWERS: ("egress", True),
+}
+
+_BRIDGE = re.compile(r"[0-9a-zA-Z_.-]{1,15}")
 # What a guest needs before it can be spoken to at all. They are UNTRACKED or INVALID to conntrack, hence in front.
 _NEIGHBOUR_DISCOVERY = ("135", "136")
+# What a guest may always send: the same, router solicitation, and reports of the multicast groups it listens to.
+_NEIGHBOURLY = ("133", "135", "136", "131", "132", "143")
 
 
 class Chain(t.NamedTuple):
@@ -64,49 +89,67 @@ Chains = dict[str, tuple[str, ...]]
 
 
 @dataclasses.dataclass(frozen=True)
-class Rule:
-    """An ingress rule. For icmp `port_min` is the type and `port_max` the code, as in Nova's and Neutron's API."""
-
-    ethertype: str
-    protocol: int | None = None  # None: any
-    port_min: int | None = None
-    port_max: int | None = None
-    cidr: str | None = None
-    remote_group_id: int | None = None
-
-
-@dataclasses.dataclass(frozen=True)
 class Group:
+    """`members` are the addresses that carry this group, for rules that name it.
+
+    Rules or members that are None were not said; what the host has stays.
+    """
+
     id: int
-    rules: tuple[Rule, ...] = ()
-    members: tuple[str, ...] = ()  # addresses that carry this group, for rules of other groups that name it
+    rules: tuple[Rule, ...] | None = None
+    members: tuple[str, ...] | None = None
+
+    @property
+    def remotes(self) -> set[int]:
+        return {rule.remote_group_id for rule in self.rules or () if rule.remote_group_id is not None}
 
 
 @dataclasses.dataclass(frozen=True)
 class Instance:
+    """`addresses` by scope: "" is where addresses are nobody else's, otherwise the bridge of an isolated network.
+
+    `shared` are addresses, by scope, that it may use beside others that may (an allowed address pair).
+    """
+
     id: int
-    addresses: tuple[str, ...] = ()
+    addresses: t.Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    shared: t.Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
     dhcp_servers: tuple[str, ...] = ()
     ra_servers: tuple[str, ...] = ()
     security_groups: tuple[int, ...] = ()
 
-    def of(self, family: str) -> tuple[str, ...]:
-        """Its addresses of one family, as CIDRs of a single host."""
-        return _hosts(self.addresses, family)
+    def of(self, family: str) -> list[tuple[str, str]]:
+        """(scope, address as a CIDR of a single host) of one family, the shared ones not."""
+        return _by_scope(self.addresses, family)
+
+    def shared_of(self, family: str) -> list[tuple[str, str]]:
+        return _by_scope(self.shared, family)
 
 
-def family_of(address: str) -> str:
-    """`IPv4` or `IPv6`; raises NovaliteError for what is no address."""
-    return "IPv6" if _interface(address).version == 6 else "IPv4"
+def _by_scope(addresses: t.Mapping[str, t.Iterable[str]], family: str) -> list[tuple[str, str]]:
+    return [(scope, cidr) for scope, of_scope in addresses.items() for cidr in hosts(of_scope, family)]
 
 
 def parse_instances(values: t.Iterable[t.Mapping[str, t.Any]]) -> list[Instance]:
     """The module's `instances` as dataclasses. Raises NovaliteError for an id or an address that occurs twice."""
-    instances, ids, owners = [], set(), {}  # type: list[Instance], set[int], dict[str, int]
+    instances, ids = [], set()  # type: list[Instance], set[int]
+    owners = {}  # type: dict[tuple[str, str], int]
     for value in values:
+        addresses = {"": _texts(value.get("addresses"))}
+        for scope in value.get("scoped") or ():
+            bridge = _bridge(scope["bridge"])
+            addresses[bridge] = addresses.get(bridge, ()) + _texts(scope.get("addresses"))
+        shared = {}  # type: dict[str, tuple[str, ...]]
+        for pair in value.get("allowed_pairs") or ():
+            text = str(pair["cidr"]).strip()
+            # What a guest routes lies behind it: a range is not judged here, as no address is that is no instance's.
+            if "/" not in text or text.endswith("/128" if ":" in text else "/32"):
+                bridge = _bridge(pair["bridge"]) if pair.get("bridge") else ""
+                shared[bridge] = (*shared.get(bridge, ()), text)
         instance = Instance(
             id=_identifier("instance", value["id"]),
-            addresses=_texts(value.get("addresses")),
+            addresses=addresses,
+            shared=shared,
             dhcp_servers=_texts(value.get("dhcp_servers")),
             ra_servers=_texts(value.get("ra_servers")),
             security_groups=tuple(dict.fromkeys(int(group) for group in value.get("security_groups") or ())),
@@ -114,11 +157,11 @@ def parse_instances(values: t.Iterable[t.Mapping[str, t.Any]]) -> list[Instance]
         if instance.id in ids:
             raise NovaliteError(f"instance {instance.id} is given twice; give it once, with all its addresses")
         ids.add(instance.id)
-        for family in FAMILIES:
-            for address in instance.of(family):
-                if owners.setdefault(address, instance.id) != instance.id:
+        for scope, of_scope in addresses.items():
+            for _family, address in map(host, of_scope):
+                if owners.setdefault((scope, address), instance.id) != instance.id:
                     raise NovaliteError(
-                        f"the address {address} is given for instance {owners[address]} and for instance "
+                        f"the address {address} is given for instance {owners[scope, address]} and for instance "
                         f"{instance.id}; only one of them can own it"
                     )
         instances.append(instance)
@@ -126,73 +169,108 @@ def parse_instances(values: t.Iterable[t.Mapping[str, t.Any]]) -> list[Instance]
 
 
 def parse_groups(values: t.Iterable[t.Mapping[str, t.Any]]) -> list[Group]:
-    """The module's `security_groups` as dataclasses; egress rules are left out, they are not enforced yet."""
+    """The module's `security_groups` as dataclasses."""
     groups = []
     for value in values:
         identifier = _identifier("security group", value["id"])
-        rules = tuple(
-            _parse_rule(identifier, rule)
-            for rule in value.get("rules") or ()
-            if (rule.get("direction") or "ingress") == "ingress"
+        rules, members = value.get("rules"), value.get("members")
+        groups.append(
+            Group(
+                identifier,
+                None if rules is None else tuple(parse_rule(identifier, rule) for rule in rules),
+                None if members is None else _texts(members),
+            )
         )
-        groups.append(Group(identifier, rules, _texts(value.get("members"))))
     if len({group.id for group in groups}) != len(groups):
         raise NovaliteError("a security group is given twice; give each group once with all its rules")
     return groups
 
 
-def group_chain(group: Group, groups: t.Mapping[int, Group], family: str) -> Chain:
-    """`nova-sg-<id>`: one ACCEPT for each rule of this family, sorted, so that the order of the rows is no change."""
-    texts = set()  # type: set[str]
-    for rule in group.rules:
-        if rule.ethertype != family:
-            continue
-        match = _match(rule)
-        if match is None:
-            continue
-        if rule.remote_group_id is None:
-            texts.add(_join(_source(rule.cidr), match, "-j ACCEPT"))
-        elif rule.remote_group_id in groups:
-            for member in _hosts(groups[rule.remote_group_id].members, family):
-                texts.add(_join(f"-s {member}", match, "-j ACCEPT"))
-    return Chain(f"{GROUP}{group.id}", tuple(sorted(texts)))
+def parse_zones(values: t.Iterable[t.Mapping[str, t.Any]]) -> dict[str, int]:
+    """The module's `zones`: bridge -> conntrack zone. Raises NovaliteError."""
+    zones = {}  # type: dict[str, int]
+    for value in values:
+        zone = int(value["zone"])
+        if not 1 <= zone <= 65535:
+            raise NovaliteError(f"the conntrack zone {zone} of bridge {value['bridge']} is not between 1 and 65535")
+        zones[_bridge(value["bridge"])] = zone
+    return zones
 
 
-def instance_chains(instance: Instance, family: str) -> list[Chain]:
-    """`nova-inst-<id>` and `nova-new-<id>`; none when the instance has no address of this family."""
-    if not instance.of(family):
-        return []
-    judged = [f"-j {GROUP}{group}" for group in instance.security_groups]
-    server_port, client_port = (67, 68) if family == "IPv4" else (547, 546)
-    judged += [
-        f"-s {server} -p udp -m udp --sport {server_port} --dport {client_port} -j ACCEPT"
-        for server in _hosts(instance.dhcp_servers, family)
-    ]
-    judged.append(f"-j {FALLBACK[family]}")
+def set_name(group: int, family: str) -> str:
+    return f"{SET}{group}{SET_SUFFIX[family]}"
+
+
+def group_chain(prefix: str, group: Group, family: str, sources: t.Callable[[int], t.Sequence[str]]) -> Chain:
+    """A group's chain: one ACCEPT for each rule of this family, sorted, so that the order of the rows is no change."""
+    direction, answers = GROUP_CHAINS[prefix]
+    lines = set()  # type: set[str]
+    for rule in group.rules or ():
+        if rule.ethertype == family and rule.direction == direction:
+            lines.update(texts(rule, sources, answers))
+    return Chain(f"{prefix}{group.id}", tuple(sorted(lines)))
+
+
+def inbound_chains(
+    who: str,
+    family: str,
+    groups: t.Iterable[int],
+    restricted: bool,
+    dhcp_servers: t.Iterable[str] = (),
+    ra_servers: t.Iterable[str] = (),
+) -> list[Chain]:
+    """`nova-inst-<who>` and `nova-new-<who>`; `restricted`: egress rules apply to it."""
+    groups = list(groups)
+    judged = [f"-j {GROUP}{group}" for group in groups]
     first = []
-    if family == "IPv6":
+    if family == "IPv4":
+        judged += [f"-s {server} -p udp -m udp --sport 67 --dport 68 -j ACCEPT"
+                   for server in hosts(dhcp_servers, family)]
+    else:
         first = [f"-p ipv6-icmp -m icmp6 --icmpv6-type {kind} -j ACCEPT" for kind in _NEIGHBOUR_DISCOVERY]
-        # A router advertises from its link-local address only (RFC 4861, 6.1.2).
-        routers = _hosts(instance.ra_servers, family) or ("fe80::/10",)
+        # A router advertises from its link-local address only (RFC 4861, 6.1.2), and so does a DHCP server answer.
+        routers = hosts(ra_servers, family) or ("fe80::/10",)
         first += [f"-s {router} -p ipv6-icmp -m icmp6 --icmpv6-type 134 -j ACCEPT" for router in routers]
+        judged.append("-s fe80::/10 -p udp -m udp --sport 547 --dport 546 -j ACCEPT")
+    judged.append(f"-j {FALLBACK[family]}")
+    answers = ["-m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT"]
+    if restricted:
+        answers = ["-m conntrack --ctstate RELATED -j ACCEPT"]
+        answers += [f"-m conntrack --ctstate ESTABLISHED --ctdir REPLY -j {EGRESS_ANSWERS}{group}" for group in groups]
     return [
         Chain(
-            f"{INSTANCE}{instance.id}",
+            f"{INSTANCE}{who}",
             (
                 *first,
                 "-m conntrack --ctstate INVALID -j DROP",
-                f"-m conntrack --ctstate ESTABLISHED --ctdir ORIGINAL -j {NEW}{instance.id}",
-                "-m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT",
+                f"-m conntrack --ctstate ESTABLISHED --ctdir ORIGINAL -j {NEW}{who}",
+                *answers,
                 *judged,
             ),
         ),
-        Chain(f"{NEW}{instance.id}", tuple(judged)),
+        Chain(f"{NEW}{who}", tuple(judged)),
     ]
 
 
-def jumps(instance: Instance, family: str) -> list[str]:
-    """The instance's lines in nova-local."""
-    return [f"-d {address} -j {INSTANCE}{instance.id}" for address in instance.of(family)]
+def outbound_chain(who: str, family: str, groups: t.Iterable[int]) -> Chain:
+    """`nova-out-<who>`: what an instance to which egress rules apply may send."""
+    groups = list(groups)
+    if family == "IPv4":
+        always = ["-p udp -m udp --sport 68 --dport 67 -j ACCEPT"]
+    else:
+        always = [f"-p ipv6-icmp -m icmp6 --icmpv6-type {kind} -j ACCEPT" for kind in _NEIGHBOURLY]
+        always.append("-p udp -m udp --sport 546 --dport 547 -j ACCEPT")
+    return Chain(
+        f"{OUT_OF}{who}",
+        (
+            *always,
+            "-m conntrack --ctstate INVALID -j DROP",
+            "-m conntrack --ctstate RELATED -j ACCEPT",
+            *(f"-m conntrack --ctstate ESTABLISHED --ctdir REPLY -j {INGRESS_ANSWERS}{group}" for group in groups),
+            *(f"-j {EGRESS}{group}" for group in groups),
+            "-j DROP",
+        ),
+    )
 
 
 def unsupported(groups: t.Iterable[Group]) -> list[str]:
@@ -200,120 +278,9 @@ def unsupported(groups: t.Iterable[Group]) -> list[str]:
     return [
         f"security group {group.id}: {reason}; the rule is left out"
         for group in groups
-        for reason in (_inexpressible(rule) for rule in group.rules)
+        for reason in (inexpressible(rule) for rule in group.rules or ())
         if reason
     ]
-
-
-def _parse_rule(group: int, value: t.Mapping[str, t.Any]) -> Rule:
-    family = {"ipv4": "IPv4", "ipv6": "IPv6"}.get(str(value.get("ethertype") or "IPv4").lower())
-    if family is None:
-        raise NovaliteError(f"security group {group}: ethertype {value['ethertype']!r} is neither IPv4 nor IPv6")
-    protocol = _protocol(group, value.get("protocol"), family)
-    low, high = (None if port is None or int(port) == -1 else int(port)
-                 for port in (value.get("port_min"), value.get("port_max")))
-    if protocol in (1, 58):
-        for number, what in ((low, "type"), (high, "code")):
-            if number is not None and not 0 <= number <= 255:
-                raise NovaliteError(f"security group {group}: ICMP {what} {number} is not between 0 and 255")
-        if low is None and high is not None:
-            raise NovaliteError(f"security group {group}: ICMP code {high} needs a type in port_min")
-    elif low is not None or high is not None:
-        if protocol not in _WITH_PORTS:
-            raise NovaliteError(
-                f"security group {group}: ports go with tcp, udp and sctp, not with protocol {value.get('protocol')!r}"
-            )
-        low, high = low if low is not None else high, high if high is not None else low
-        if not 0 <= t.cast(int, low) <= t.cast(int, high) <= 65535:
-            raise NovaliteError(f"security group {group}: {low}:{high} is no port range within 0:65535")
-    cidr = value.get("cidr") or None
-    remote = value.get("remote_group_id")
-    if cidr is not None and remote is not None:
-        raise NovaliteError(f"security group {group}: a rule names cidr {cidr} or a remote group, not both")
-    if cidr is not None and family_of(cidr) != family:
-        raise NovaliteError(f"security group {group}: {cidr} is no {family} address range")
-    return Rule(family, protocol, low, high, cidr, None if remote is None else int(remote))
-
-
-def _protocol(group: int, value: t.Any, family: str) -> int | None:
-    # Folded: Nova compared "TCP" with "tcp" and opened nothing or, worse, did not close (CVE-2012-2654).
-    name = str(value if value is not None else "any").strip().lower()
-    if name in ("any", "all", "-1", ""):
-        return None
-    number = int(name) if name.isdecimal() else _NUMBERS.get(name)
-    if number is None or number > 255:
-        raise NovaliteError(
-            f"security group {group}: protocol {value!r} is unknown; give tcp, udp, icmp, icmpv6, sctp, any or 0 to 255"
-        )
-    if family == "IPv6" and number == 1:
-        return 58  # `icmp` in an IPv6 rule means ICMPv6, in every API
-    if family == "IPv4" and number == 58:
-        raise NovaliteError(f"security group {group}: protocol {value!r} does not go with IPv4; give icmp")
-    return number
-
-
-def _inexpressible(rule: Rule) -> str | None:
-    # To iptables `-p 0` is "all" and `--icmp-type 255` is "any": rendering them would open far more than asked.
-    if rule.protocol == 0:
-        return "iptables cannot match protocol 0 (it means any)"
-    if rule.protocol == 1 and rule.port_min == 255:
-        return "iptables cannot match ICMP type 255 (it means any)"
-    return None
-
-
-def _match(rule: Rule) -> str | None:
-    """The protocol part of a rule, `""` for any, None when it must not be rendered."""
-    if _inexpressible(rule):
-        return None
-    if rule.protocol is None:
-        return ""
-    if rule.protocol in (1, 58):
-        name, option = ("icmp", "icmp --icmp-type") if rule.protocol == 1 else ("ipv6-icmp", "icmp6 --icmpv6-type")
-        if rule.port_min is None:
-            return f"-p {name}"
-        # Nova renamed the protocol before it asked for its type: `icmpv6 type 128` opened all of ICMPv6.
-        return f"-p {name} -m {option} {rule.port_min}{'' if rule.port_max is None else f'/{rule.port_max}'}"
-    name = _WITH_PORTS.get(rule.protocol, str(rule.protocol))
-    if rule.port_min is None or (rule.port_min, rule.port_max) == (0, 65535):
-        return f"-p {name}"
-    ports = str(rule.port_min) if rule.port_min == rule.port_max else f"{rule.port_min}:{rule.port_max}"
-    return f"-p {name} -m {name} --dport {ports}"
-
-
-def _source(cidr: str | None) -> str:
-    if cidr is None:
-        return ""
-    network = _interface(cidr).network
-    if network.prefixlen == 0:
-        return ""  # iptables-save leaves it out
-    return f"-s {_canonical(network.network_address)}/{network.prefixlen}"
-
-
-def _hosts(addresses: t.Iterable[str], family: str) -> tuple[str, ...]:
-    """The addresses of one family as `<address>/32` or `/128`, each once, in the given order."""
-    hosts = (_host(address) for address in addresses)
-    return tuple(dict.fromkeys(text for its_family, text in hosts if its_family == family))
-
-
-@functools.lru_cache(maxsize=65536)
-def _host(address: str) -> tuple[str, str]:
-    parsed = _interface(address).ip
-    family = "IPv6" if parsed.version == 6 else "IPv4"
-    return family, f"{_canonical(parsed)}/{_HOST_BITS[family]}"
-
-
-def _interface(text: str) -> ipaddress.IPv4Interface | ipaddress.IPv6Interface:
-    try:
-        return ipaddress.ip_interface(text)
-    except ValueError:
-        raise NovaliteError(
-            f"{text!r} is no IP address or range; write it as 10.0.0.5, 10.0.0.0/24 or fd00::/64"
-        ) from None
-
-
-def _canonical(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> str:
-    # iptables prints with inet_ntop, which differs from Python for ::ffff:1.2.3.4.
-    return socket.inet_ntop(socket.AF_INET6 if address.version == 6 else socket.AF_INET, address.packed)
 
 
 def _identifier(what: str, value: t.Any) -> int:
@@ -323,9 +290,11 @@ def _identifier(what: str, value: t.Any) -> int:
     return number
 
 
+def _bridge(name: t.Any) -> str:
+    if not _BRIDGE.fullmatch(str(name)):
+        raise NovaliteError(f"{name!r} is no name of a bridge; it has 1 to 15 letters, digits, dashes and dots")
+    return str(name)
+
+
 def _texts(values: t.Iterable[t.Any] | None) -> tuple[str, ...]:
     return tuple(str(value).strip() for value in values or ())
-
-
-def _join(*parts: str) -> str:
-    return " ".join(part for part in parts if part)

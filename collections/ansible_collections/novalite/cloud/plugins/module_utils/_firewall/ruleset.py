@@ -4,10 +4,10 @@
 
 # This module_utils is PRIVATE to the collection and may change at any time.
 
-"""What `iptables-save` says as data, the difference to what is wanted, and the one `iptables-restore` text for it.
+"""What `iptables-save` says as data, and chains that shall be otherwise as one `iptables-restore` text. Pure.
 
-Pure. Chains are compared and named exactly: Nova searched for `-j nova-compute-inst-1` as a substring, so that
-removing instance 1 also took the jumps of 10, 11, ... and left those instances open.
+Chains are compared and named exactly: Nova searched for `-j nova-compute-inst-1` as a substring, so that removing
+instance 1 also took the jumps of 10, 11, ... and left those instances open.
 """
 
 from __future__ import annotations
@@ -20,10 +20,48 @@ import socket
 import typing as t
 
 from .._errors import NovaliteError
-from .policy import FALLBACK_NAMES, GROUP, HOOK, HOOKED, INSTANCE, LOCAL, NEW, Chains
+from .dispatch import IN, OUT
+from .policy import (
+    EGRESS,
+    EGRESS_ANSWERS,
+    FALLBACK_NAMES,
+    GROUP,
+    INGRESS_ANSWERS,
+    INSTANCE,
+    LOCAL,
+    NEW,
+    OUT_OF,
+    OUTGOING,
+    ZONES,
+    Chains,
+)
 
-_NUMBERED = re.compile(rf"(?:{INSTANCE}|{NEW}|{GROUP})(?:0|[1-9][0-9]*)")
-_JUMP = re.compile(rf"-d (\S+) -j {INSTANCE}([0-9]+)")
+FILTER, RAW, SECURITY = "filter", "raw", "security"
+TABLES = (RAW, FILTER, SECURITY)
+# (table, built-in chain) -> the root that its first rule jumps to. OUTPUT too: the host itself is no more trusted than
+# the network.
+HOOKS = {
+    (RAW, "PREROUTING"): ZONES,
+    (FILTER, "FORWARD"): LOCAL,
+    (FILTER, "OUTPUT"): LOCAL,
+    (SECURITY, "FORWARD"): OUTGOING,
+    (SECURITY, "INPUT"): OUTGOING,
+}
+
+_WHO = r"(?:0|[1-9][0-9]*)(?:\+[1-9][0-9]*)*"
+_NUMBER = r"(?:0|[1-9][0-9]*)"
+_OURS = {
+    RAW: re.compile(re.escape(ZONES)),
+    FILTER: re.compile(
+        rf"{LOCAL}|{'|'.join(FALLBACK_NAMES)}|(?:{INSTANCE}|{NEW}){_WHO}|(?:{GROUP}|{EGRESS_ANSWERS}){_NUMBER}"
+        rf"|{IN.node}(?:[0-9a-f]{{1,20}}|x[0-9a-f]{{19}})|{IN.network}[0-9a-zA-Z_.-]{{1,15}}"
+    ),
+    SECURITY: re.compile(
+        rf"{OUTGOING}|{OUT_OF}{_WHO}|(?:{EGRESS}|{INGRESS_ANSWERS}){_NUMBER}"
+        rf"|{OUT.node}(?:[0-9a-f]{{1,20}}|x[0-9a-f]{{19}})|{OUT.network}[0-9a-zA-Z_.-]{{1,15}}"
+    ),
+}
+_OF_SECURITY = (OUTGOING, EGRESS, INGRESS_ANSWERS, OUT.node, OUT.network)  # OUT_OF begins as OUTGOING does
 # Of use where /etc/protocols is missing or calls them otherwise; iptables has these built in.
 _PROTOCOLS = {"tcp": "6", "udp": "17", "icmp": "1", "icmpv6": "58", "ipv6-icmp": "58", "sctp": "132", "udplite": "136",
               "esp": "50", "ah": "51", "dccp": "33", "mobility-header": "135", "ipv6-mh": "135", "mh": "135"}
@@ -31,56 +69,78 @@ _PROTOCOLS = {"tcp": "6", "udp": "17", "icmp": "1", "icmpv6": "58", "ipv6-icmp":
 
 @dataclasses.dataclass
 class Ruleset:
-    """One family's filter table: rules by chain (without `-A <chain> `) and the policy of the built-in chains."""
+    """One family's tables: table -> chain -> rules (without `-A <chain> `), and the policies of filter's chains."""
 
-    chains: dict[str, tuple[str, ...]]
-    policies: dict[str, str]
+    tables: dict[str, dict[str, tuple[str, ...]]]
+    policies: dict[str, str] = dataclasses.field(default_factory=dict)
 
     def owned(self) -> Chains:
-        """The chains that are novalite's, by exact name."""
-        return {name: rules for name, rules in self.chains.items() if is_owned(name)}
+        """The chains that are novalite's, by exact name; no name is in two tables."""
+        return {name: rules for table in TABLES for name, rules in self.tables.get(table, {}).items()
+                if is_owned(table, name)}
 
-    def instances(self) -> dict[str, int]:
-        """Address (as in the rule, `10.0.0.5/32`) -> id of the instance that nova-local sends it to."""
-        owners = {}  # type: dict[str, int]
-        for match in map(_JUMP.fullmatch, self.chains.get(LOCAL, ())):
-            if match:
-                owners.setdefault(match[1], int(match[2]))  # the first line is the one that packets meet
-        return owners
+    def foreign(self) -> t.Iterator[tuple[str, str, tuple[str, ...]]]:
+        """(table, chain, rules) of the chains that are not novalite's, the built-in ones among them."""
+        for table in TABLES:
+            for name, rules in self.tables.get(table, {}).items():
+                if not is_owned(table, name):
+                    yield table, name, rules
+
+    def misplaced_hooks(self, wanted: t.Container[str]) -> list[tuple[str, str]]:
+        """Where the jump to a root is not the first rule, exactly once; nor absent where the root is not `wanted`."""
+        return [(table, chain) for (table, chain), root in HOOKS.items()
+                if self.hook_places(table, chain) != ([0] if root in wanted else [])]
+
+    def hook_places(self, table: str, chain: str) -> list[int]:
+        hook = f"-j {HOOKS[table, chain]}"
+        return [place for place, rule in enumerate(self.tables.get(table, {}).get(chain, ())) if rule == hook]
 
 
-def is_owned(name: str) -> bool:
-    return name == LOCAL or name in FALLBACK_NAMES or _NUMBERED.fullmatch(name) is not None
+def is_owned(table: str, name: str) -> bool:
+    return name.startswith("nova-") and _OURS[table].fullmatch(name) is not None
+
+
+def table_of(name: str) -> str:
+    """The table of one of novalite's chains."""
+    if name == ZONES:
+        return RAW
+    return SECURITY if name.startswith(_OF_SECURITY) else FILTER
 
 
 def parse(text: str) -> Ruleset:
-    """Read the output of `iptables-save -t filter`. Raises NovaliteError when it cannot be complete.
+    """Read the output of `iptables-save`. Raises NovaliteError when it cannot be complete.
 
-    iptables-nft exits with 0 and prints a comment where it cannot show the table: taking that for an empty table
+    iptables-nft exits with 0 and prints a comment where it cannot show a table: taking that for an empty table
     once made Calico write its rules again and again.
     """
-    if "is incompatible, use 'nft' tool" in text:
-        raise NovaliteError(
-            "iptables cannot show the filter table: another program has put native nftables rules into it; "
-            "move those rules to a table of their own (nft list table ip filter)"
-        )
-    chains = {}  # type: dict[str, list[str]]
+    tables = {}  # type: dict[str, dict[str, list[str]]]
     policies = {}  # type: dict[str, str]
-    table = None
-    for line in text.splitlines():
+    chains = {}  # type: dict[str, list[str]]
+    table = last = ""
+    rules = []  # type: list[str]
+    for line in text.split("\n"):
         if line.startswith("-A "):
-            if table == "filter":
-                _dash, name, rule = (line + " ").split(" ", 2)
-                chains.setdefault(name, []).append(rule.rstrip())
+            _dash, name, rule = line.split(" ", 2) if line.count(" ") > 1 else (*line.split(" "), "")
+            if name != last:
+                rules, last = chains.setdefault(name, []), name
+            rules.append(rule.rstrip())
         elif line.startswith(":"):
-            if table == "filter":
-                name, policy = line[1:].split(" ")[:2]
-                chains.setdefault(name, [])
-                if policy != "-":
-                    policies[name] = policy
+            name, policy = line[1:].split(" ")[:2]
+            chains.setdefault(name, [])
+            if policy != "-" and table == FILTER:
+                policies[name] = policy
         elif line.startswith("*"):
-            table = line[1:].strip()
-    return Ruleset({name: tuple(rules) for name, rules in chains.items()}, policies)
+            table, last = line[1:].strip(), ""
+            chains = tables.setdefault(table, {}) if table in TABLES else {}
+        elif line.startswith("#") and "is incompatible, use 'nft' tool" in line:
+            incompatible = next((name for name in TABLES if f"`{name}'" in line), None)
+            if incompatible is not None:
+                raise NovaliteError(
+                    f"iptables cannot show the table {incompatible}: another program has put native nftables rules "
+                    f"into it; move those rules to a table of their own (nft list table ip {incompatible})"
+                )
+    return Ruleset({name: {chain: tuple(found) for chain, found in of_table.items()}
+                    for name, of_table in tables.items()}, policies)
 
 
 def same(one: t.Sequence[str], other: t.Sequence[str]) -> bool:
@@ -114,96 +174,82 @@ def target(rule: str) -> str | None:
     return None
 
 
-def delta(current: Ruleset, wanted: Chains) -> str:
-    """The `iptables-restore --noflush` text that makes novalite's chains `wanted`; "" when there is nothing to do.
+def restore_text(
+    wanted: Chains,
+    gone: t.Collection[str],
+    hooks: t.Sequence[str] = (),
+    edits: t.Mapping[str, t.Sequence[str]] | None = None,
+) -> str:
+    """The `iptables-restore --noflush` text that writes the chains `wanted`, removes those `gone` and, in between,
+    does the lines `hooks` (`<table> -I FORWARD 1 ...`). `edits` are the lines for chains that need not be rewritten.
 
-    `wanted` is all that shall be there of novalite's (empty: nothing, not even the hooks). Whatever is somebody
-    else's is not named in the text. First what chains hold, then the jumps to them, all in one transaction: at no
-    moment does a packet meet a jump into a chain that does not yet end in DROP. Chains are deleted in a second one,
-    because nftables wants them unreferenced when it starts.
+    Whatever is somebody else's is not named in the text. What chains hold comes first, then the jumps to them, all in
+    one transaction: at no moment does a packet meet a jump into a chain that does not yet end in DROP. Chains are
+    deleted in a second one, because nftables wants them unreferenced when it starts.
     """
+    edits = edits or {}
+    blocks = []  # type: list[str]
+    leaving = {}  # type: dict[str, list[str]]
+    for name in gone:
+        leaving.setdefault(table_of(name), []).append(name)
+    written = {}  # type: dict[str, list[str]]
+    for name in wanted:
+        written.setdefault(table_of(name), []).append(name)
+    for table in TABLES:
+        names = written.get(table, [])
+        lines = [f":{name} - [0:0]" for name in names if name not in edits]
+        lines += [f":{name} - [0:0]" for name in leaving.get(table, ())]
+        for name in names:
+            if name in edits:
+                lines += edits[name]
+            else:
+                start = f"-A {name} "
+                lines += [start + rule for rule in wanted[name]]
+        lines += [line.partition(" ")[2] for line in hooks if line.startswith(f"{table} ")]
+        if lines:
+            blocks += [f"*{table}", *lines, "COMMIT"]
+    for table, names in leaving.items():
+        blocks += [f"*{table}", *(f"-X {name}" for name in names), "COMMIT"]
+    return "\n".join(blocks) + "\n" if blocks else ""
+
+
+def delta(current: Ruleset, wanted: Chains, roots: t.Container[str]) -> str:
+    """The text that makes `wanted` all that is there of novalite's, hooked in at the `roots`; "" when it is so."""
     owned = current.owned()
+    different = {name: rules for name, rules in wanted.items() if name not in owned or not same(owned[name], rules)}
     gone = [name for name in owned if name not in wanted]
-    _refuse_foreign_users(current, gone)
-    changed = [name for name in wanted if name not in owned or not same(owned[name], wanted[name])]
-    flushed, lines = [], []  # type: list[str], list[str]
-    for name in changed:
-        if name == LOCAL:
-            continue
-        flushed.append(name)
-        lines += [f"-A {name} {rule}" for rule in wanted[name]]
-    if LOCAL in changed:
-        edits = _edits(owned.get(LOCAL), wanted[LOCAL])
-        if edits is None:
-            flushed.append(LOCAL)
-            edits = [f"-A {LOCAL} {rule}" for rule in wanted[LOCAL]]
-        lines += edits
-    for chain in HOOKED:
-        lines += _hook(current.chains.get(chain, ()), chain, bool(wanted))
-    flushed += gone
-    if not flushed and not lines:
-        return ""
-    text = ["*filter", *(f":{name} - [0:0]" for name in flushed), *lines, "COMMIT"]
-    if gone:
-        text += ["*filter", *(f"-X {name}" for name in gone), "COMMIT"]
-    return "\n".join(text) + "\n"
+    refuse_foreign_users(current, gone)
+    hooks = [line for table, chain in current.misplaced_hooks(roots)
+             for line in hook_lines(current, table, chain, HOOKS[table, chain] in roots)]
+    return restore_text(different, gone, hooks)
 
 
-def difference(current: Ruleset, wanted: Chains) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
-    """Before and after, as rule text, of each chain that `delta` changes."""
-    owned = current.owned()
-    before, after = {}, {}  # type: dict[str, list[str]], dict[str, list[str]]
-    for name in sorted({*owned, *wanted}, key=_place):
-        if name in owned and name in wanted and same(owned[name], wanted[name]):
-            continue
-        if name in owned:
-            before[name] = [f"-A {name} {rule}".rstrip() for rule in owned[name]]
-        if name in wanted:
-            after[name] = [f"-A {name} {rule}".rstrip() for rule in wanted[name]]
-    for name in HOOKED:
-        rules = current.chains.get(name, ())
-        if _hook(rules, name, bool(wanted)):
-            # The place is part of what is compared: a hook behind a foreign ACCEPT protects nothing.
-            before[name] = [f"-I {name} {place} {HOOK}" for place, rule in enumerate(rules, 1) if rule == HOOK]
-            after[name] = [f"-I {name} 1 {HOOK}"] if wanted else []
-    return before, after
+def hook_lines(current: Ruleset, table: str, chain: str, wanted: bool) -> list[str]:
+    """What makes the jump to the root the first rule of a built-in chain, exactly once (or not at all)."""
+    hook = f"{chain} -j {HOOKS[table, chain]}"
+    lines = [f"{table} -D {hook}"] * len(current.hook_places(table, chain))
+    return lines + ([f"{table} -I {chain} 1 -j {HOOKS[table, chain]}"] if wanted else [])
 
 
-def _place(name: str) -> tuple[str, int, str]:
-    prefix, _dash, number = name.rpartition("-")
-    return (prefix, int(number), "") if number.isdecimal() else (name, 0, "")
-
-
-def _hook(rules: t.Sequence[str], chain: str, wanted: bool) -> list[str]:
-    """What makes the jump to nova-local the first rule of a built-in chain, exactly once (or not at all)."""
-    places = [place for place, rule in enumerate(rules) if rule == HOOK]
-    if places == ([0] if wanted else []):
-        return []
-    return [f"-D {chain} {HOOK}"] * len(places) + ([f"-I {chain} 1 {HOOK}"] if wanted else [])
-
-
-def _edits(old: t.Sequence[str] | None, new: t.Sequence[str]) -> list[str] | None:
+def edits(name: str, old: t.Sequence[str] | None, new: t.Sequence[str]) -> list[str] | None:
     """Deletions and appends that turn `old` into `new`; None when the chain is better written anew."""
-    if old is None or len(set(old)) != len(old):
+    if old is None or len(set(old)) != len(old) or len(new) < 8:
         return None
-    keep = set(new)
-    kept = tuple(rule for rule in old if rule in keep)
+    keep, known = set(new), set(old)
+    kept = [rule for rule in old if rule in keep]
     removed = [rule for rule in old if rule not in keep]
     # iptables-nft looks for a rule to delete through the whole chain, so many deletions cost more than a rewrite.
-    if tuple(new[: len(kept)]) != kept or len(removed) > len(kept):
+    if list(new[: len(kept)]) != kept or len(removed) + len(new) - len(kept) > len(new) // 2:
         return None
-    return [f"-D {LOCAL} {rule}" for rule in removed] + [f"-A {LOCAL} {rule}" for rule in new[len(kept):]]
+    return [f"-D {name} {rule}" for rule in removed] + [f"-A {name} {rule}" for rule in new if rule not in known]
 
 
-def _refuse_foreign_users(current: Ruleset, gone: t.Collection[str]) -> None:
-    if not gone:
-        return
+def refuse_foreign_users(current: Ruleset, gone: t.Collection[str]) -> None:
+    """Raises NovaliteError when a rule that is not novalite's jumps to a chain that is to go."""
     leaving = set(gone)
-    for name, rules in current.chains.items():
-        if is_owned(name):
-            continue
+    for table, name, rules in current.foreign() if leaving else ():
         for rule in rules:
-            if "nova-" in rule and target(rule) in leaving and not (name in HOOKED and rule == HOOK):
+            if "nova-" in rule and target(rule) in leaving and rule != f"-j {HOOKS.get((table, name))}":
                 raise NovaliteError(
                     f"the chain {target(rule)} cannot be removed: a rule that is not novalite's uses it: "
                     f"-A {name} {rule}; remove that rule first"

@@ -15,13 +15,11 @@ from __future__ import annotations
 import ipaddress
 import typing as t
 
-from .._addressing.macs import eui64
+from .._addressing.macs import LINK_LOCAL, eui64
 
 Instance = t.Mapping[str, t.Any]
 Plan = dict[str, t.Any]
 Renderer = t.Callable[[Instance, t.Mapping[str, t.Any]], str]
-
-LINK_LOCAL = "fe80::/64"
 
 
 def plan_by_host(
@@ -47,10 +45,9 @@ def host_plan(instances: t.Sequence[Instance], facts: t.Mapping[str, t.Any], ren
         "images": _images(instances),
         "disks": [_disk(instance) for instance in instances],
         "injections": [_injection(instance) for instance in instances],
-        "filters": [
-            {"name": f"nova-instance-{instance['domain_name']}", "references": ["nova-base"]} for instance in instances
-        ],
+        "filters": [_filter(instance) for instance in instances],
         "firewall_instances": [_firewall_instance(instance) for instance in instances],
+        "firewall_zones": _firewall_zones(instances),
         "security_groups": _security_groups(instances),
         "domains": [
             {"uuid": instance["uuid"], "name": instance["domain_name"], "xml": render(instance, facts)}
@@ -159,19 +156,52 @@ def _injection(instance: Instance) -> Plan:
     }
 
 
+def _filter(instance: Instance) -> Plan:
+    references = ["nova-base"]
+    if any(nic["ipv6"] for nic in instance["nics"]):
+        references.append("nova-ipv6")
+    pairs = [
+        {"mac": pair.get("mac_address") or nic["mac"], "cidr": pair["ip_address"]}
+        for nic in instance["nics"]
+        for pair in nic.get("allowed_address_pairs") or ()
+    ]
+    return {"name": f"nova-instance-{instance['domain_name']}", "references": references, "allowed_pairs": pairs}
+
+
 def _firewall_instance(instance: Instance) -> Plan:
     nics = instance["nics"]
-    return {
-        "id": instance["id"],
+    addresses: list[str] = []
+    scoped: dict[str, list[str]] = {}
+    pairs = []
+    for nic in nics:
+        isolated = nic["network"].get("isolated")
         # A guest answers at its link-local address even on a network without IPv6, and without a chain of its own that
         # address would be open to everybody on the bridge.
-        "addresses": [
-            address for nic in nics for address in (nic["ip"], nic["ipv6"], eui64(LINK_LOCAL, nic["mac"])) if address
-        ],
+        own = [address for address in (nic["ip"], nic["ipv6"], eui64(LINK_LOCAL, nic["mac"])) if address]
+        (scoped.setdefault(nic["network"]["bridge"], []) if isolated else addresses).extend(own)
+        pairs += [
+            {"bridge": nic["network"]["bridge"] if isolated else None, "cidr": pair["ip_address"]}
+            for pair in nic.get("allowed_address_pairs") or ()
+        ]
+    return {
+        "id": instance["id"],
+        "addresses": addresses,
+        "scoped": [{"bridge": bridge, "addresses": scoped[bridge]} for bridge in sorted(scoped)],
+        "allowed_pairs": pairs,
         "dhcp_servers": sorted({nic["dhcp_server"] for nic in nics if nic["network"]["dhcp"]}),
         "ra_servers": [],
         "security_groups": [group["id"] for group in instance["security_groups"]],
     }
+
+
+def _firewall_zones(instances: t.Iterable[Instance]) -> list[Plan]:
+    """A conntrack zone for each isolated network: two of them may carry flows between the same addresses."""
+    zones = {
+        nic["network"]["bridge"]: (nic["network"]["id"] - 1) % 65535 + 1
+        for _instance, nic in _nics(instances)
+        if nic["network"].get("isolated")
+    }
+    return [{"bridge": bridge, "zone": zones[bridge]} for bridge in sorted(zones)]
 
 
 def _security_groups(instances: t.Iterable[Instance]) -> list[Plan]:

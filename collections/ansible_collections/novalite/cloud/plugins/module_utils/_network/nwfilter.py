@@ -18,6 +18,8 @@ Nova's `nova-no-nd-reflection` is missing on purpose: it is for bridges in hairp
 from __future__ import annotations
 
 import contextlib
+import ipaddress
+import re
 import time
 import typing as t
 from xml.etree import ElementTree
@@ -33,20 +35,20 @@ except ImportError:
 
 _IN_USE_PAUSES = (0.1, 0.2, 0.4, 0.8)  # seconds; a guest's end and its filter's release are not one step in libvirt
 
+_MAC = re.compile(r"[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){5}")
+
 _Rule = tuple[str, int, str, dict[str, str]]  # action, priority, protocol, what it matches
 
-# Parameters: MAC (libvirt's own), IP (one value or several).
+# Parameters: MAC (libvirt's own), IP (one value or several). Every accept names the MAC, so that a pair of an
+# instance's own (another MAC with another address) can stand beside these. [@1] lets IP run through its values by
+# itself: libvirt walks variables of one iterator in parallel and refuses lists that differ in length.
 _BASE: tuple[_Rule, ...] = (
-    ("drop", -900, "mac", {"match": "no", "srcmacaddr": "$MAC"}),
-    ("accept", -800, "arp", {"arpsrcmacaddr": "$MAC", "arpsrcipaddr": "$IP"}),
+    ("accept", -800, "arp", {"srcmacaddr": "$MAC", "arpsrcmacaddr": "$MAC", "arpsrcipaddr": "$IP[@1]"}),
     # A DHCP client listens to anyone who speaks to port 68, whatever port that one speaks from.
     ("drop", -700, "ip", {"protocol": "udp", "dstportstart": "68"}),
-    ("accept", -600, "ip", {"srcipaddr": "$IP"}),
-    ("accept", -500, "ip", {"srcipaddr": "0.0.0.0", "dstipaddr": "255.255.255.255", "protocol": "udp",
-                            "srcportstart": "68", "dstportstart": "67"}),
-    # Neighbour solicitation and advertisement. Of IPv6 nothing else, so that no security group is bypassed by way of
-    # a link-local address that the firewall does not know.
-    ("accept", -400, "ipv6", {"protocol": "icmpv6", "type": "135", "typeend": "136"}),
+    ("accept", -600, "ip", {"srcmacaddr": "$MAC", "srcipaddr": "$IP[@1]"}),
+    ("accept", -500, "ip", {"srcmacaddr": "$MAC", "srcipaddr": "0.0.0.0", "dstipaddr": "255.255.255.255",
+                            "protocol": "udp", "srcportstart": "68", "dstportstart": "67"}),
     ("drop", 1000, "mac", {}),
 )
 # For instances with IPv6, beside nova-base. Parameter IPV6: all its addresses, the link-local one too.
@@ -54,9 +56,12 @@ _IPV6: tuple[_Rule, ...] = (
     ("drop", -390, "ipv6", {"protocol": "icmpv6", "type": "134"}),  # router advertisement
     ("drop", -385, "ipv6", {"protocol": "icmpv6", "type": "137"}),  # redirect
     ("drop", -380, "ipv6", {"protocol": "udp", "dstportstart": "546"}),
-    ("accept", -370, "ipv6", {"srcipaddr": "$IPV6"}),
-    ("accept", -360, "ipv6", {"srcipaddr": "::", "protocol": "icmpv6"}),  # duplicate address detection, MLD
+    ("accept", -370, "ipv6", {"srcmacaddr": "$MAC", "srcipaddr": "$IPV6[@1]"}),
+    # duplicate address detection, MLD
+    ("accept", -360, "ipv6", {"srcmacaddr": "$MAC", "srcipaddr": "::", "protocol": "icmpv6"}),
 )
+# Before nova-base's and nova-ipv6's accepts, behind their drops.
+_PAIR_ARP, _PAIR_IP, _PAIR_IPV6 = -790, -650, -375
 
 
 class Filter(t.NamedTuple):
@@ -101,8 +106,26 @@ def parse(values: t.Iterable[t.Mapping[str, t.Any]]) -> list[Filter]:
     for value in values:
         if value["name"] in STATIC:
             raise NovaliteError(f"{value['name']} is made by this module itself; give another name")
-        filters.append(Filter(str(value["name"]), references=tuple(value.get("references") or ())))
+        pairs = tuple(rule for pair in value.get("allowed_pairs") or () for rule in _pair(pair["mac"], pair["cidr"]))
+        filters.append(Filter(str(value["name"]), pairs, tuple(value.get("references") or ())))
     return filters
+
+
+def _pair(mac: str, cidr: str) -> t.Iterator[_Rule]:
+    """What lets a guest also send under another address, or a range of them, and under another MAC if need be."""
+    try:
+        network = ipaddress.ip_network(cidr)
+    except ValueError:
+        raise NovaliteError(f"allowed address pair: {cidr!r} is no address or range; write 10.0.0.9/32") from None
+    if not _MAC.fullmatch(mac):
+        raise NovaliteError(f"allowed address pair: {mac!r} is no MAC address; write fa:16:3e:00:00:01")
+    mac, address, mask = mac.lower(), str(network.network_address), str(network.prefixlen)
+    if network.version == 6:
+        yield "accept", _PAIR_IPV6, "ipv6", {"srcmacaddr": mac, "srcipaddr": address, "srcipmask": mask}
+        return
+    yield ("accept", _PAIR_ARP, "arp",
+           {"srcmacaddr": mac, "arpsrcmacaddr": mac, "arpsrcipaddr": address, "arpsrcipmask": mask})
+    yield "accept", _PAIR_IP, "ip", {"srcmacaddr": mac, "srcipaddr": address, "srcipmask": mask}
 
 
 def ensure(filters: t.Sequence[Filter], state: str, uri: str, check_mode: bool = False) -> dict[str, t.Any]:

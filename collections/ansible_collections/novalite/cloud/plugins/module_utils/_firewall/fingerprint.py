@@ -1,0 +1,109 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Whether anybody has written to a host's packet filter since we did, without reading it.
+
+nftables counts its transactions: as long as the count stands still, nothing has changed, whoever it were. The legacy
+tables have no such count; the kernel says in no time how many rules a table has, how many bytes they take and where
+its hooks begin, which shows whatever is added or taken away, but not one rule put in the place of another of the same
+size. So where legacy tables are small enough to be read quickly, they are read (see `trusted`).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import socket
+import struct
+import typing as t
+
+LEGACY_ENTRIES = 5000  # read in less than 20 ms
+
+_GET_GENERATION = 10 << 8 | 16  # NFNL_SUBSYS_NFTABLES, NFT_MSG_GETGEN
+_NEW_GENERATION = 10 << 8 | 15
+_NETLINK_NETFILTER = 12
+_SO_NETNS_COOKIE = 71
+_GET_INFO = 64  # IPT_SO_GET_INFO, IP6T_SO_GET_INFO
+_INFO = struct.Struct("=32s13I")
+_LEVEL = {"IPv4": (socket.AF_INET, socket.IPPROTO_IP), "IPv6": (socket.AF_INET6, socket.IPPROTO_IPV6)}
+_NAMES = {"IPv4": "/proc/net/ip_tables_names", "IPv6": "/proc/net/ip6_tables_names"}
+
+
+def generation() -> int | None:
+    """nftables' count of transactions in this network namespace; None where the kernel does not say."""
+    try:
+        with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_NETFILTER) as link:
+            link.settimeout(2)
+            # struct nlmsghdr, struct nfgenmsg
+            link.sendto(struct.pack("=IHHII", 20, _GET_GENERATION, 1, 1, 0) + b"\0\0\0\0", (0, 0))
+            answer = link.recv(4096)
+    except OSError:
+        return None
+    length, kind = struct.unpack_from("=IH", answer)
+    offset = 20
+    while kind == _NEW_GENERATION and offset + 8 <= min(length, len(answer)):
+        size, attribute = struct.unpack_from("=HH", answer, offset)
+        if attribute == 1:  # NFTA_GEN_ID
+            return int(struct.unpack_from(">I", answer, offset + 4)[0])
+        offset += max(4, (size + 3) & ~3)
+    return None
+
+
+def namespace() -> list[t.Any]:
+    """What tells this network namespace, of this boot, from every other."""
+    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as handle:
+        identity = [handle.read().strip(), os.stat("/proc/thread-self/ns/net").st_ino]  # type: list[t.Any]
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+            identity.append(any_socket.getsockopt(socket.SOL_SOCKET, _SO_NETNS_COOKIE, 8).hex())
+    except OSError:
+        pass  # before Linux 5.14: an inode may come again after its namespace has gone
+    return identity
+
+
+def legacy_tables() -> dict[str, list[t.Any]]:
+    """`IPv4 filter` -> size and shape of each legacy table that is there. Asking for one that is not would make it."""
+    found = {}  # type: dict[str, list[t.Any]]
+    for family in _LEVEL:
+        try:
+            with open(_NAMES[family], encoding="ascii") as handle:
+                names = handle.read().split()
+        except OSError:
+            continue
+        for name in sorted(names):
+            info = _legacy_info(family, name)
+            if info is not None:
+                found[f"{family} {name}"] = info
+    return found
+
+
+def take() -> dict[str, t.Any]:
+    return {"namespace": namespace(), "generation": generation(), "legacy": legacy_tables()}
+
+
+def trusted(then: t.Any, backend: str, now: dict[str, t.Any], thorough: bool) -> bool:
+    """Whether the tables of `backend` are as they were. `thorough`: do not take the legacy tables' shape for it."""
+    if not isinstance(then, dict) or then != now or now["generation"] is None:
+        return False
+    if backend == "nft":
+        return True
+    return not thorough and sum(info[0] for info in now["legacy"].values()) > LEGACY_ENTRIES
+
+
+def _legacy_info(family: str, table: str) -> list[t.Any] | None:
+    """[entries, bytes, where hooks and policies begin]."""
+    domain, level = _LEVEL[family]
+    libc = ctypes.CDLL(None, use_errno=True)
+    buffer = ctypes.create_string_buffer(table.encode().ljust(32, b"\0") + bytes(_INFO.size - 32), _INFO.size)
+    length = ctypes.c_uint(_INFO.size)
+    try:
+        with socket.socket(domain, socket.SOCK_RAW, socket.IPPROTO_RAW) as raw:
+            if libc.getsockopt(raw.fileno(), level, _GET_INFO, buffer, ctypes.byref(length)):
+                return None
+    except OSError:
+        return None
+    numbers = _INFO.unpack(buffer.raw)[1:]
+    return [numbers[11], numbers[12], *numbers[:11]]

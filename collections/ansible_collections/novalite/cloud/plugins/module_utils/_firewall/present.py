@@ -1,0 +1,109 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""What one family of a host has of novalite's, read from its rules. Pure.
+
+Built from `iptables-save`, or from what an earlier run kept (cache.py); then `ruleset` is None and no leftover, no
+damage and no misplaced hook is there, because that run left none and nothing has changed since.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import re
+import typing as t
+
+from . import dispatch
+from .dispatch import EVERYWHERE, IN, OUT, Entries, Side
+from .policy import GROUP_CHAINS, INSTANCE, NEW, OUT_OF, ZONES, Chains
+from .ruleset import Ruleset
+
+_ZONE = re.compile(r"-i (\S+) -j CT --zone ([0-9]+)")
+_SET = re.compile(r"-m set --match-set nova-g-([0-9]+)-v[46] ")
+_GROUP_PREFIXES = tuple(GROUP_CHAINS)
+
+Scopes = dict[str, Entries]
+
+
+@dataclasses.dataclass
+class Present:
+    chains: t.Mapping[str, tuple[str, ...]]
+    inbound: Scopes = dataclasses.field(default_factory=dict)
+    outbound: Scopes = dataclasses.field(default_factory=dict)
+    zones: dict[str, int] = dataclasses.field(default_factory=dict)
+    # a group's chain -> by how many instances it is used
+    users: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
+    sets: set[int] = dataclasses.field(default_factory=set)  # groups whose addresses the rules compare with
+    ruleset: Ruleset | None = None
+
+
+def of_ruleset(ruleset: Ruleset) -> Present:
+    chains = ruleset.owned()
+    inbound, outbound = (_scopes(side, chains) for side in (IN, OUT))
+    users = collections.Counter()  # type: collections.Counter[str]
+    for who in whos(inbound):
+        users.update(groups_of(chains, who))
+    zones = {match[1]: int(match[2]) for match in map(_ZONE.fullmatch, chains.get(ZONES, ())) if match}
+    sets = sets_in({name: chains.get(name, ()) for name in users})
+    return Present(chains, inbound, outbound, zones, users, sets, ruleset)
+
+
+def everything(present: Present, family: str) -> Chains:
+    """All chains, those that lead to instances as well."""
+    found = {name: tuple(rules) for name, rules in present.chains.items()}
+    if present.ruleset is None:
+        for side, scopes in ((IN, present.inbound), (OUT, present.outbound)):
+            if scopes:
+                found.update(dispatch.chains(side, scopes, family))
+    return found
+
+
+def root_rules(present: Present, name: str, family: str) -> tuple[str, ...] | None:
+    """The rules of the chain that dispatches linearly, where they are known without reading."""
+    if present.ruleset is None and name == IN.root and len(present.inbound.get("", ())) <= dispatch.LINEAR:
+        return dispatch.chains(IN, {scope: entries if scope == "" else dict(list(entries.items())[:1])
+                                    for scope, entries in present.inbound.items()}, family).get(name)
+    return present.chains.get(name)
+
+
+def whos(scopes: Scopes) -> set[str]:
+    """Everything that addresses lead to: an instance's id, or several with `+` between."""
+    return set().union(*(entries.values() for entries in scopes.values())) if scopes else set()
+
+
+def chains_of(who: str) -> tuple[str, str, str]:
+    return f"{INSTANCE}{who}", f"{NEW}{who}", f"{OUT_OF}{who}"
+
+
+def groups_of(chains: t.Mapping[str, tuple[str, ...]], who: str) -> set[str]:
+    """The group chains that an instance's chains jump to."""
+    return {jump for name in chains_of(who) for jump in group_jumps(chains.get(name, ()))}
+
+
+def group_jumps(rules: t.Iterable[str]) -> list[str]:
+    found = []
+    for rule in rules:
+        jump = rule.rpartition(" ")[2]
+        if jump.startswith(_GROUP_PREFIXES):
+            found.append(jump)
+    return found
+
+
+def sets_in(chains: Chains) -> set[int]:
+    """The groups whose sets of addresses the rules compare with."""
+    return {int(number) for name, rules in chains.items() if name.startswith(_GROUP_PREFIXES)
+            for rule in rules for number in _SET.findall(rule)}
+
+
+def _scopes(side: Side, chains: Chains) -> Scopes:
+    roots = {EVERYWHERE: side.root}
+    for rule in chains.get(side.root, ()):
+        words = rule.split(" ")
+        if len(words) == 4 and words[0] == side.device and words[3] == f"{side.network}{words[1]}":
+            roots[words[1]] = words[3]
+    found = {scope: dispatch.read(side, root, lambda name: chains.get(name, ())) for scope, root in roots.items()}
+    return {scope: entries for scope, entries in found.items() if entries}

@@ -1,0 +1,204 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Security group rules: checked, and as the words that `iptables-save` uses for them. Pure."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import ipaddress
+import socket
+import typing as t
+
+from .._errors import NovaliteError
+
+FAMILIES = ("IPv4", "IPv6")
+DIRECTIONS = ("ingress", "egress")
+
+_AF = {"IPv4": socket.AF_INET, "IPv6": socket.AF_INET6}
+_WITH_PORTS = {6: "tcp", 17: "udp", 132: "sctp"}
+_NUMBERS = {"tcp": 6, "udp": 17, "sctp": 132, "icmp": 1, "icmpv6": 58, "ipv6-icmp": 58, "gre": 47, "esp": 50, "ah": 51}
+# What answers an ICMP type, where anything does; conntrack knows the same pairs.
+_ANSWERS = {1: {8: 0, 13: 14, 15: 16, 17: 18}, 58: {128: 129, 139: 140}}
+
+
+@dataclasses.dataclass(frozen=True)
+class Rule:
+    """What may come in or go out. For ICMP `port_min` is the type and `port_max` the code, as in Nova's API.
+
+    `cidr` or the members of `remote_group_id` are the other end: the source of what comes in, the destination of what
+    goes out. Neither: anybody.
+    """
+
+    ethertype: str
+    protocol: int | None = None  # None: any
+    port_min: int | None = None
+    port_max: int | None = None
+    cidr: str | None = None
+    remote_group_id: int | None = None
+    direction: str = "ingress"
+
+
+def parse_rule(group: int, value: t.Mapping[str, t.Any]) -> Rule:
+    """One rule of the module's `security_groups`. Raises NovaliteError, which names the group and the value."""
+    family = {"ipv4": "IPv4", "ipv6": "IPv6"}.get(str(value.get("ethertype") or "IPv4").lower())
+    if family is None:
+        raise NovaliteError(f"security group {group}: ethertype {value['ethertype']!r} is neither IPv4 nor IPv6")
+    direction = str(value.get("direction") or "ingress").lower()
+    if direction not in DIRECTIONS:
+        raise NovaliteError(f"security group {group}: direction {value['direction']!r} is neither ingress nor egress")
+    protocol = _protocol(group, value.get("protocol"), family)
+    low, high = _ports(group, protocol, value)
+    cidr, remote = value.get("cidr") or None, value.get("remote_group_id")
+    if cidr is not None and remote is not None:
+        raise NovaliteError(f"security group {group}: a rule names cidr {cidr} or a remote group, not both")
+    if cidr is not None:
+        _network(str(cidr), f"security group {group}: ", family)
+    return Rule(family, protocol, low, high, cidr, None if remote is None else int(remote), direction)
+
+
+def inexpressible(rule: Rule) -> str | None:
+    """Why iptables cannot say this rule. Such a rule stays closed: rendered, it would open far more than asked."""
+    # To iptables `-p 0` is "all" and `--icmp-type 255` is "any".
+    if rule.protocol == 0:
+        return "iptables cannot match protocol 0 (it means any)"
+    if rule.protocol == 1 and rule.port_min == 255:
+        return "iptables cannot match ICMP type 255 (it means any)"
+    return None
+
+
+def texts(rule: Rule, sources: t.Callable[[int], t.Sequence[str]], answers: bool = False) -> list[str]:
+    """The rule as lines that ACCEPT what it allows, without `-A <chain> `.
+
+    With `answers` what comes back for it instead: the other end and the ports on the other side of the packet.
+    `sources(group)` says how a remote group is matched: as one match of a set, `-m set --match-set <name>`, to which
+    the side is added, or as addresses (`10.0.0.9/32`).
+    """
+    match = _match(rule, answers)
+    if match is None:
+        return []
+    from_there = (rule.direction == "ingress") != answers
+    option, side = ("-s", "src") if from_there else ("-d", "dst")
+    if rule.remote_group_id is None:
+        return [_join(_range(option, rule), match, "-j ACCEPT")]
+    lines = []
+    for source in sources(rule.remote_group_id):
+        if source.startswith("-m set "):
+            lines.append(_join(match, f"{source} {side}", "-j ACCEPT"))
+        else:
+            lines.append(_join(f"{option} {source}", match, "-j ACCEPT"))
+    return lines
+
+
+def hosts(addresses: t.Iterable[str], family: str) -> tuple[str, ...]:
+    """The addresses of one family as `<address>/32` or `/128`, each once, in the given order."""
+    found = (host(address) for address in addresses)
+    return tuple(dict.fromkeys(text for its_family, text in found if its_family == family))
+
+
+@functools.lru_cache(maxsize=65536)
+def host(address: str) -> tuple[str, str]:
+    """Family and `<address>/32` or `/128`. Raises NovaliteError for what is no single address."""
+    family, bits = ("IPv6", "128") if ":" in address else ("IPv4", "32")
+    text, slash, length = address.partition("/")
+    try:
+        # Not `ipaddress`, which takes ten times as long; iptables prints with inet_ntop.
+        packed = socket.inet_pton(_AF[family], text)
+    except (OSError, ValueError):
+        raise NovaliteError(f"{address!r} is no IP address; write it as 10.0.0.5 or fd00::5") from None
+    if slash and length != bits:
+        raise NovaliteError(f"{address!r} is a range; write one address, as {text}")
+    return family, f"{socket.inet_ntop(_AF[family], packed)}/{bits}"
+
+
+def _protocol(group: int, value: t.Any, family: str) -> int | None:
+    # Folded: Nova compared "TCP" with "tcp" and opened nothing or, worse, did not close (CVE-2012-2654).
+    name = str(value if value is not None else "any").strip().lower()
+    if name in ("any", "all", "-1", ""):
+        return None
+    number = int(name) if name.isascii() and name.isdecimal() else _NUMBERS.get(name)
+    if number is None or number > 255:
+        raise NovaliteError(
+            f"security group {group}: protocol {value!r} is unknown; give tcp, udp, sctp, icmp, icmpv6, gre, esp, ah, "
+            "any or 0 to 255"
+        )
+    if family == "IPv6" and number == 1:
+        return 58  # `icmp` in an IPv6 rule means ICMPv6, in every API
+    if family == "IPv4" and number == 58:
+        raise NovaliteError(f"security group {group}: protocol {value!r} does not go with IPv4; give icmp")
+    return number
+
+
+def _ports(group: int, protocol: int | None, value: t.Mapping[str, t.Any]) -> tuple[int | None, int | None]:
+    low, high = (
+        None if port is None or int(port) == -1 else int(port)
+        for port in (value.get("port_min"), value.get("port_max"))
+    )
+    if protocol in (1, 58):
+        for number, what in ((low, "type"), (high, "code")):
+            if number is not None and not 0 <= number <= 255:
+                raise NovaliteError(f"security group {group}: ICMP {what} {number} is not between 0 and 255")
+        if low is None and high is not None:
+            raise NovaliteError(f"security group {group}: ICMP code {high} needs a type in port_min")
+    elif low is not None or high is not None:
+        if protocol not in _WITH_PORTS:
+            raise NovaliteError(
+                f"security group {group}: ports go with tcp, udp and sctp, not with protocol {value.get('protocol')!r}"
+            )
+        low, high = low if low is not None else high, high if high is not None else low
+        if not 0 <= t.cast(int, low) <= t.cast(int, high) <= 65535:
+            raise NovaliteError(f"security group {group}: {low}:{high} is no port range within 0:65535")
+    return low, high
+
+
+def _match(rule: Rule, answers: bool) -> str | None:
+    """The protocol part of a rule, `""` for any, None when it must not be rendered."""
+    if inexpressible(rule):
+        return None
+    if rule.protocol is None:
+        return ""
+    if rule.protocol in (1, 58):
+        name, option = ("icmp", "icmp --icmp-type") if rule.protocol == 1 else ("ipv6-icmp", "icmp6 --icmpv6-type")
+        if rule.port_min is None:
+            return f"-p {name}"
+        if answers:
+            answer = _ANSWERS[rule.protocol].get(rule.port_min)
+            return None if answer is None else f"-p {name} -m {option} {answer}"
+        # Nova renamed the protocol before it asked for its type: `icmpv6 type 128` opened all of ICMPv6.
+        return f"-p {name} -m {option} {rule.port_min}{'' if rule.port_max is None else f'/{rule.port_max}'}"
+    name = _WITH_PORTS.get(rule.protocol, str(rule.protocol))
+    if rule.port_min is None or (rule.port_min, rule.port_max) == (0, 65535):
+        return f"-p {name}"
+    ports = str(rule.port_min) if rule.port_min == rule.port_max else f"{rule.port_min}:{rule.port_max}"
+    return f"-p {name} -m {name} {'--sport' if answers else '--dport'} {ports}"
+
+
+def _range(option: str, rule: Rule) -> str:
+    if rule.cidr is None:
+        return ""
+    network = _network(rule.cidr, "", rule.ethertype)
+    if network.prefixlen == 0:
+        return ""  # iptables-save leaves it out
+    address = socket.inet_ntop(_AF[rule.ethertype], network.network_address.packed)
+    return f"{option} {address}/{network.prefixlen}"
+
+
+@functools.lru_cache(maxsize=4096)
+def _network(text: str, whose: str, family: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
+    try:
+        if "%" in text:  # an IPv6 zone is a matter of one host, and ipaddress would carry it along
+            raise ValueError
+        network = ipaddress.ip_interface(text).network
+    except ValueError:
+        raise NovaliteError(f"{whose}{text!r} is no address range; write it as 10.0.0.0/24 or fd00::/64") from None
+    if f"IPv{network.version}" != family:
+        raise NovaliteError(f"{whose}{text} is no {family} address range")
+    return network
+
+
+def _join(*parts: str) -> str:
+    return " ".join(part for part in parts if part)

@@ -1,0 +1,118 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""The members of groups that rules name, as kernel sets of addresses: a change costs the same however many there are.
+
+Only this file and apply.py run commands. A set must be there before a rule that compares with it, and goes after it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import typing as t
+
+from .._command import CommandError, run
+from .policy import SET, SET_SUFFIX, hosts, set_name
+from .rules import FAMILIES
+
+SWAP_ABOVE = 20  # changes; more of them are made in a new set, which then takes the old one's place in one step
+_TYPE = {"IPv4": "hash:ip family inet maxelem 1048576", "IPv6": "hash:ip family inet6 maxelem 1048576"}
+_OURS = re.compile(rf"{SET}(?:0|[1-9][0-9]*)(?:{'|'.join(SET_SUFFIX.values())})(?:-new)?")
+_MISSING = 1
+
+Members = frozenset[str]
+
+
+@dataclasses.dataclass
+class Plan:
+    """`before` the rules are written and `after`: texts for `ipset restore`; the differences by name, for the user."""
+
+    before: list[str] = dataclasses.field(default_factory=list)
+    after: list[str] = dataclasses.field(default_factory=list)
+    was: dict[str, list[str]] = dataclasses.field(default_factory=dict)
+    shall: dict[str, list[str]] = dataclasses.field(default_factory=dict)
+
+
+def usable() -> bool:
+    """Whether this host has ipset and its kernel ip_set."""
+    try:
+        run(["ipset", "list", "-name"])
+    except CommandError:
+        return False
+    return True
+
+
+def names() -> set[str]:
+    """Novalite's sets on this host."""
+    try:
+        return {name for name in run(["ipset", "list", "-name"]).stdout.split() if _OURS.fullmatch(name)}
+    except CommandError:
+        return set()
+
+
+def members(name: str) -> Members | None:
+    """The addresses in a set; None when there is no such set."""
+    try:
+        text = run(["ipset", "save", name]).stdout
+    except CommandError as error:
+        if error.rc == _MISSING:
+            return None
+        raise
+    start = f"add {name} "
+    return frozenset(line[len(start):] for line in text.splitlines() if line.startswith(start))
+
+
+def plan(
+    needed: t.Mapping[str, t.Collection[int]],
+    given: t.Mapping[int, t.Collection[str] | None],
+    unneeded: t.Iterable[str],
+    read: t.Callable[[str], Members | None] = members,
+) -> Plan:
+    """What makes the sets of the groups `needed` (by family) hold the members that are `given`.
+
+    A group whose members are not given keeps those it has. `unneeded` are the names of sets that go.
+    """
+    made = Plan()
+    for family in FAMILIES:
+        for group in sorted(needed.get(family, ())):
+            name = set_name(group, family)
+            wanted = given.get(group)
+            there = read(name)
+            if wanted is None and there is not None:
+                continue
+            shall = frozenset(host.partition("/")[0] for host in hosts(wanted or (), family))
+            if there == shall:
+                continue
+            if there is not None:
+                made.was[name] = sorted(there)
+            made.shall[name] = sorted(shall)
+            made.before += changes(name, family, there, shall)
+    for name in unneeded:
+        there = read(name)
+        if there is not None:
+            made.was[name] = sorted(there)
+            made.after.append(f"destroy {name}")
+    return made
+
+
+def changes(name: str, family: str, there: Members | None, shall: Members) -> list[str]:
+    """The lines for `ipset restore` that make the set hold exactly `shall`."""
+    gone, new = sorted((there or frozenset()) - shall), sorted(shall - (there or frozenset()))
+    if there is not None and len(gone) + len(new) <= SWAP_ABOVE:
+        return [*(f"add {name} {address} -exist" for address in new),
+                *(f"del {name} {address} -exist" for address in gone)]
+    create = f"{_TYPE[family]} -exist"
+    if there is None:
+        return [f"create {name} {create}", *(f"add {name} {address} -exist" for address in new)]
+    fresh = f"{name}-new"  # a run that was cut off may have left one
+    return [f"create {fresh} {create}", f"flush {fresh}", *(f"add {fresh} {address}" for address in sorted(shall)),
+            f"swap {fresh} {name}", f"destroy {fresh}"]
+
+
+def restore(lines: t.Sequence[str]) -> None:
+    if lines:
+        run(["ipset", "restore"], stdin="\n".join(lines) + "\n")
