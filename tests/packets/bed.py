@@ -19,10 +19,7 @@ ever will.
 from __future__ import annotations
 
 import contextlib
-import ctypes
-import io
 import itertools
-import json
 import os
 import selectors
 import socket
@@ -30,13 +27,9 @@ import subprocess
 import time
 import typing as t
 
-from ansible.module_utils.testing import patch_module_args
-
-from ansible_collections.novalite.cloud.plugins.module_utils import _host
-from ansible_collections.novalite.cloud.plugins.modules import firewall
 from tests.packets import frames
+from tests.packets.runner import Runner, entered, run_firewall
 
-CLONE_NEWNET = 0x40000000
 SOL_PACKET, PACKET_STATISTICS, PACKET_IGNORE_OUTGOING, ETH_P_ALL = 263, 6, 23, 3
 BATCH = 256  # frames on the way at a time; the kernel's queue of a CPU holds 1,000
 PATIENCE = 20.0  # seconds for a marker, which always comes
@@ -66,22 +59,6 @@ class Packet(t.NamedTuple):
 
 class Failed(Exception):
     """The module under test failed; the message is what it said."""
-
-
-@contextlib.contextmanager
-def entered(name: str) -> t.Iterator[None]:
-    """Run the block, and the commands that it starts, in a network namespace."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    home = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
-    there = os.open(f"/run/netns/{name}", os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        if libc.setns(there, CLONE_NEWNET):
-            raise OSError(ctypes.get_errno(), "setns")
-        yield
-    finally:
-        libc.setns(home, CLONE_NEWNET)
-        os.close(there)
-        os.close(home)
 
 
 def run(*argv: str, text: str | None = None) -> str:
@@ -134,17 +111,15 @@ class Bed:
 
     def enforce(self, check: bool = False, **params: t.Any) -> dict[str, t.Any]:
         """Run the module `firewall` on the host, as Ansible would. Raises Failed with its message."""
-        out = io.StringIO()
         arguments = {"backend": self.backend, **params, "_ansible_check_mode": check, "_ansible_diff": True}
-        as_ansible_does = (patch_module_args(arguments), contextlib.redirect_stdout(out), contextlib.suppress(SystemExit))
-        with contextlib.ExitStack() as stack:
-            for context in (self.on_host(), own_locks(self.locks), *as_ansible_does):
-                stack.enter_context(context)
-            firewall.main()
-        result = json.loads(out.getvalue())
+        result = run_firewall(self.prefix + "host", self.locks, arguments)
         if result.get("failed"):
             raise Failed(result["msg"])
-        return t.cast("dict[str, t.Any]", result)
+        return result
+
+    def runner(self) -> Runner:
+        """The module in a process of its own; `backend` has to be among its arguments."""
+        return Runner(self.prefix + "host", self.locks)
 
     def iptables(self, family: str, *words: str) -> str:
         with self.on_host():
@@ -318,18 +293,6 @@ class Bed:
         self._ends[place] = end
         if listens:
             self._selector.register(end, selectors.EVENT_READ, place)
-
-
-@contextlib.contextmanager
-def own_locks(directory: str) -> t.Iterator[None]:
-    """Not the locks of this machine's own hypervisor."""
-    locked = _host.locked.__wrapped__  # type: ignore[attr-defined]
-    before = locked.__defaults__
-    locked.__defaults__ = (before[0], directory)
-    try:
-        yield
-    finally:
-        locked.__defaults__ = before
 
 
 def all_places(guests: int) -> t.Iterator[Place]:

@@ -114,15 +114,15 @@ def fixed(places: t.Mapping[str, Place]) -> dict[str, Policy]:
     }
 
 
-def random_policy(places: t.Mapping[str, Place], seed: int) -> Policy:
-    """The same one for the same seed."""
+def random_policy(places: t.Mapping[str, Place], seed: int, everybody: bool = False) -> Policy:
+    """The same one for the same seed. `everybody`: each guest is an instance, otherwise some are not."""
     chance = random.Random(seed)
     numbers = chance.sample(range(1, 10**chance.randint(1, 9) + 10), chance.randint(1, 4))
     groups = {number: [_rule(chance, numbers) for _ in range(chance.randint(0, 5))] for number in numbers}
     guests = [int(name.partition("-")[2]) for name in places if name.startswith("guest-")]
     carriers = {
         guest: chance.sample(numbers, chance.randint(0, min(3, len(numbers))))
-        for guest in sorted(chance.sample(guests, chance.randint(1, len(guests))))
+        for guest in sorted(chance.sample(guests, len(guests) if everybody else chance.randint(1, len(guests))))
     }
     wanted = policy(places, groups, carriers)
     for instance in wanted["instances"]:

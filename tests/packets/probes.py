@@ -25,6 +25,12 @@ MALFORMED = {
 }
 PORTS = itertools.cycle(range(10000, 65000))  # of the sender: each packet is a connection of its own
 ADDRESSES = ("ip", "ip6", "link_local")
+# The host's, its neighbours', and others'.
+DHCP_SERVERS = {
+    "ip": (HOST, "10.99.0.0", "10.99.0.2", "10.99.0.250"),
+    "ip6": (HOST_LINK, HOST6, "fd99::", "fe80::", "fe80::2:1"),
+    "link_local": (HOST_LINK, "fe80::", "fe80::2:1"),
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,15 +44,27 @@ class Mismatch:
         return f"{self.probe}: {said} ({self.reason})"
 
 
-def mismatches(bed: Bed, policy: Policy, probes: t.Sequence[Probe]) -> list[Mismatch]:
-    """Send the probes, in order, and compare what came out with what the policy means."""
+class Prepared(t.NamedTuple):
+    """A probe as a packet, and what shall become of it. It may be sent again once connections are forgotten."""
+
+    probe: Probe
+    packet: Packet
+    expected: bool
+
+
+def prepared(bed: Bed, policy: Policy, probes: t.Iterable[Probe]) -> list[Prepared]:
     wire = Wire(bed)
-    packets = [wire.packet(probe) for probe in probes]
-    arrived = bed.send(packets)
+    return [Prepared(probe, wire.packet(probe), passes(policy, probe)) for probe in probes]
+
+
+def mismatches(bed: Bed, policy: Policy, probes: t.Iterable[Probe]) -> list[Mismatch]:
+    """Send the probes, in order, and compare what came out with what the policy means."""
+    ready = prepared(bed, policy, probes)
+    arrived = bed.send(one.packet for one in ready)
     return [
-        Mismatch(probe, *why(policy, probe))
-        for probe, packet in zip(probes, packets, strict=True)
-        if (packet.serial in arrived) != passes(policy, probe)
+        Mismatch(one.probe, *why(policy, one.probe))
+        for one in ready
+        if (one.packet.serial in arrived) != one.expected
     ]
 
 
@@ -55,7 +73,7 @@ def mismatches(bed: Bed, policy: Policy, probes: t.Sequence[Probe]) -> list[Mism
 
 def probes_of(policy: Policy, places: t.Mapping[str, Place], limit: int | None = None, seed: int = 0) -> list[Probe]:
     """Everything at the edges of the policy; at most about `limit` of the probes that come from its rules."""
-    from_rules = list(dict.fromkeys(_of_rules(policy, places)))
+    from_rules = list(dict.fromkeys(of_rules(policy, places)))
     if limit is not None and len(from_rules) > limit:
         from_rules = random.Random(seed).sample(from_rules, limit)
     return [*_of_everybody(policy, places), *map(_with_own_port, from_rules)]
@@ -65,7 +83,7 @@ def _with_own_port(probe: Probe) -> Probe:
     return dataclasses.replace(probe, sport=next(PORTS)) if probe.sport is None and probe.protocol in (6, 17) else probe
 
 
-def _of_rules(policy: Policy, places: t.Mapping[str, Place]) -> t.Iterator[Probe]:
+def of_rules(policy: Policy, places: t.Mapping[str, Place]) -> t.Iterator[Probe]:
     """For each rule of any group and each instance: both sides of the range of ports, of the range of addresses."""
     for group in policy["security_groups"]:
         for rule in group["rules"]:
@@ -79,11 +97,32 @@ def _of_rules(policy: Policy, places: t.Mapping[str, Place]) -> t.Iterator[Probe
                     for sender, source in _senders(rule, places, attribute):
                         if sender == name or source == destination:
                             continue
-                        for protocol, port, sport in kinds:
-                            # Without ports the answer to a packet is a packet like it: one direction only.
-                            if protocol not in NUMBERS.values() and sender.startswith("guest-") and sender > name:
-                                continue
-                            yield Probe("rule", sender, name, source, destination, protocol, port, sport)
+                        yield from _edges(kinds, _middle(rule), sender, name, source, destination)
+
+
+def _edges(
+    kinds: t.Sequence[tuple[int, int | None, int | None]], middle: tuple[int, int] | None,
+    sender: str, receiver: str, source: str, destination: str,
+) -> t.Iterator[Probe]:
+    ends = (sender, receiver, source, destination)
+    for protocol, port, sport in kinds:
+        # Without ports the answer to a packet is a packet like it: one direction only.
+        if protocol in NUMBERS.values() or not (sender.startswith("guest-") and sender > receiver):
+            yield Probe("rule", *ends, protocol, port, sport)
+    if middle is not None and middle[0] == 6:  # what may be opened may still not be claimed to be open
+        yield from (Probe("malformed", *ends, *middle, valid=False, style=style) for style in MALFORMED)
+    elif middle is not None:
+        yield Probe("cut", *ends, *middle, style="fragments")
+
+
+def _middle(rule: Policy) -> tuple[int, int] | None:
+    """A port that the rule is about, with its protocol; None for a rule without ports."""
+    name = str(rule.get("protocol") or "any").lower()
+    protocol = 6 if name == "any" else int(name) if name.isdecimal() else NUMBERS.get(name, -1)
+    if protocol not in (6, 17):
+        return None
+    ports = [port for port in (rule.get("port_min"), rule.get("port_max")) if port is not None] or [0, 65535]
+    return protocol, (ports[0] + ports[-1]) // 2
 
 
 def _kinds(rule: Policy, version: int) -> t.Iterator[tuple[int, int | None, int | None]]:
@@ -116,6 +155,8 @@ def _senders(rule: Policy, places: t.Mapping[str, Place], attribute: str) -> t.I
     if rule.get("remote_group_id") is not None or link_local or rule.get("cidr") is None:
         for name in (*(name for name in places if name.startswith("guest-")), "bystander"):
             yield name, getattr(places[name], attribute)
+        for address in next_door(places, attribute):
+            yield "bystander", address
     version = 4 if attribute == "ip" else 6
     if not link_local:
         yield "outside", STRANGER[version]
@@ -126,11 +167,19 @@ def _senders(rule: Policy, places: t.Mapping[str, Place], attribute: str) -> t.I
         return
     first, last = int(network.network_address), int(network.broadcast_address)
     for number in sorted({first - 1, first, (first + last) // 2, last, last + 1}):
-        address = type(network.network_address)(number)
-        if any(address.version == one.version and address in one for one in ON_THE_BRIDGE):
-            yield "bystander", str(address)
+        edge = type(network.network_address)(number)
+        if any(edge.version == one.version and edge in one for one in ON_THE_BRIDGE):
+            yield "bystander", str(edge)
         elif not link_local:
-            yield "outside", str(address)
+            yield "outside", str(edge)
+
+
+def next_door(places: t.Mapping[str, Place], attribute: str) -> list[str]:
+    """The addresses before and after each guest's that are nobody's."""
+    taken = [ipaddress.ip_address(getattr(place, attribute)) for place in places.values()]
+    around = [address + step for address in taken[1: 1 + sum(name.startswith("guest-") for name in places)]
+              for step in (-1, 1)]
+    return sorted(str(address) for address in set(around) - set(taken))
 
 
 def _of_everybody(policy: Policy, places: t.Mapping[str, Place]) -> t.Iterator[Probe]:
@@ -139,6 +188,10 @@ def _of_everybody(policy: Policy, places: t.Mapping[str, Place]) -> t.Iterator[P
         if name.startswith("guest-") or name == "bystander":
             for attribute in ADDRESSES:
                 yield from _of_address(policy, places, name, getattr(place, attribute), attribute)
+    for attribute in ADDRESSES:
+        source = getattr(places["guest-1"], attribute)
+        for address in next_door(places, attribute):
+            yield Probe("next door", "guest-1", "bystander", source, address, 17, 53, next(PORTS))
     yield Probe("out", "bystander", "outside", places["bystander"].ip, STRANGER[4], 17, 53, next(PORTS))
 
 
@@ -168,12 +221,13 @@ def _of_address(
             yield from (Probe("icmp", sender, name, source, own, 1, kind, 0) for kind in (0, 3, 13, 17))
         else:
             yield from _neighbours(name, own, sender, source)
-        for port, sport in (((68, 67), (67, 68), (69, 67)) if version == 4 else ((546, 547), (547, 546), (547, 547))):
-            yield Probe("dhcp", sender, name, source, own, 17, port, sport)
+        for sport in (67, 68) if version == 4 else (546, 547):
+            for port in (67, 68, 69) if version == 4 else (545, 546, 547):
+                yield Probe("dhcp", sender, name, source, own, 17, port, sport)
     if attribute != "link_local":
         yield Probe("routed", neighbour, name, near, own, 6, 22, next(PORTS), style="routed")
         yield Probe("routed", neighbour, name, near, own, 17, 53, next(PORTS), style="routed")
-    for server in (HOST, "10.99.0.250") if version == 4 else (HOST_LINK, HOST6, "fe80::250"):
+    for server in DHCP_SERVERS[attribute]:
         # One on another host of the same network: its answers come over the bridge.
         ports = (68, 67) if version == 4 else (546, 547)
         yield Probe("dhcp over the bridge", neighbour, name, server, own, 17, *ports)
@@ -184,7 +238,8 @@ def _neighbours(name: str, own: str, sender: str, source: str) -> t.Iterator[Pro
         yield Probe("icmpv6", sender, name, source, own, 58, kind, 0)
     yield Probe("advertisement", sender, name, source, own, 58, 134, 0)
     if sender == "bystander":
-        yield Probe("advertisement of somebody else", sender, name, "fe80::666", own, 58, 134, 0)
+        for router in ("fe80::666", "febf::1", "fec0::1"):  # link-local is up to febf
+            yield Probe("advertisement of somebody else", sender, name, router, own, 58, 134, 0)
 
 
 def _answers(
@@ -218,6 +273,22 @@ def _answers(
 # ---- how it looks on the wire
 
 
+def addressed(
+    bed: Bed, serial: int, sender: str, receiver: str, packets: t.Sequence[bytes], *, routed: bool = False
+) -> Packet:
+    """IP packets as frames for the next hop; `routed`: over the host also where the bridge would do."""
+    if sender == "host":
+        return Packet(serial, sender, receiver, tuple(packets))
+    to = bed.places[receiver].mac
+    if sender == "outside":
+        to = UPLINK_MAC
+    elif receiver == "outside" or routed:
+        to = HOST_MAC
+    kind = frames.IPV4 if packets[0][0] >> 4 == 4 else frames.IPV6
+    own = bed.places[sender].mac
+    return Packet(serial, sender, receiver, tuple(frames.ethernet(to, own, kind, packet) for packet in packets))
+
+
 class Wire:
     """Makes packets of probes."""
 
@@ -228,19 +299,7 @@ class Wire:
     def packet(self, probe: Probe) -> Packet:
         serial = self._bed.serial()
         packets = self._packets(probe, frames.tag(serial))
-        if probe.sender == "host":
-            return Packet(serial, probe.sender, probe.receiver, tuple(packets))
-        sender, receiver = self._bed.places[probe.sender], self._bed.places[probe.receiver]
-        to = receiver.mac
-        if probe.sender == "outside":
-            to = UPLINK_MAC
-        elif probe.receiver == "outside" or probe.style == "routed":
-            to = HOST_MAC
-        kind = frames.IPV4 if probe.version == 4 else frames.IPV6
-        return Packet(
-            serial, probe.sender, probe.receiver,
-            tuple(frames.ethernet(to, sender.mac, kind, packet) for packet in packets),
-        )
+        return addressed(self._bed, serial, probe.sender, probe.receiver, packets, routed=probe.style == "routed")
 
     def _packets(self, probe: Probe, tag: bytes) -> list[bytes]:
         body = self._body(probe, tag)
