@@ -19,9 +19,7 @@ import typing as t
 import pytest
 
 from ansible_collections.novalite.cloud.plugins.module_utils._addressing.macs import eui64
-
-sys.path.insert(0, os.path.dirname(__file__))
-from bed import Bed, Place
+from tests.unit._network.bed import Bed, Place
 
 pytestmark = pytest.mark.root
 

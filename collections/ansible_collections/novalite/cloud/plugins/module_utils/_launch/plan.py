@@ -198,7 +198,7 @@ def _firewall_zones(instances: t.Iterable[Instance]) -> list[Plan]:
     """A conntrack zone for each isolated network: two of them may carry flows between the same addresses."""
     zones = {
         nic["network"]["bridge"]: (nic["network"]["id"] - 1) % 65535 + 1
-        for _instance, nic in _nics(instances)
+        for _instance, nic in networks.nics(instances)
         if nic["network"].get("isolated")
     }
     return [{"bridge": bridge, "zone": zones[bridge]} for bridge in sorted(zones)]
