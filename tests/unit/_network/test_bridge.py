@@ -209,7 +209,8 @@ def test_a_tenant_network_goes_with_its_namespace_and_way_out() -> None:
     steps, kept = bridge.plan_absent(TENANT, there)
     assert kept == []
     assert commands(steps)[-5:] == [
-        "link del nv-br10000", "link del nt-br10000", "link del vxlan10000", "link del br10000", "netns del nova-br10000"
+        "link del nv-br10000", "link del nt-br10000", "link del vxlan10000", "link del br10000",
+        "netns del nova-br10000",
     ]
     assert commands(bridge.plan_absent(TENANT, host(inside={"nova-br10000": {}}))[0]) == ["netns del nova-br10000"]
 
