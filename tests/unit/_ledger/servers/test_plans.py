@@ -123,6 +123,10 @@ def test_floating_ips_of_those_who_stay(cloud: t.Any) -> None:
     one, two = instances(cloud, "a", "b")
     (router,) = plan(cloud, instances=[one])["hv1"]["build"]["routers"]
     assert router["floating"] == [first, second], "what is given for a network is all of it"
+    (router,) = plan(cloud, existing=[two])["hv1"]["keep"]["routers"]
+    assert router["floating"] == [first, second], "also where it is only started again"
+    (router,) = plan(cloud, instances=[one], existing=[two])["hv1"]["build"]["routers"]
+    assert router["floating"] == [first, second]
     removal = plan(cloud, leaving=[one])["hv1"]["remove"]
     assert [router["floating"] for router in removal["staying_routers"]] == [[second]]
     assert removal["last_routers"] == []

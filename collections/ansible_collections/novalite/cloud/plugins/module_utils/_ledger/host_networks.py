@@ -15,6 +15,7 @@ import sqlalchemy as sa
 
 from .tables import fixed_ip, floating_ip, floating_pool, instance, network, vif
 
+Floating = dict[tuple[int, str], list[tuple[str, dict[str, str]]]]
 Members = dict[int, dict[str, set[str]]]  # id of a network -> host -> UUIDs of its instances there
 
 
@@ -49,10 +50,8 @@ def addresses(connection: sa.Connection, ids: t.Iterable[int], hosts: t.Iterable
     return {(row.network_id, owners[row.owner]): str(ipaddress.IPv4Address(row.ip)) for row in rows}
 
 
-def floating(
-    connection: sa.Connection, hosts: t.Iterable[str], without: t.Collection[str] = ()
-) -> dict[tuple[int, str], list[dict[str, t.Any]]]:
-    """(network, host) -> the floating IPs of its instances there, but those of the instances `without` (UUIDs)."""
+def floating(connection: sa.Connection, hosts: t.Iterable[str]) -> Floating:
+    """(network, host) -> the floating IPs of its instances there, each with the UUID of its instance."""
     rows = connection.execute(
         sa.select(
             vif.c.network_id, instance.c.host, instance.c.uuid, fixed_ip.c.ip, floating_ip.c.address,
@@ -66,12 +65,12 @@ def floating(
         .where(instance.c.deleted == 0, instance.c.host.in_(sorted(hosts)))
         .order_by(floating_ip.c.address)
     )
-    found: dict[tuple[int, str], list[dict[str, t.Any]]] = {}
+    found: Floating = {}
     for row in rows:
-        if row.uuid not in without:
-            found.setdefault((row.network_id, row.host), []).append({
-                "fixed": str(ipaddress.IPv4Address(row.ip)),
-                "floating": str(ipaddress.IPv4Address(row.address)),
-                "interface": row.interface,
-            })
+        entry = {
+            "fixed": str(ipaddress.IPv4Address(row.ip)),
+            "floating": str(ipaddress.IPv4Address(row.address)),
+            "interface": row.interface,
+        }
+        found.setdefault((row.network_id, row.host), []).append((row.uuid, entry))
     return found

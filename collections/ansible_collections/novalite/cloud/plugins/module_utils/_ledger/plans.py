@@ -20,7 +20,6 @@ from . import host_networks
 from .tables import compute_host, instance, network
 
 Instances = t.Sequence[t.Mapping[str, t.Any]]
-Floating = t.Mapping[tuple[int, str], list[Plan]]
 
 
 def server_plan(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
@@ -59,12 +58,10 @@ def server_plan(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dic
             wires,
         ).items():
             hosts.setdefault(host, {})[kind] = plan
-    changing = [one["uuid"] for kind in ("build", "remove") for one in given[kind]]
-    floating = host_networks.floating(connection, hosts, changing) if changing else {}
+    floating = host_networks.floating(connection, hosts) if hosts else {}
     for host, plans in hosts.items():
-        for kind in ("build", "remove"):
-            if kind in plans:
-                _complete(connection, host, plans[kind], given[kind], floating)
+        for kind, plan in plans.items():
+            _complete(connection, host, plan, given[kind], floating)
     for host, plan in _peers(connection, given, before, after, wires).items():
         hosts.setdefault(host, {})["peers"] = plan
     for host, plan in _networks(connection, params.get("network_hosts") or [], ends).items():
@@ -123,7 +120,9 @@ def _check_ends(connection: sa.Connection, wires: Wires) -> None:
             )
 
 
-def _complete(connection: sa.Connection, host: str, plan: Plan, instances: Instances, floating: Floating) -> None:
+def _complete(
+    connection: sa.Connection, host: str, plan: Plan, instances: Instances, floating: host_networks.Floating
+) -> None:
     """Add what depends on the host's other instances: what goes with the last one that used it (also when that one's
     build failed), and the floating IPs of the others."""
     here = [one for one in instances if one["host"] == host]
@@ -134,7 +133,10 @@ def _complete(connection: sa.Connection, host: str, plan: Plan, instances: Insta
     plan["last_routers"] = [one for one in plan["routers"] if one["bridge"] not in kept]
     plan["last_metadata_networks"] = [one for one in plan["metadata_networks"] if one["bridge"] not in kept]
     own = {one["bridge"]: one["floating"] for one in plan["routers"]}
-    others = {key: floating.get((key, host), []) for key in networks}
+    uuids = set(plan["uuids"])
+    others = {
+        key: [entry for uuid, entry in floating.get((key, host), ()) if uuid not in uuids] for key in networks
+    }
     plan["staying_routers"] = [
         router(of_network, address, others[key])
         for key, (of_network, address) in networks.items()
@@ -202,7 +204,7 @@ def _networks(connection: sa.Connection, hosts: t.Sequence[str], ends: t.Mapping
         host: {
             "bridges": bridges.get(host, []),
             "routers": [
-                router(rows[key], addresses.get((key, host)), floating.get((key, host), []))
+                router(rows[key], addresses.get((key, host)), [one for _uuid, one in floating.get((key, host), ())])
                 for key in sorted(here)
                 if host in here[key]
             ],

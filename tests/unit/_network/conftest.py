@@ -17,6 +17,8 @@ import subprocess
 import sys
 import typing as t
 
+import pytest
+
 READY = "mount -t tmpfs none /run && mkdir /run/netns && mount -t sysfs none /sys && ip link set lo up && echo ready"
 CALL = """
 import json, sys
@@ -153,3 +155,14 @@ class Bed:
     def end(self) -> None:
         for place in reversed(self.places):
             place.end()
+
+
+@pytest.fixture
+def bed() -> t.Iterator[Bed]:
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    made = Bed()
+    try:
+        yield made
+    finally:
+        made.end()
