@@ -9,14 +9,13 @@ from __future__ import annotations
 import hashlib
 import os
 import pathlib
-import signal
 import subprocess
-import sys
 import time
 import typing as t
 
 import pytest
 
+from ansible_collections.novalite.cloud.plugins.module_utils._disk.guest_network import nics_of
 from ansible_collections.novalite.cloud.plugins.module_utils._disk.inject import File, Request
 from ansible_collections.novalite.cloud.plugins.module_utils._disk.session import inject_all
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
@@ -260,29 +259,28 @@ def test_disk_that_is_not_there(host: Host) -> None:
         inject_all([Request(uuid, (KEY,))], host.state_dir, "fuse")
 
 
-KILLED = """
-import sys, time
-from ansible_collections.novalite.cloud.plugins.module_utils._disk import session
-from ansible_collections.novalite.cloud.plugins.module_utils._disk.inject import Request
-def hang(guest, steps):
-    guest.write("/half", session.plan.__globals__["Entry"](0o644, data=b"x"))
-    print("mounted", flush=True)
-    time.sleep(60)
-session.apply = hang
-session.inject_all([Request(sys.argv[2], ("ssh-rsa K",))], sys.argv[1], "fuse")
-"""
+def test_a_file_system_that_can_only_be_read(host: Host) -> None:
+    image = host.file_system()
+    host.run("tune2fs", "-O", "read-only", str(image))
+    (uuid,) = host.instances(image)
+    before = digest(host.disk(uuid))
+    with pytest.raises(NovaliteError, match=f"instance {uuid}: its ext4 file system can only be read"):
+        inject_all([Request(uuid, (KEY,))], host.state_dir, "fuse")
+    assert digest(host.disk(uuid)) == before
 
 
-def test_kill_9_in_the_middle_leaves_nothing_and_the_next_run_completes(host: Host) -> None:
+def test_addresses_and_a_password_go_in_together(host: Host) -> None:
+    (host.tree / "etc/network").mkdir()
+    (host.tree / "etc/shadow").write_text("root:*:19000:0:99999:7:::\nme:!:19000:0:99999:7:::\n")
+    (host.tree / "etc/shadow").chmod(0o640)
     (uuid,) = host.instances(host.file_system())
-    victim = subprocess.Popen([sys.executable, "-c", KILLED, host.state_dir, uuid], stdout=subprocess.PIPE)
-    assert victim.stdout is not None
-    with victim.stdout:
-        assert victim.stdout.readline() == b"mounted\n"
-        victim.send_signal(signal.SIGKILL)
-        victim.wait()
-    deadline = time.monotonic() + 10  # the kernel takes the namespace down after the process is gone
-    while time.monotonic() < deadline and ".raw" in host.run("losetup", "--list", "--output", "BACK-FILE"):
-        time.sleep(0.02)
-    assert inject_all([Request(uuid, (KEY,))], host.state_dir, "fuse")["changed"]
-    assert host.cat(uuid, "/root/.ssh/authorized_keys") == INJECTED
+    nics = nics_of({"nics": [{"mac": "fa:16:3e:00:00:01", "name": "eth0",
+                              "ipv4": {"address": "10.0.0.9", "prefix": 24, "gateway": "10.0.0.1"}}]})
+    password = "$6$salt$" + "x" * 86
+    request = Request(uuid, (KEY,), user="me", nics=nics, password_hash=password)
+    done = inject_all([request], host.state_dir, "fuse")
+    assert password not in str(done) and "/etc/network/interfaces" in done["instances"][0]["written"]
+    assert host.cat(uuid, "/etc/shadow") == f"root:*:19000:0:99999:7:::\nme:{password}:19000:0:99999:7:::\n"
+    assert "    address 10.0.0.9\n    netmask 255.255.255.0\n" in host.cat(uuid, "/etc/network/interfaces")
+    assert "/100640/0/0/shadow/" in host.run("debugfs", "-R", "ls -p /etc", host.content(uuid))
+    assert not inject_all([request], host.state_dir, "fuse")["changed"]

@@ -33,7 +33,22 @@ def locked(name: str, timeout: float = 60.0, directory: str = LOCK_DIR) -> t.Ite
     it would let two holders lock two different inodes of one name. Raises ConflictError after `timeout` seconds.
     """
     os.makedirs(directory, mode=0o755, exist_ok=True)
-    fd = os.open(os.path.join(directory, name), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    path = os.path.join(directory, name)
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    with _held(fd, path, timeout):
+        yield
+
+
+@contextlib.contextmanager
+def locked_directory(path: str, timeout: float = 60.0) -> t.Iterator[None]:
+    """Hold a lock on the directory `path` itself: it goes with the directory, and check mode leaves no file there."""
+    with _held(os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), path, timeout):
+        yield
+
+
+@contextlib.contextmanager
+def _held(fd: int, path: str, timeout: float) -> t.Iterator[None]:
+    """Hold the flock of `fd`, and close it at the end."""
     try:
         deadline = time.monotonic() + timeout
         while True:
@@ -43,7 +58,7 @@ def locked(name: str, timeout: float = 60.0, directory: str = LOCK_DIR) -> t.Ite
             except BlockingIOError:
                 if time.monotonic() >= deadline:
                     raise ConflictError(
-                        f"another run has held the lock {os.path.join(directory, name)} for {timeout:g} s; "
+                        f"another run has held the lock {path} for {timeout:g} s; "
                         "wait for it to finish and run again"
                     ) from None
                 time.sleep(0.02)

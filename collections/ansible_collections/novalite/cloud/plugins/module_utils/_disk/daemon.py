@@ -4,22 +4,31 @@
 
 # This module_utils is PRIVATE to the collection and may change at any time.
 
-"""QEMU's programs as children that cannot outlive the run that started them."""
+"""QEMU's programs as children that end with the run that started them, and what is left of a run that was killed."""
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
+import select
+import signal
 import subprocess
 import typing as t
 
 from .._errors import NovaliteError
 
 STOP_TIMEOUT = 30.0  # seconds
+PROGRAMS = (b"qemu-storage-daemon", b"qemu-nbd")
 ERRORS = "daemon.stderr"
 
 
 class DaemonError(NovaliteError):
     """What the program said before it ended."""
+
+
+class DiskInUseError(DaemonError):
+    """Another process has the disk open; QEMU's image locking is never switched off here."""
 
 
 def start(argv: t.Sequence[str], work: str) -> subprocess.Popen[bytes]:
@@ -49,6 +58,44 @@ def stop(daemon: subprocess.Popen[bytes], work: str) -> None:
         with open(os.path.join(work, ERRORS), encoding="utf-8", errors="replace") as handle:
             said = "; ".join(line.strip() for line in handle if line.strip())
         if 'Failed to get "write" lock' in said or 'Failed to get shared "write" lock' in said:
-            # QEMU's image locking protects a running guest; it is never switched off here.
-            raise DaemonError("its disk is in use: the guest runs; stop it first")
+            raise DiskInUseError("its disk is in use: the guest runs; stop it first")
         raise DaemonError(f"QEMU's program ended with {daemon.returncode}: {said or 'no message'}")
+
+
+def end_leftovers(disk: str) -> bool:
+    """Kill our own programs that still serve `disk`; returns whether there were any. Raises DaemonError.
+
+    A run that is killed between the fork and setpriv's prctl takes no child with it. The caller holds the lock of the
+    instance, so no run that is alive has started them.
+    """
+    found = False
+    for entry in os.listdir("/proc"):
+        if not entry.isdigit():
+            continue
+        with contextlib.suppress(OSError):  # gone in the meantime
+            pidfd = os.pidfd_open(int(entry))  # first, so that what is read and what is killed are one process
+            try:
+                with open(f"/proc/{entry}/cmdline", "rb") as handle:
+                    ours = serves(handle.read().split(b"\0"), disk)
+                if ours:
+                    found = True
+                    signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+                    if not select.select([pidfd], [], [], STOP_TIMEOUT)[0]:
+                        raise DaemonError(f"process {entry}, left by a run that was killed, holds the disk and does "
+                                          f"not end within {STOP_TIMEOUT:g} s")
+            finally:
+                os.close(pidfd)
+    return found
+
+
+def serves(argv: t.Sequence[bytes], disk: str) -> bool:
+    """Whether `argv` is one of PROGRAMS at work on the file `disk`, as start() is called for it."""
+    if not any(os.path.basename(word) in PROGRAMS for word in argv[:5]):  # setpriv's words come first, for a moment
+        return False
+    for word in argv:
+        if word == os.fsencode(disk):
+            return True
+        with contextlib.suppress(ValueError, TypeError, KeyError):
+            if json.loads(word)["file"]["filename"] == disk:
+                return True
+    return False

@@ -13,12 +13,14 @@ import dataclasses
 import errno
 import fcntl
 import os
+import time
 import typing as t
 
 from .._command import run
 from .._errors import NotFoundError, NovaliteError
-from .._host import in_threads
+from .._host import in_threads, locked_directory
 from . import export, layout, nbd
+from .daemon import DiskInUseError, end_leftovers
 from .guest_root import GuestRoot
 from .inject import Request, Step, apply, describe, expected_paths, plan
 from .overlay import recorded_format
@@ -41,6 +43,7 @@ BLKFLSBUF = 0x1261
 GUARDED = MS_NOSUID | MS_NODEV | MS_NOEXEC
 # More than this many daemons at once only take the processors from each other.
 MAX_WORKERS = 8
+IN_USE_PAUSES = (0.05, 0.2)  # seconds before a disk that is in use is tried again
 BACKENDS = ("auto", "nbd", "fuse")
 
 
@@ -153,7 +156,15 @@ def _inject(request: Request, state_dir: str, attach: Attach, check_mode: bool) 
                 return with_private_mounts(
                     lambda: _write(request, device, os.path.join(work_dir, "root"), check_mode))
 
-    return with_private_mounts(work)
+    with locked_directory(directory):
+        for pause in IN_USE_PAUSES:
+            try:
+                return with_private_mounts(work)
+            except DiskInUseError:
+                # Of a run that was killed, or on its way out: the kernel closes its files a moment after its end.
+                if not end_leftovers(disk):
+                    time.sleep(pause)
+        return with_private_mounts(work)
 
 
 def _write(request: Request, device: str, root: str, check_mode: bool) -> Outcome:
@@ -167,7 +178,7 @@ def _write(request: Request, device: str, root: str, check_mode: bool) -> Outcom
             steps = plan(guest, request)
         # Mounted for writing only when there is something to write: a second run leaves no trace in the guest.
         if steps and not check_mode:
-            mount(device, root, file_system.type, GUARDED | MS_REMOUNT, _remount_options(file_system))
+            _make_writable(device, root, file_system)
             with GuestRoot(root) as guest:
                 apply(guest, steps)
     outcome = Outcome(request.uuid, tuple(steps), file_system.checks_scheduled)
@@ -180,8 +191,13 @@ def _write(request: Request, device: str, root: str, check_mode: bool) -> Outcom
     return outcome
 
 
-def _remount_options(file_system: FileSystem) -> str:
-    return file_system.options if file_system.type == "ext4" else ""
+def _make_writable(device: str, root: str, file_system: FileSystem) -> None:
+    try:
+        mount(device, root, file_system.type, GUARDED | MS_REMOUNT,
+              file_system.options if file_system.type == "ext4" else "")
+    except OSError as error:
+        raise NovaliteError(f"its {file_system.type} file system can only be read: it is damaged, or has features "
+                            f"that this host's kernel cannot write ({error.strerror}); use a config drive") from error
 
 
 @contextlib.contextmanager
