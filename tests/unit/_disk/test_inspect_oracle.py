@@ -21,7 +21,7 @@ from tests.unit._disk.hostile.headers import CLUSTER, DATA_FILE, FEATURES, MAGIC
 from tests.unit._disk.hostile.images import IMAGES, HostileImage
 from tests.unit._disk.state import needs_qemu_img
 
-# theirs takes extended L2 entries, a feature of QEMU 5.2's, for an unknown one, and in a header of version 2, which has no
+# theirs takes extended L2 entries, a feature of QEMU 5.2, for an unknown one, and in a header of version 2, without
 # features, what stands in their place for them
 THEIR_ERRORS = (("incompatible", 1 << 4), ("incompatible", 1 << 4 | 1), ("version", 2))
 MBR_ENTRY = struct.pack("<B3sB3sII", 0x80, b"", 0x83, b"", 64, 1024)
