@@ -6,11 +6,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pathlib
 import shutil
 import struct
 import subprocess
+import sys
 
 import pytest
 from hypothesis import given, settings
@@ -189,6 +191,16 @@ def test_any_bytes_are_judged_and_never_crash(
     except NovaliteError:
         return
     assert info.disk_format == disk_format and info.virtual_size % 512 == 0
+
+
+def test_mutated_headers_are_judged_within_bounds() -> None:
+    """A modest run of tests/fuzz/inspector.py, in a process of its own: it limits its memory."""
+    inputs = os.environ.get("NOVALITE_FUZZ_INPUTS", "5000")
+    command = [sys.executable, "-m", "tests.fuzz.inspector", "--inputs", inputs, "--seed", "3"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["accepted"] + found["refused"] == int(inputs) and found["accepted"] > 100
 
 
 @needs_qemu_img
