@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import errno
 import fcntl
 import os
 import random
@@ -164,17 +165,29 @@ def _partition_node(device: str, partition: Partition) -> str:
     Without that the node is missing, or worse, left over from the disk that was there before: sizes are compared.
     """
     node = f"{device}p{partition.number}"
-    fd = os.open(device, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        fcntl.ioctl(fd, BLKRRPART)
-    except OSError as error:
-        raise NovaliteError(f"{device}: the kernel cannot read the partition table: {error.strerror}") from error
-    finally:
-        os.close(fd)
+    _read_partition_table(device)
     name = os.path.basename(node)
     _wait(lambda: os.path.exists(node) and _sectors(name) * 512 == partition.size, PARTITION_WAIT,
           f"{node} did not appear (the driver must be loaded with max_part={MAX_PARTITIONS})")
     return node
+
+
+def _read_partition_table(device: str) -> None:
+    deadline = time.monotonic() + PARTITION_WAIT
+    fd = os.open(device, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        while True:
+            try:
+                fcntl.ioctl(fd, BLKRRPART)
+                return
+            except OSError as error:
+                # EBUSY: a host's udev looks into each partition that appears, for a moment
+                if error.errno != errno.EBUSY or time.monotonic() > deadline:
+                    raise NovaliteError(f"{device}: the kernel cannot read the partition table: "
+                                        f"{error.strerror}") from error
+            time.sleep(POLL)
+    finally:
+        os.close(fd)
 
 
 def _sectors(name: str) -> int:
