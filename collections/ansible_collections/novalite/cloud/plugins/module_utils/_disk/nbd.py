@@ -32,6 +32,7 @@ from .partition import Partition
 DEVICES = 16  # the driver's default nbds_max
 MAX_PARTITIONS = 16
 BLKRRPART = 0x125F
+NBD_CLEAR_SOCK, NBD_CLEAR_QUE, NBD_DISCONNECT = 0xAB04, 0xAB05, 0xAB08  # linux/nbd.h
 # Seconds; Nova's timeout_nbd is 10, which eight at once exceed on a busy host with two emulated processors.
 CONNECT_TIMEOUT = 30.0
 DISCONNECT_TIMEOUT = 30.0
@@ -149,7 +150,7 @@ def attached(disk: str, disk_format: str, read_only: bool, work: str) -> t.Itera
 def _disconnect(name: str, daemon: subprocess.Popen[bytes], work: str) -> None:
     try:
         if daemon.poll() is None:
-            run(["qemu-nbd", "--disconnect", f"/dev/{name}"])
+            _let_go(f"/dev/{name}")
             with contextlib.suppress(subprocess.TimeoutExpired):
                 daemon.wait(DISCONNECT_TIMEOUT)
     finally:
@@ -157,6 +158,19 @@ def _disconnect(name: str, daemon: subprocess.Popen[bytes], work: str) -> None:
     # The device must not be given back while the driver still lets go of it.
     _wait(lambda: not os.path.exists(f"/sys/block/{name}/pid"), DISCONNECT_TIMEOUT,
           f"/dev/{name} is still connected; run qemu-nbd --disconnect /dev/{name}")
+
+
+def _let_go(device: str) -> None:
+    """What `qemu-nbd --disconnect` does, without the start of a program, which is a quarter of a short injection."""
+    fd = os.open(device, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        for request in (NBD_CLEAR_QUE, NBD_DISCONNECT, NBD_CLEAR_SOCK):
+            fcntl.ioctl(fd, request)
+    except OSError as error:
+        raise NovaliteError(f"{device} cannot be disconnected: {error.strerror}; "
+                            f"run qemu-nbd --disconnect {device}") from error
+    finally:
+        os.close(fd)
 
 
 def _partition_node(device: str, partition: Partition) -> str:
