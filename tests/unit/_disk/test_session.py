@@ -205,13 +205,14 @@ def test_a_superblock_that_asks_for_a_panic_or_checks(host: Host) -> None:
     assert not inject_all([request], host.state_dir, "fuse")["changed"]
 
 
-def test_selinux_guest_relabels_the_key_before_rc_local_ends(host: Host) -> None:
+@pytest.mark.parametrize("end", ["exit 0", "  exit 0;  # done", "exit"])
+def test_selinux_guest_relabels_the_key_before_rc_local_ends(host: Host, end: str) -> None:
     (host.tree / "etc/selinux").mkdir()
-    (host.tree / "etc/rc.local").write_text("#!/bin/sh\ntrue\nexit 0\n")
+    (host.tree / "etc/rc.local").write_text(f"#!/bin/sh\ntrue\n{end}\n\n")
     (uuid,) = host.instances(host.file_system())
     inject_all([Request(uuid, (KEY,))], host.state_dir, "fuse")
     script = host.cat(uuid, "/etc/rc.local").splitlines()
-    assert script[0] == "#!/bin/sh" and script[-1] == "exit 0"
+    assert script[0] == "#!/bin/sh" and script[-1] == end
     assert script[-2] == "restorecon -RF root/.ssh 2>/dev/null || :"
     assert not inject_all([Request(uuid, (KEY,))], host.state_dir, "fuse")["changed"]
 

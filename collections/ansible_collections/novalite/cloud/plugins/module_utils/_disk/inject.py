@@ -12,6 +12,7 @@ The bytes are Nova's (nova/virt/disk/api.py): the comment above a key, 0700 and 
 from __future__ import annotations
 
 import dataclasses
+import re
 import typing as t
 
 from .._errors import NovaliteError
@@ -21,6 +22,7 @@ from .guest_root import Entry, GuestRoot
 
 MAX_FILE = 256 << 10  # bytes
 KEY_COMMENT = "# The following ssh key was injected by Nova"
+EXIT = re.compile(rb"\s*exit(\s+\d+)?\s*;?\s*(#.*)?$")
 SELINUX_COMMENT = "# Added by Nova to ensure injected ssh keys have the right context"
 
 
@@ -156,7 +158,7 @@ def _plan_restorecon(guest: GuestRoot, directory: str) -> t.Iterator[Step]:
     while lines and not lines[-1].strip():
         lines.pop()
     # Nova appends, and its line is never reached where the script ends in `exit 0`.
-    last = [lines.pop()] if lines and lines[-1].strip() == b"exit 0" else []
+    last = [lines.pop()] if lines and EXIT.match(lines[-1]) else []
     data = b"\n".join([*lines, SELINUX_COMMENT.encode(), command, *last]) + b"\n"
     yield Step(path, old, Entry(0o700, data=data))
 
