@@ -273,7 +273,15 @@ def test_dhcp_and_router_advertisements_in_a_namespace(bed: t.Any) -> None:
         names = {kind: guest.run(sys.executable, "-c", ASK, "web-1.novalocal", str(kind)).stdout.strip()
                  for kind in (1, 28)}
         assert names == {1: "10.0.0.5", 28: own}
-        assert done(bed.hv1.call(["dhcp", [network], "absent", False, directory])) == [True]
+        server = pathlib.Path(directory, "networks/br10000")
+        pid, other = (server / "pid").read_text(), {"mac": "fa:16:3e:00:00:09", "ip": "10.0.0.9", "hostname": "web-2"}
+        assert mac in (server / "leases").read_text()
+        calls = [["dhcp", [{**network, "hosts": [other]}], "present", False, directory],
+                 ["dhcp", [network], "absent", False, directory]]
+        assert done(bed.hv1.call(*calls)) == [True, True]
+        assert mac not in (server / "leases").read_text(), "its lease would run for a day"
+        assert (server / "pid").read_text() == pid, "and nobody was restarted"
+        assert done(bed.hv1.call(["dhcp", [{**network, "hosts": [other]}], "absent", False, directory])) == [True]
         assert not os.listdir(os.path.join(directory, "networks"))
     finally:
         shutil.rmtree(directory)

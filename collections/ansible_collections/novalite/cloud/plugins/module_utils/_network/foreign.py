@@ -42,18 +42,19 @@ def in_iptables(text: str, family: str, bridges: t.Sequence[str]) -> list[str]:
     unless novalite's own rules in front of it accept what belongs to the bridges."""
     rules = {}  # type: dict[str, list[list[str]]]
     policy = "ACCEPT"
+    looked_at = tuple(f"-A {name} " for name in (*_CHAINS, ACCEPTED))  # of a host with thousands of guests, not theirs
     for line in text.splitlines():
-        words = line.split()
         if line.startswith(":FORWARD "):
-            policy = words[1]
-        elif line.startswith("-A "):
+            policy = line.split()[1]
+        elif line.startswith(looked_at):
+            words = line.split()
             rules.setdefault(words[1], []).append(words[2:])
     accepted = {rule[1] for rule in rules.get(ACCEPTED, ()) if rule[:1] == ["-i"] and rule[-2:] == ["-j", "ACCEPT"]}
     first = rules.get("FORWARD", [])[:2]
     if ["-j", ACCEPTED] in first and accepted.issuperset(bridges):
         return []
     names = ", ".join(bridges)
-    docker = " (Docker sets it)" if any(name.startswith("DOCKER") for name in rules) else ""
+    docker = " (Docker sets it)" if "\n:DOCKER" in text else ""
     found = []
     for chain in _CHAINS:
         for rule in rules.get(chain, ()):
