@@ -23,6 +23,12 @@ NETWORK = {
     "domain": "novalocal",
     "mtu": None,
     "lease_seconds": 86400,
+    "manager": "flat_dhcp",
+    "vni": None,
+    "isolated": False,
+    "snat": False,
+    "ntp": [],
+    "ipv6_mode": "eui64",
 }
 RULE = {"id": "r", "direction": "ingress", "ethertype": "IPv4", "protocol": "tcp", "port_min": 22, "port_max": 22}
 
@@ -86,7 +92,15 @@ def test_each_host_gets_its_own_instances_in_one_plan() -> None:
 def test_what_instances_share_is_named_once() -> None:
     plan = plan_by_host([instance(1, "hv1"), instance(2, "hv1")], {"hv1": {"domain_type": "qemu"}}, render)["hv1"]
     assert plan["bridges"] == [
-        {"name": "br100", "interface": "eth1", "address": "10.20.0.1/24", "vlan": None, "mtu": None}
+        {
+            "name": "br100",
+            "interface": "eth1",
+            "addresses": ["10.20.0.1/24"],
+            "vlan": None,
+            "vxlan": None,
+            "namespace": None,
+            "mtu": None,
+        }
     ]
     assert [image["checksum"] for image in plan["images"]] == ["sha256:aa", "sha256:bb"]
     assert [group["id"] for group in plan["security_groups"]] == [3]
@@ -118,7 +132,7 @@ def test_the_firewall_knows_every_address_and_the_own_dhcp_server() -> None:
         }
     ]
     assert [network["bridge"] for network in plan["dhcp_networks"]] == ["br100"]
-    assert plan["bridges"][1]["address"] is None
+    assert plan["bridges"][1]["addresses"] == []
 
 
 def test_the_partition_to_inject_into_is_the_images_to_say() -> None:
@@ -128,3 +142,50 @@ def test_the_partition_to_inject_into_is_the_images_to_say() -> None:
         for properties in ({}, {"os_partition": "0"}, {"os_partition": 2})
     ]
     assert plans == [None, 0, 2]
+
+
+def on_network(number: int, host: str, **changes: t.Any) -> dict[str, t.Any]:
+    one = instance(number, host)
+    one["nics"][0]["network"] |= changes
+    return one
+
+
+def test_a_vxlan_network_spans_its_hosts_from_namespaces_of_its_own() -> None:
+    tenant = {"bridge": "br10000", "bridge_interface": None, "manager": "vxlan", "vni": 10000, "isolated": True,
+              "mtu": 1450, "cidr_v6": "fd00:20::/64", "snat": True}
+    plan = plan_by_host([on_network(1, "hv1", **tenant)], {"hv1": {"domain_type": "qemu"}}, render,
+                        {1: {"hv1": "192.0.2.1", "hv2": "192.0.2.2"}})["hv1"]
+    assert plan["bridges"] == [
+        {
+            "name": "br10000",
+            "interface": None,
+            "addresses": ["10.20.0.1/24", "fd00:20::a14:1/64", "fe80::a14:1/64"],
+            "vlan": None,
+            "vxlan": {"vni": 10000, "local": "192.0.2.1", "remotes": ["192.0.2.2"]},
+            "namespace": "nova-br10000",
+            "mtu": 1450,
+        }
+    ]
+    (network,) = plan["dhcp_networks"]
+    assert (network["namespace"], network["listen_v6"], network["router_v6"]) == (
+        "nova-br10000", "fd00:20::a14:1", False
+    )
+    assert plan["routers"] == [
+        {
+            "network": "private", "bridge": "br10000", "namespace": "nova-br10000", "cidr": "10.20.0.0/24",
+            "address": "10.20.0.1", "snat": True, "floating": [],
+        }
+    ]
+    assert plan["metadata_networks"] == [
+        {"bridge": "br10000", "namespace": "nova-br10000", "network": NETWORK["uuid"]}
+    ]
+    assert plan["guests"] == [{"name": "web-1", "address": "10.20.0.3", "namespace": "nova-br10000"}]
+
+
+def test_a_host_routes_only_where_there_is_something_to_route() -> None:
+    one = instance(1, "hv1")
+    assert plan_by_host([one], {"hv1": {"domain_type": "qemu"}}, render)["hv1"]["routers"] == []
+    one["nics"][0]["floating_ips"] = [{"address": "203.0.113.9", "interface": "eth0"}]
+    (router,) = plan_by_host([one], {"hv1": {"domain_type": "qemu"}}, render)["hv1"]["routers"]
+    assert router["floating"] == [{"fixed": "10.20.0.3", "floating": "203.0.113.9", "interface": "eth0"}]
+    assert router["snat"] is False

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
+import socket
 import subprocess
+import threading
 import typing as t
 
 import pytest
@@ -22,7 +25,8 @@ HYPERVISORS = {
 
 
 def guest(name: str, uuid: str, ip: str = "10.20.0.5") -> dict[str, t.Any]:
-    return {"name": name, "uuid": uuid, "host": "hv1", "nics": [{"ip": ip}], "image": {"properties": {}}}
+    nic = {"ip": ip, "network": {"bridge": "br100", "isolated": False}}
+    return {"name": name, "uuid": uuid, "host": "hv1", "nics": [nic], "image": {"properties": {}}}
 
 
 def effective(path: pathlib.Path, host: str) -> dict[str, str]:
@@ -45,7 +49,7 @@ def test_jump_options_follow_the_inventory() -> None:
 @pytest.mark.parametrize("alias", ["web", "u-1", "10.20.0.5"])
 def test_ssh_goes_through_the_compute_host_and_knows_the_guest_by_uuid(tmp_path: pathlib.Path, alias: str) -> None:
     path = tmp_path / "ssh_config"
-    path.write_text(render([guest("web", "u-1")], HYPERVISORS, "/home with space/known_hosts", "/keys/test"))
+    path.write_text(render([guest("web", "u-1")], HYPERVISORS, "/home with space/known_hosts", "/keys/test", str(path)))
     options = effective(path, alias)
     assert options["hostname"] == "10.20.0.5"
     assert options["proxyjump"] == "hv1"
@@ -57,7 +61,7 @@ def test_ssh_goes_through_the_compute_host_and_knows_the_guest_by_uuid(tmp_path:
 
 
 def test_a_name_that_two_projects_use_is_no_alias() -> None:
-    text = render([guest("web", "u-1"), guest("web", "u-2", "10.20.0.6")], HYPERVISORS, "/k", None)
+    text = render([guest("web", "u-1"), guest("web", "u-2", "10.20.0.6")], HYPERVISORS, "/k", None, "/c")
     assert "Host u-1 10.20.0.5\n" in text
     assert "Host u-2 10.20.0.6\n" in text
     assert "IdentityFile" not in text.split("Host u-1")[1]
@@ -66,4 +70,51 @@ def test_a_name_that_two_projects_use_is_no_alias() -> None:
 def test_an_instance_without_host_or_address_is_left_out() -> None:
     homeless = {**guest("a", "u-1"), "host": None}
     bare = {**guest("b", "u-2"), "nics": []}
-    assert "Host" not in render([homeless, bare], HYPERVISORS, "/k", None)
+    assert "Host" not in render([homeless, bare], HYPERVISORS, "/k", None, "/c")
+
+
+def test_a_guest_of_an_isolated_network_is_reached_from_inside_it(tmp_path: pathlib.Path) -> None:
+    """What ssh would run, with a stand-in for ssh and for ip: the relay carries both ways to the end."""
+    path = tmp_path / "a path" / "ssh_config"
+    path.parent.mkdir()
+    one = guest("web", "u-1", "127.0.0.1")
+    one["nics"][0]["network"] = {"bridge": "br10000", "isolated": True}
+    path.write_text(render([one], HYPERVISORS, "/k", None, str(path)))
+    options = effective(path, "web")
+    assert "proxyjump" not in options
+    bin_dir = tmp_path / "bin"
+    bin_dir.mkdir()
+    for name, text in (
+        ("ssh", f'test "$1 $2 $3" = "-F {path} hv1" && exec sh -c "$4"'),
+        ("ip", 'test "$1 $2 $3" = "netns exec nova-br10000" && shift 3 && exec "$@"'),
+    ):
+        (bin_dir / name).write_text(f"#!/bin/sh\n{text}\n")
+        (bin_dir / name).chmod(0o755)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        command = options["proxycommand"].replace("%h", "127.0.0.1").replace("%p", str(server.getsockname()[1]))
+        relay = subprocess.Popen(
+            ["sh", "-c", f"exec {command}"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            env={**os.environ, "PATH": f"{bin_dir}:{os.environ['PATH']}"},
+        )
+        server.settimeout(10)
+        connection, _address = server.accept()
+        sent = bytes(range(256)) * 4096
+        answer = sent[::-1]
+
+        def serve() -> None:
+            with connection, connection.makefile("rb") as stream:
+                received.append(stream.read())
+                connection.sendall(answer)
+
+        received: list[bytes] = []
+        thread = threading.Thread(target=serve)
+        thread.start()
+        out, _err = relay.communicate(sent, timeout=20)
+        thread.join()
+    assert (received, out, relay.returncode) == ([sent], answer, 0)
+
+
+def test_an_address_that_two_networks_use_is_no_alias() -> None:
+    text = render([guest("a", "u-1"), guest("b", "u-2")], HYPERVISORS, "/k", None, "/c")
+    assert "Host a u-1\n" in text
+    assert "Host b u-2\n" in text

@@ -13,12 +13,12 @@ import typing as t
 import pytest
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError, NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._network import bridge
+from ansible_collections.novalite.cloud.plugins.module_utils._network import bridge, links
 from ansible_collections.novalite.cloud.plugins.module_utils._network.bridge import Bridge, Host, Link
 
 ETH1 = Link("eth1", "52:54:00:00:00:01", 1500, up=True)
 BR100 = Link("br100", ETH1.mac, 1500, up=True, kind="bridge", addresses=("10.20.0.2/24",), permanent_mac=True)
-SPEC = Bridge("br100", "eth1", "10.20.0.2/24")
+SPEC = Bridge("br100", "eth1", ("10.20.0.2/24",))
 
 
 def host(*links: Link, **values: t.Any) -> Host:
@@ -51,9 +51,9 @@ def test_a_vlan_with_its_mtu() -> None:
         "link add link eth1 name vlan100 type vlan id 100",
         "link set eth1 mtu 9000",
         "link set vlan100 mtu 9000",
-        "link set vlan100 master br100",
         "link set eth1 up",
         "link set vlan100 up",
+        "link set vlan100 master br100",
         "link set br100 mtu 9000",
         "link set br100 up",
         "addr add 10.20.0.2/24 brd + dev br100",
@@ -143,18 +143,114 @@ def test_links_are_read() -> None:
                        {"scope": "global", "local": "2001:db8::7", "prefixlen": 64, "temporary": True},
                        {"scope": "global", "local": "10.0.0.1", "prefixlen": 8}]},
     ]
-    assert bridge.read_links(json.dumps(rows), {"vlan100"}) == {
-        "vlan100": Link("vlan100", "52:54:00:00:00:01", 1500, True, "vlan", "br100", "eth1", 100, ("10.0.0.1/8",), True)
+    assert links.read_links(json.dumps(rows), {"vlan100"}) == {
+        "vlan100": Link("vlan100", "52:54:00:00:00:01", 1500, True, "vlan", "br100", "eth1", 100, ("10.0.0.1/8",), True,
+                        ("fe80::1/64",), advertised=True)
     }
+
+
+TENANT = Bridge("br10000", vxlan=bridge.Vxlan(10000, "192.0.2.1", ("192.0.2.2",)), addresses=("10.0.0.2/24",),
+                namespace="nova-br10000", mtu=1450)
+
+
+def tenant_host() -> Host:
+    """A host that has all of TENANT."""
+    return host(
+        Link("br10000", "02::", 1450, True, "bridge", permanent_mac=True),
+        Link("vxlan10000", "02::", 1450, True, "vxlan", "br10000", number=10000, local="192.0.2.1",
+             remotes=("192.0.2.2",)),
+        Link("nv-br10000", "02::", 1450, True, "veth", "br10000"),
+        inside={"nova-br10000": {"lo": Link("lo", "", 65536, True),
+                                 "br10000": Link("br10000", "02::", 1450, True, addresses=("10.0.0.2/24",))}},
+    )
+
+
+def test_a_tenant_network_that_is_there() -> None:
+    assert bridge.plan_present(TENANT, tenant_host()) == []
+
+
+def test_what_a_tenant_network_lacks_is_added() -> None:
+    there = tenant_host()
+    there.links["vxlan10000"].remotes = ("192.0.2.3",)
+    there.inside["nova-br10000"]["br10000"].addresses = ()
+    assert commands(bridge.plan_present(TENANT, there)) == [
+        "fdb del 00:00:00:00:00:00 dev vxlan10000 dst 192.0.2.3 self",
+        "fdb append 00:00:00:00:00:00 dev vxlan10000 dst 192.0.2.2 self",
+        "-n nova-br10000 addr add 10.0.0.2/24 brd + dev br10000",
+    ]
+
+
+def test_after_its_namespace_was_lost() -> None:
+    there = tenant_host()
+    there.inside.clear()
+    steps = commands(bridge.plan_present(TENANT, there))
+    assert steps[:2] == ["netns add nova-br10000", "-n nova-br10000 link set lo up"]
+    assert steps[2:4] == [
+        "link del nv-br10000", "link add name nv-br10000 type veth peer name br10000 netns nova-br10000"
+    ]
+
+
+@pytest.mark.parametrize(
+    "link",
+    [
+        Link("vxlan10000", "02::", 1500, True, "vxlan", number=7), Link("vxlan10000", "02::", 1500, True),
+        Link("vxlan10000", "02::", 1500, True, "vxlan", "br7", number=10000),
+        Link("nv-br10000", "02::", 1500, True, "dummy"), Link("nv-br10000", "02::", 1500, True, "veth", "br7"),
+    ],
+)
+def test_a_strangers_device_with_a_tenant_networks_name_is_refused(link: Link) -> None:
+    with pytest.raises(ConflictError, match=link.name):
+        bridge.plan_present(TENANT, host(link))
+
+
+def test_a_tenant_network_goes_with_its_namespace_and_way_out() -> None:
+    there = tenant_host()
+    there.links["nt-br10000"] = Link("nt-br10000", "02::", 1500, True, "veth")
+    steps, kept = bridge.plan_absent(TENANT, there)
+    assert kept == []
+    assert commands(steps)[-5:] == [
+        "link del nv-br10000", "link del nt-br10000", "link del vxlan10000", "link del br10000",
+        "netns del nova-br10000",
+    ]
+    assert commands(bridge.plan_absent(TENANT, host(inside={"nova-br10000": {}}))[0]) == ["netns del nova-br10000"]
+
+
+def test_a_routers_link_local_address_is_the_only_one() -> None:
+    spec = Bridge("br100", addresses=("10.20.0.2/24", "fd00::a14:2/64", "fe80::a14:2/64"))
+    steps = commands(bridge.plan_present(spec, host()))
+    assert steps.index("link set br100 addrgenmode none") < steps.index("link set br100 up")
+    there = dataclasses.replace(BR100, addresses=("10.20.0.2/24", "fd00::a14:2/64"), link_local=("fe80::1/64",))
+    assert commands(bridge.plan_present(spec, host(there))) == [
+        "link set br100 addrgenmode none", "addr del fe80::1/64 dev br100",
+        "addr add fe80::a14:2/64 dev br100 nodad",
+    ]
+    there = dataclasses.replace(there, link_local=("fe80::a14:2/64",))
+    assert bridge.plan_present(spec, host(there)) == []
+
+
+def test_addresses_that_the_host_lives_by_are_not_taken_away_to_be_sorted() -> None:
+    there = dataclasses.replace(BR100, addresses=("192.0.2.1/24",))
+    steps = bridge.plan_present(Bridge("br100", addresses=("10.20.0.2/24",)), host(there, routed=frozenset({"br100"})))
+    assert commands(steps) == ["addr add 10.20.0.2/24 brd + dev br100"]
+    kept = bridge.plan_absent(Bridge("br100"), host(there, ssh=frozenset({"br100"})))
+    assert kept == ([], ["the ssh session that Ansible came by"])
 
 
 @pytest.mark.parametrize(
     "values",
     [
+        {"name": "br1", "vxlan": {"vni": 0, "local": "192.0.2.1"}},
+        {"name": "br1", "vxlan": {"vni": 2**24, "local": "192.0.2.1"}},
+        {"name": "br1", "vxlan": {"vni": 7, "local": "192.0.2"}},
+        {"name": "br1", "vxlan": {"vni": 7}},
+        {"name": "br1", "vxlan": {"vni": 7, "local": "192.0.2.1", "remotes": ["192.0.2.1"]}},
+        {"name": "br1", "vxlan": {"vni": 7, "local": "192.0.2.1", "remotes": ["fd00::1"]}},
+        {"name": "br1", "interface": "eth1", "vxlan": {"vni": 7, "local": "192.0.2.1"}},
+        {"name": "br1", "namespace": "default"}, {"name": "br1", "namespace": "nova-../x"},
         {"name": "br 100"}, {"name": "br100;reboot"}, {"name": "a" * 16}, {"name": "-br"},
         {"name": "br100", "vlan": 100}, {"name": "br100", "interface": "eth1", "vlan": 4095},
-        {"name": "br100", "mtu": 10}, {"name": "br100", "address": "10.0.0.1"},
-        {"name": "br100", "address": "10.0.0/8"},
+        {"name": "br100", "mtu": 10}, {"name": "br100", "addresses": ["10.0.0.1"]},
+        {"name": "br100", "addresses": ["10.0.0/8"]},
     ],
 )
 def test_impossible_arguments_are_refused(values: dict[str, t.Any]) -> None:

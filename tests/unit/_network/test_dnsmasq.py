@@ -50,9 +50,53 @@ def test_hosts_are_read_back() -> None:
     assert dnsmasq.names_text(network.hosts, "novalocal") == "10.20.0.5 web-1.novalocal web-1\n"
 
 
+V6 = {"cidr_v6": "fd00:20::/64", "listen_v6": "fd00:20::a14:2"}
+
+
+def test_ipv6_by_advertisement_or_by_dhcp() -> None:
+    lines = conf(**V6, mtu=1450)
+    for line in ("enable-ra", "ra-param=br100,mtu:1450,60,1800", "dhcp-range=fd00:20::,ra-only,64,86400s",
+                 "listen-address=fd00:20::a14:2"):
+        assert line in lines
+    lines = conf(**V6, ipv6_mode="stable-privacy", router_v6=False)
+    assert "dhcp-range=fd00:20::,static,64,86400s" in lines and "ra-param=br100,mtu:off,60,0" in lines
+    assert not any("ra-" in line or "fd00" in line for line in conf(cidr_v6="fd00:20::/64")), "no address, no router"
+
+
+def test_clocks_and_metadata() -> None:
+    lines = conf(**V6, ntp=["192.0.2.1", "fd00::1", "192.0.2.2"], gateway="10.20.0.1")
+    assert "dhcp-option=option:ntp-server,192.0.2.1,192.0.2.2" in lines
+    assert "dhcp-option=option6:ntp-server,[fd00::1]" in lines
+    # Metadata is answered by this host and not by a gateway that is another machine.
+    assert "dhcp-option=option:classless-static-route,169.254.169.254/32,10.20.0.2,0.0.0.0/0,10.20.0.1" in lines
+    assert not any("classless" in line for line in conf(gateway="10.20.0.2"))
+
+
+@pytest.mark.parametrize("namespace", [None, "nova-br100"])
+def test_a_configuration_is_read_back(namespace: str | None) -> None:
+    text = "\n".join(conf(**V6, namespace=namespace))
+    assert dnsmasq.read_config(text) == {
+        "listen": "10.20.0.2", "cidr": "10.20.0.0/24", "domain": "novalocal", "namespace": namespace
+    }
+    assert conf() != conf(namespace="nova-br100"), "a server that is elsewhere is another one"
+
+
+def test_hosts_with_both_addresses() -> None:
+    (network,) = dnsmasq.parse([{**VALUES, **V6, "hosts": [{**HOST, "ipv6": "fd00:20::0005"}]}])
+    text = dnsmasq.hosts_text(network.hosts, "novalocal")
+    assert text == "fa:16:3e:00:00:05,web-1.novalocal,10.20.0.5,[fd00:20::5]\n"
+    assert dnsmasq.read_hosts(text) == list(network.hosts)
+    assert dnsmasq.names_text(network.hosts, "novalocal").splitlines() == [
+        "10.20.0.5 web-1.novalocal web-1", "fd00:20::5 web-1.novalocal web-1"
+    ]
+
+
 @pytest.mark.parametrize(
     "values",
     [
+        {"cidr_v6": "fd00::/48"}, {"cidr_v6": "10.0.0.0/24"}, {**V6, "listen_v6": "fd00:21::1"},
+        {**V6, "hosts": [{**HOST, "ipv6": "fd00:21::1"}]}, {**V6, "hosts": [{**HOST, "ipv6": "x\ny"}]},
+        {"ntp": ["a b"]}, {"namespace": "nova-x\nuser=root"}, {"listen_v6": "fd00::1"},
         {"bridge": "../br100"}, {"bridge": "br100\nuser=root"}, {"listen": "10.20.1.2"}, {"listen": "x"},
         {"cidr": "10.20.0.1/24"}, {"cidr": "fd00::/64"}, {"gateway": "10.20.0.1,1"}, {"dns": ["a\nb"]},
         {"domain": "a,b"}, {"domain": "a\nb"}, {"domain": "-a"}, {"domain": "a..b"}, {"mtu": 5}, {"lease_seconds": 5},

@@ -29,11 +29,11 @@ ENSURE = """
 import json, sys
 from ansible_collections.novalite.cloud.plugins.module_utils import _host
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._network import bridge
+from ansible_collections.novalite.cloud.plugins.module_utils._network import bridge, bridging
 _host.locked.__wrapped__.__defaults__ = (60.0, sys.argv[1])
 for spec, state, check in json.loads(sys.argv[2]):
     try:
-        print(json.dumps(bridge.ensure(bridge.parse([spec]), state, check)))
+        print(json.dumps(bridging.ensure(bridge.parse([spec]), state, check)))
     except NovaliteError as error:
         print(json.dumps(str(error)))
 """
@@ -53,7 +53,7 @@ def ensure_bridges(place: str, directory: pathlib.Path, calls: list[tuple[dict[s
 @pytest.mark.parametrize("lan", [0], indirect=True)
 def test_a_bridge_and_its_end(lan: t.Any, tmp_path: pathlib.Path) -> None:
     subprocess.run(["ip", "-n", lan.hypervisor, "link", "add", "p0", "type", "veth", "peer", "name", "p1"], check=True)
-    spec = {"name": "br100", "interface": "p0", "address": "10.98.0.2/24", "mtu": 1450}
+    spec = {"name": "br100", "interface": "p0", "addresses": ["10.98.0.2/24"], "mtu": 1450}
     planned, made, again, gone, gone_again = ensure_bridges(
         lan.hypervisor, tmp_path,
         [(spec, "present", True), (spec, "present", False), (spec, "present", False), (spec, "absent", False),
@@ -86,7 +86,7 @@ def test_the_way_of_the_ssh_session_is_refused(lan: t.Any, tmp_path: pathlib.Pat
 def test_a_failure_takes_back_what_was_made(lan: t.Any, tmp_path: pathlib.Path) -> None:
     subprocess.run(["ip", "-n", lan.hypervisor, "link", "add", "p0", "type", "veth", "peer", "name", "p1"], check=True)
     # The kernel refuses it: a veth carries no more than 65535, but a bridge's port cannot have less than 1280 for IPv6.
-    calls = [({"name": "br100", "interface": "p0", "address": "fd00::2/64", "mtu": 600}, "present", False)]
+    calls = [({"name": "br100", "interface": "p0", "addresses": ["fd00::2/64"], "mtu": 600}, "present", False)]
     assert isinstance(ensure_bridges(lan.hypervisor, tmp_path, calls)[0], str)
     links = json.loads(subprocess.run(["ip", "-n", lan.hypervisor, "-j", "link"], check=True, capture_output=True,
                                       text=True).stdout)

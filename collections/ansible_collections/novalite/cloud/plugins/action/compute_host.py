@@ -47,9 +47,12 @@ class ActionModule(LedgerAction):
         )
         if result.get("failed") or "compute_host" not in result:
             return result
+        if params["tunnel_address"] and _address(params["tunnel_address"]) is None:
+            raise AnsibleActionFail(f"tunnel_address {params['tunnel_address']!r} of {asked['name']} is no address")
         policy = {option: params[option] for option in compute_host.POLICY_ARGUMENTS if params[option] is not None}
         # for SimpleCIDRAffinityFilter's like; a name is left alone, for to look it up may take seconds
         result["compute_host"]["address"] = _address(task_vars.get("ansible_host") or task_vars["inventory_hostname"])
+        result["compute_host"]["tunnel_address"] = params["tunnel_address"] or result["compute_host"]["address"]
         result["policy"] = policy
         entry = {**result["compute_host"], **policy}
         try:

@@ -9,7 +9,6 @@
 from __future__ import annotations
 
 import contextlib
-import ipaddress
 import os
 import re
 import typing as t
@@ -23,7 +22,7 @@ from ._domain.compare import METADATA_NAMESPACE
 from ._firewall.apply import Tables
 from ._firewall.policy import FAMILIES
 from ._libvirt import connect
-from ._network.dnsmasq import read_hosts
+from ._network.dnsmasq import read_config, read_hosts
 
 with contextlib.suppress(ImportError):  # connect() reports it
     import libvirt
@@ -99,15 +98,9 @@ def _dhcp_networks(state_dir: str) -> list[dict[str, t.Any]]:
     with contextlib.suppress(FileNotFoundError):
         for bridge in sorted(os.listdir(directory)):
             with contextlib.suppress(OSError, KeyError, ValueError):
-                conf = _settings(os.path.join(directory, bridge, "conf"))
-                net, _static, mask, _lease = conf["dhcp-range"].split(",")
+                with open(os.path.join(directory, bridge, "conf"), encoding="utf-8") as handle:
+                    conf = read_config(handle.read())
                 with open(os.path.join(directory, bridge, "hosts"), encoding="utf-8") as handle:
                     hosts = [one.__dict__ for one in read_hosts(handle.read())]
-                entry = {"name": bridge, "bridge": bridge, "listen": conf["listen-address"], "domain": conf["domain"]}
-                found.append({**entry, "cidr": str(ipaddress.IPv4Network(f"{net}/{mask}")), "hosts": hosts})
+                found.append({"name": bridge, "bridge": bridge, **conf, "hosts": hosts})
     return found
-
-
-def _settings(path: str) -> dict[str, str]:
-    with open(path, encoding="utf-8") as handle:
-        return dict(line.rstrip("\n").split("=", 1) for line in handle if "=" in line and not line.startswith("#"))

@@ -12,10 +12,14 @@ module: bridge
 short_description: Make the bridges that guests of a network are connected to
 version_added: 0.1.0
 description:
-  - Makes Linux bridges, puts an interface (or a VLAN on top of it) into them and gives the host its address there.
-  - Turns on C(net.ipv4.ip_forward).
+  - Makes Linux bridges, puts an interface, a VLAN on top of it or a VXLAN device into them and gives the host its
+    addresses there.
+  - For an isolated network the host's addresses are in a network namespace that is joined to the bridge, so that two
+    such networks may use the same ones. In it the device has the bridge's name.
+  - Turns on forwarding where the host has addresses, and makes sure that bridged packets pass the packet filter.
   - Refuses an interface that carries an address, a route or the ssh session of Ansible itself, rather than cutting the
-    host off.
+    host off, unless O(move_address) is set.
+  - Warns of packet filter rules of other programs, Docker for example, that would drop what goes over the bridges.
 author:
   - novalite contributors (@novalite)
 requirements:
@@ -44,12 +48,44 @@ options:
       vlan:
         description: With a number, the port is the VLAN C(vlan<number>) on top of O(bridges[].interface).
         type: int
-      address:
-        description: The host's own address in this network with its prefix length, for example C(10.20.0.2/24).
+      vxlan:
+        description: With it, the port is the VXLAN device C(vxlan<vni>). It excludes O(bridges[].interface).
+        type: dict
+        suboptions:
+          vni:
+            description: VXLAN network identifier.
+            type: int
+            required: true
+          local:
+            description: This host's address that the tunnels end at. Needed with O(state=present).
+            type: str
+          remotes:
+            description: The tunnel addresses of the other hosts of this network. It floods to exactly these.
+            type: list
+            elements: str
+            default: []
+      addresses:
+        description:
+          - The host's own IPv4 and IPv6 addresses in this network with their prefix length.
+          - A link-local one (C(fe80::...)) replaces the one that the kernel would make.
+        type: list
+        elements: str
+        default: []
+      namespace:
+        description: >-
+          A network namespace, C(nova-) and the name of the bridge, that has the addresses and is joined to the bridge.
+          It goes with the bridge.
         type: str
       mtu:
         description: MTU of the bridge and its port in bytes. Without it theirs stay as they are.
         type: int
+  move_address:
+    description:
+      - With V(true), the addresses and routes of an interface move to the bridge in one step, and back again when the
+        bridge is removed, also those that the ssh session of Ansible itself comes by. What fails is taken back.
+      - That holds until the host boots again; make its network configuration agree.
+    type: bool
+    default: false
   state:
     description: V(absent) removes the bridges that no guest is connected to, and leaves the others.
     type: str
@@ -64,12 +100,21 @@ EXAMPLES = r"""
       - name: br100
         interface: eth1
         vlan: 100
-        address: 10.20.0.2/24
+        addresses: [10.20.0.2/24]
+
+- name: A project's own network across two hosts
+  novalite.cloud.bridge:
+    bridges:
+      - name: br10000
+        vxlan: {vni: 10000, local: 192.0.2.11, remotes: [192.0.2.12]}
+        namespace: nova-br10000
+        addresses: [10.0.0.2/24]
+        mtu: 1450
 """
 
 RETURN = r"""
 kept:
-  description: With O(state=absent), the bridges that still have other ports, and those ports.
+  description: With O(state=absent), the bridges that are still in use, and the ports or whatever else uses them.
   returned: always
   type: dict
   sample: {br100: [vnet3]}
@@ -78,7 +123,7 @@ kept:
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._errors import NovaliteError
-from ..module_utils._network import bridge
+from ..module_utils._network import bridge, bridging
 
 ARGUMENT_SPEC = {
     "bridges": {
@@ -89,10 +134,20 @@ ARGUMENT_SPEC = {
             "name": {"type": "str", "required": True},
             "interface": {"type": "str"},
             "vlan": {"type": "int"},
-            "address": {"type": "str"},
+            "vxlan": {
+                "type": "dict",
+                "options": {
+                    "vni": {"type": "int", "required": True},
+                    "local": {"type": "str"},
+                    "remotes": {"type": "list", "elements": "str", "default": []},
+                },
+            },
+            "addresses": {"type": "list", "elements": "str", "default": []},
+            "namespace": {"type": "str"},
             "mtu": {"type": "int"},
         },
     },
+    "move_address": {"type": "bool", "default": False},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
 }
 
@@ -100,10 +155,14 @@ ARGUMENT_SPEC = {
 def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
     try:
-        bridges = bridge.parse(module.params["bridges"])
-        result = bridge.ensure(bridges, module.params["state"], check_mode=module.check_mode)
+        bridges = bridge.parse(module.params["bridges"], module.params["state"])
+        result = bridging.ensure(
+            bridges, module.params["state"], module.check_mode, module.params["move_address"]
+        )
     except NovaliteError as error:
         module.fail_json(msg=str(error))
+    for warning in result.pop("warnings"):
+        module.warn(warning)
     module.exit_json(**result)
 
 

@@ -57,6 +57,11 @@ options:
     type: str
     choices: [auto, kvm, qemu]
     default: auto
+  tunnel_address:
+    description:
+      - The host's address that VXLAN tunnels between compute hosts end at. Defaults to its address in the inventory, if
+        that is an address.
+    type: str
   zone:
     description:
       - Availability zone. Left as it is by default, V(nova) for a new host.
@@ -175,6 +180,9 @@ compute_host:
     address:
       description: Its address in the inventory, null when the inventory has a name only.
       type: str
+    tunnel_address:
+      description: The address that VXLAN tunnels end at.
+      type: str
     domains:
       description: >-
         All of the host's domains, whoever made them, each with C(uuid), C(name), C(state) (V(running) or V(shutoff)),
@@ -216,6 +224,7 @@ POLICY_ARGUMENTS = {
 ARGUMENT_SPEC = {
     **FACT_ARGUMENTS,
     **POLICY_ARGUMENTS,
+    "tunnel_address": {"type": "str"},
     # As in _controller.LEDGER_ARGUMENTS, which a hypervisor does not get: it would bring the ledger's code along.
     "home": {"type": "path"},
     "ledger_url": {"type": "str", "no_log": True},

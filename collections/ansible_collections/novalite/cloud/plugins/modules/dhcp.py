@@ -13,7 +13,7 @@ short_description: Serve fixed addresses to the guests of a hypervisor
 version_added: 0.1.0
 description:
   - Runs one dnsmasq for each network, which gives known guests, by MAC address, their fixed address and name, and
-    resolves their names.
+    resolves their names. On a network with IPv6 it advertises the prefix, too.
   - Its files are below C(/var/lib/novalite/networks/<bridge>). A new guest costs a signal, not a restart.
   - The lease of a guest that was removed is released, so that the address can be given to another guest at once.
 author:
@@ -62,9 +62,34 @@ options:
         description: Domain of the guests' names.
         type: str
         default: novalocal
+      ntp:
+        description: Time servers that guests are told.
+        type: list
+        elements: str
+        default: []
       mtu:
         description: MTU in bytes that guests are told.
         type: int
+      namespace:
+        description: The network namespace that the server runs in, as O(networks[].bridge)'s module has made it.
+        type: str
+      cidr_v6:
+        description: The IPv6 network, a /64. With it and O(networks[].listen_v6) guests get router advertisements.
+        type: str
+      listen_v6:
+        description: This host's own IPv6 address on the bridge.
+        type: str
+      ipv6_mode:
+        description:
+          - How guests get their IPv6 address. With V(eui64) they make it themselves from the advertised prefix and
+            their MAC, with V(stable-privacy) they are given O(networks[].hosts[].ipv6) over DHCPv6.
+        type: str
+        choices: [eui64, stable-privacy]
+        default: eui64
+      router_v6:
+        description: Whether this host is announced as a router to other IPv6 networks.
+        type: bool
+        default: true
       lease_seconds:
         description: How long a lease is valid, in seconds, at least 120.
         type: int
@@ -83,6 +108,9 @@ options:
             description: Fixed IPv4 address.
             type: str
             required: true
+          ipv6:
+            description: Fixed IPv6 address.
+            type: str
           hostname:
             description: Name without the domain.
             type: str
@@ -124,6 +152,7 @@ from ..module_utils._network import dhcp, dnsmasq
 HOST_SPEC = {
     "mac": {"type": "str", "required": True},
     "ip": {"type": "str", "required": True},
+    "ipv6": {"type": "str"},
     "hostname": {"type": "str", "required": True},
 }
 NETWORK_SPEC = {
@@ -134,7 +163,13 @@ NETWORK_SPEC = {
     "gateway": {"type": "str"},
     "dns": {"type": "list", "elements": "str", "default": []},
     "domain": {"type": "str", "default": "novalocal"},
+    "ntp": {"type": "list", "elements": "str", "default": []},
     "mtu": {"type": "int"},
+    "namespace": {"type": "str"},
+    "cidr_v6": {"type": "str"},
+    "listen_v6": {"type": "str"},
+    "ipv6_mode": {"type": "str", "choices": ["eui64", "stable-privacy"], "default": "eui64"},
+    "router_v6": {"type": "bool", "default": True},
     "lease_seconds": {"type": "int", "default": 86400},
     "hosts": {"type": "list", "elements": "dict", "default": [], "options": HOST_SPEC},
 }

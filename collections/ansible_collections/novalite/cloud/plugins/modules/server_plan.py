@@ -42,6 +42,11 @@ options:
     type: list
     elements: dict
     default: []
+  network_hosts:
+    description: Compute hosts to work out for what their networks need, whatever the other options say.
+    type: list
+    elements: str
+    default: []
   state_dir:
     description: Where the compute hosts keep images and disks.
     type: path
@@ -61,8 +66,9 @@ EXAMPLES = r"""
 RETURN = r"""
 hosts:
   description: >-
-    For each compute host the plans RV(ignore:build), RV(ignore:keep) and RV(ignore:remove), as far as there are
-    instances of that kind.
+    For each compute host the plans C(build), C(keep) and C(remove), as far as there are instances of that kind;
+    C(peers), the bridges of a host that has none to build, but is on a VXLAN network whose set of hosts changes; and
+    C(network), the bridges and routers of O(network_hosts) by the ledger.
   type: dict
   returned: always
   sample: {"hv1": {"build": {"names": ["web"], "bridges": [], "disks": [], "domains": []}}}
@@ -75,6 +81,7 @@ ARGUMENT_SPEC = {
     "existing": {"type": "list", "elements": "dict", "default": []},
     "leaving": {"type": "list", "elements": "dict", "default": []},
     "compute_hosts": {"type": "list", "elements": "dict", "default": []},
+    "network_hosts": {"type": "list", "elements": "str", "default": []},
     "state_dir": {"type": "path", "default": "/var/lib/novalite"},
 }
 SPEC_RULES: dict = {}

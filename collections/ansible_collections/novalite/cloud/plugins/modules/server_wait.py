@@ -36,6 +36,9 @@ options:
         description: IPv4 or IPv6 address.
         type: str
         required: true
+      namespace:
+        description: The network namespace from which the guest is reached, if its network is an isolated one.
+        type: str
   port:
     description: TCP port.
     type: int
@@ -68,7 +71,7 @@ answered:
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._errors import NovaliteError
-from ..module_utils._launch.wait import wait_for_banner
+from ..module_utils._launch import wait
 
 
 def main() -> None:
@@ -81,6 +84,7 @@ def main() -> None:
                 "options": {
                     "name": {"type": "str", "required": True},
                     "address": {"type": "str", "required": True},
+                    "namespace": {"type": "str"},
                 },
             },
             "port": {"type": "int", "default": 22},
@@ -92,8 +96,8 @@ def main() -> None:
     if module.check_mode:
         module.exit_json(changed=False, answered={})
     try:
-        answered = wait_for_banner(
-            {guest["name"]: guest["address"] for guest in module.params["guests"]},
+        answered = wait.wait_for_banner(
+            [wait.Guest(**guest) for guest in module.params["guests"]],
             module.params["port"],
             module.params["banner"],
             module.params["timeout"],

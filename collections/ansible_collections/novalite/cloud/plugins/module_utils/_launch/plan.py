@@ -12,10 +12,10 @@ no decision is left to Jinja. The same plan serves building and taking away.
 
 from __future__ import annotations
 
-import ipaddress
 import typing as t
 
 from .._addressing.macs import eui64
+from . import networks
 
 Instance = t.Mapping[str, t.Any]
 Plan = dict[str, t.Any]
@@ -25,25 +25,35 @@ LINK_LOCAL = "fe80::/64"
 
 
 def plan_by_host(
-    instances: t.Iterable[Instance], facts: t.Mapping[str, t.Mapping[str, t.Any]], render: Renderer
+    instances: t.Iterable[Instance],
+    facts: t.Mapping[str, t.Mapping[str, t.Any]],
+    render: Renderer,
+    wires: networks.Wires | None = None,
 ) -> dict[str, Plan]:
     """`{host: plan}` for `instances`, all of which have a host.
 
-    `facts` maps a host to its compute_host facts, `render(instance, facts of its host)` makes the domain XML.
+    `facts` maps a host to its compute_host facts, `render(instance, facts of its host)` makes the domain XML,
+    `wires` says for each VXLAN network (by its id) which hosts it spans, and the tunnel end of each.
     """
     by_host: dict[str, list[Instance]] = {}
     for instance in instances:
         by_host.setdefault(instance["host"], []).append(instance)
-    return {host: host_plan(members, facts.get(host, {}), render) for host, members in sorted(by_host.items())}
+    return {
+        host: host_plan(members, facts.get(host, {}), render, wires or {}) for host, members in sorted(by_host.items())
+    }
 
 
-def host_plan(instances: t.Sequence[Instance], facts: t.Mapping[str, t.Any], render: Renderer) -> Plan:
+def host_plan(
+    instances: t.Sequence[Instance], facts: t.Mapping[str, t.Any], render: Renderer, wires: networks.Wires
+) -> Plan:
     """The plan of one host: each key holds the list that the host module of that name takes."""
     return {
         "names": [instance["name"] for instance in instances],
         "uuids": [instance["uuid"] for instance in instances],
-        "bridges": _bridges(instances),
-        "dhcp_networks": _dhcp_networks(instances),
+        "bridges": networks.bridges(instances, wires),
+        "dhcp_networks": networks.dhcp_networks(instances),
+        "routers": networks.routers(instances),
+        "metadata_networks": networks.metadata_networks(instances),
         "images": _images(instances),
         "disks": [_disk(instance) for instance in instances],
         "injections": [_injection(instance) for instance in instances],
@@ -56,61 +66,8 @@ def host_plan(instances: t.Sequence[Instance], facts: t.Mapping[str, t.Any], ren
             {"uuid": instance["uuid"], "name": instance["domain_name"], "xml": render(instance, facts)}
             for instance in instances
         ],
-        "guests": [
-            {"name": instance["name"], "address": nic["ip"]}
-            for instance in instances
-            for nic in instance["nics"][:1]
-            if nic["ip"]
-        ],
+        "guests": networks.guests(instances),
     }
-
-
-def _nics(instances: t.Iterable[Instance]) -> t.Iterator[tuple[Instance, t.Mapping[str, t.Any]]]:
-    for instance in instances:
-        for nic in instance["nics"]:
-            yield instance, nic
-
-
-def _bridges(instances: t.Iterable[Instance]) -> list[Plan]:
-    bridges: dict[str, Plan] = {}
-    for _instance, nic in _nics(instances):
-        network = nic["network"]
-        address = None
-        if nic["dhcp_server"]:
-            address = f"{nic['dhcp_server']}/{ipaddress.ip_network(network['cidr']).prefixlen}"
-        bridges[network["bridge"]] = {
-            "name": network["bridge"],
-            "interface": network["bridge_interface"],
-            "address": address,
-            "vlan": network["vlan"],
-            "mtu": network["mtu"],
-        }
-    return [bridges[name] for name in sorted(bridges)]
-
-
-def _dhcp_networks(instances: t.Iterable[Instance]) -> list[Plan]:
-    networks: dict[str, Plan] = {}
-    for instance, nic in _nics(instances):
-        network = nic["network"]
-        if not network["dhcp"]:
-            continue
-        entry = networks.setdefault(
-            network["bridge"],
-            {
-                "name": network["name"],
-                "bridge": network["bridge"],
-                "listen": nic["dhcp_server"],
-                "cidr": network["cidr"],
-                "gateway": network["gateway"] or nic["dhcp_server"],
-                "dns": network["dns"],
-                "domain": network["domain"],
-                "mtu": network["mtu"],
-                "lease_seconds": network["lease_seconds"],
-                "hosts": [],
-            },
-        )
-        entry["hosts"].append({"mac": nic["mac"], "ip": nic["ip"], "hostname": instance["hostname"]})
-    return [networks[bridge] for bridge in sorted(networks)]
 
 
 def _images(instances: t.Iterable[Instance]) -> list[Plan]:

@@ -4,7 +4,11 @@
 
 # This module_utils is PRIVATE to the collection and may change at any time.
 
-"""The way to a guest over ssh: through its compute host, as one ssh_config that every ssh tool understands."""
+"""The way to a guest over ssh: through its compute host, as one ssh_config that every ssh tool understands.
+
+A guest on an isolated network is reached from the network's namespace alone, which sshd's own forwarding does not
+enter. There a few lines of Python do, on the host, where Ansible needs it anyway.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +16,25 @@ import collections
 import shlex
 import typing as t
 
+from .networks import namespace_of
+
 JUMP_VARIABLES = (
     "ansible_host",
     "ansible_port",
     "ansible_user",
     "ansible_ssh_private_key_file",
     "ansible_ssh_common_args",
+)
+
+# Standard input to a socket, and the socket to standard output, until the guest hangs up. One line without a quotation
+# mark of its own, since three programs unquote it.
+RELAY = (
+    "import os,socket,sys,threading as t;"
+    "s=socket.create_connection(sys.argv[1:3]);"
+    "o=sys.stdout.buffer;"
+    "u=lambda:any(s.sendall(b) for b in iter(lambda:os.read(0,65536),bytes())) or s.shutdown(1);"
+    "t.Thread(target=u,daemon=True).start();"
+    "all(o.write(b) and not o.flush() for b in iter(lambda:s.recv(65536),bytes()))"
 )
 
 
@@ -49,24 +66,30 @@ def render(
     hypervisors: t.Mapping[str, t.Mapping[str, t.Any]],
     known_hosts: str,
     identity_file: str | None,
+    path: str,
 ) -> str:
     """The whole ssh_config: a block for each compute host in use and one for each active instance with an address.
 
-    A guest is known by its UUID, not by its address: the next guest at that address has another host key.
+    `path` is where the file will be. A guest is known by its UUID, not by its address: the next guest at that address
+    has another host key.
     """
     reachable = [one for one in instances if one["host"] and one["nics"] and one["nics"][0]["ip"]]
     lines = ["# Written by novalite at every launch and termination."]
     for host in sorted({one["host"] for one in reachable}):
         lines += ["", f"Host {host}", *_options(jump_options(hypervisors.get(host, {})))]
     names = collections.Counter(one["name"] for one in reachable)
+    addresses = collections.Counter(one["nics"][0]["ip"] for one in reachable)
     for one in sorted(reachable, key=lambda one: (one["name"], one["uuid"])):
-        aliases = [one["uuid"], one["nics"][0]["ip"]]
+        nic = one["nics"][0]
+        aliases = [one["uuid"]]
+        if addresses[nic["ip"]] == 1:  # isolated networks may use the same
+            aliases.append(nic["ip"])
         if names[one["name"]] == 1 and one["name"] not in hypervisors:
             aliases.insert(0, one["name"])
         options = {
-            "HostName": one["nics"][0]["ip"],
+            "HostName": nic["ip"],
             "User": one["image"]["properties"].get("os_admin_user", "root"),
-            "ProxyJump": one["host"],
+            **_way(one["host"], namespace_of(nic["network"]), path),
             "HostKeyAlias": one["uuid"],
             "UserKnownHostsFile": known_hosts,
             "StrictHostKeyChecking": "accept-new",
@@ -78,5 +101,20 @@ def render(
     return "\n".join(lines) + "\n"
 
 
+def _way(host: str, namespace: str | None, path: str) -> dict[str, str]:
+    if namespace is None:
+        return {"ProxyJump": host}
+    relay = shlex.join(["ip", "netns", "exec", namespace, "python3", "-c", RELAY])
+    # The shell of whoever logs in there knows whether it may enter a namespace itself.
+    remote = f'[ "$(id -u)" = 0 ] || s="sudo -n"; exec $s {relay}'
+    # %h and %p are ssh's to fill in; any other percent sign is itself.
+    words = [word.replace("%", "%%") for word in ("ssh", "-F", path, host, remote)]
+    return {"ProxyCommand": shlex.join([*words[:-1], f"{words[-1]} %h %p"])}
+
+
 def _options(options: t.Mapping[str, str]) -> list[str]:
-    return [f'    {name} "{value}"' if " " in value else f"    {name} {value}" for name, value in options.items()]
+    return [
+        # a command is taken to the end of its line as it is
+        f'    {name} "{value}"' if " " in value and name != "ProxyCommand" else f"    {name} {value}"
+        for name, value in options.items()
+    ]

@@ -14,33 +14,42 @@ import typing as t
 
 from .._errors import NovaliteError
 from .._host import in_threads
+from .._network.namespaces import entered
 
 PAUSE = 0.1  # seconds between two attempts
 
 
-def wait_for_banner(guests: t.Mapping[str, str], port: int, banner: str, timeout: float) -> dict[str, float]:
-    """Seconds until each of `guests` (name -> address) sent `banner` on `port`.
+class Guest(t.NamedTuple):
+    """`namespace` is where the guest's network is on this host; None for the host's own."""
+
+    name: str
+    address: str
+    namespace: str | None = None
+
+
+def wait_for_banner(guests: t.Sequence[Guest], port: int, banner: str, timeout: float) -> dict[str, float]:
+    """Seconds until each of `guests` sent `banner` on `port`, by name.
 
     Raises NovaliteError after `timeout` seconds, naming every guest that did not.
     """
     started = time.monotonic()
     wanted = banner.encode()
 
-    def wait(item: tuple[str, str]) -> float | None:
-        while time.monotonic() - started < timeout:
-            if _first_bytes(item[1], port, len(wanted)) == wanted:
-                return round(time.monotonic() - started, 2)
-            time.sleep(PAUSE)
+    def wait(guest: Guest) -> float | None:
+        with entered(guest.namespace):
+            while time.monotonic() - started < timeout:
+                if _first_bytes(guest.address, port, len(wanted)) == wanted:
+                    return round(time.monotonic() - started, 2)
+                time.sleep(PAUSE)
         return None
 
-    items = list(guests.items())
-    seconds = dict(zip(guests, in_threads(wait, items, workers=len(items))))
-    silent = [f"{name} ({guests[name]})" for name, took in seconds.items() if took is None]
+    seconds = dict(zip(guests, in_threads(wait, guests, workers=len(guests))))
+    silent = [f"{guest.name} ({guest.address})" for guest, took in seconds.items() if took is None]
     if silent:
         raise NovaliteError(
             f"no answer on port {port} within {timeout:g} s from {', '.join(silent)}: read their console.log"
         )
-    return {name: took for name, took in seconds.items() if took is not None}
+    return {guest.name: took for guest, took in seconds.items() if took is not None}
 
 
 def _first_bytes(address: str, port: int, count: int) -> bytes:

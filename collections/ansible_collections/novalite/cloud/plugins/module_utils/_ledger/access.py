@@ -32,6 +32,7 @@ def server_access(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> d
         params.get("hypervisors") or {},
         known_hosts=os.path.join(os.path.dirname(path), "known_hosts"),
         identity_file=params["identity_file"],
+        path=os.path.abspath(path),
     )
     before = ""
     if os.path.exists(path):

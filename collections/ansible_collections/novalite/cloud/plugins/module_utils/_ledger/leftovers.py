@@ -16,6 +16,7 @@ import typing as t
 
 import sqlalchemy as sa
 
+from .._launch.networks import bridge, namespace_of, routed, router
 from .addresses import release_host_address
 from .tables import allocation, compute_host, fixed_ip, instance, network, vif
 
@@ -43,6 +44,7 @@ def leftovers(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[
     macs = {mac for one in staying for mac in one["macs"]} | _macs(connection, here)
     numbers = _numbers(connection)
     served = _networks_of(connection, here)
+    bridges = _unused_bridges(connection, found["bridges"], served, bool(unknown))
     plan = {
         "uuids": sorted(going),
         "domains": [{"uuid": one["uuid"], "name": one["name"]} for one in domains],
@@ -60,7 +62,12 @@ def leftovers(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[
             for one in found["dhcp_networks"]
             if (gone := [entry for entry in one["hosts"] if entry["mac"] not in macs])
         ],
-        "last_bridges": _unused_bridges(connection, found["bridges"], served, bool(unknown)),
+        "last_bridges": [bridge(row, host, None, {}) for row in bridges],
+        "last_routers": [router(row, None, []) for row in bridges if routed(row, ())],
+        "staying_routers": [],
+        "last_metadata_networks": [
+            {"bridge": row["bridge"], "namespace": namespace_of(row), "network": row["uuid"]} for row in bridges
+        ],
         "disks": [{"uuid": one} for one in found["disks"] if one in known and one not in here],
     }
     released = [] if unknown else _release(connection, host)
@@ -109,15 +116,11 @@ def _networks_of(connection: sa.Connection, uuids: t.Iterable[str]) -> set[int]:
 def _unused_bridges(
     connection: sa.Connection, found: t.Sequence[str], served: set[int], others: bool
 ) -> list[dict[str, t.Any]]:
-    """Bridges of this ledger's networks that no instance here uses; none where guests of another ledger are."""
+    """This ledger's networks whose bridges no instance here uses; none where guests of another ledger are."""
     if others:
         return []
     rows = connection.execute(sa.select(network).where(network.c.bridge.in_(found)).order_by(network.c.bridge))
-    return [
-        {"name": row.bridge, "interface": row.bridge_interface, "address": None, "vlan": row.vlan, "mtu": row.mtu}
-        for row in rows
-        if row.id not in served
-    ]
+    return [dict(row) for row in rows.mappings() if row["id"] not in served]
 
 
 def _release(connection: sa.Connection, host: str) -> list[str]:

@@ -13,53 +13,184 @@ import typing as t
 import sqlalchemy as sa
 
 from .._domain.guest import guest_of, render
+from .._errors import NovaliteError
+from .._launch.networks import Wires, bridge, router
 from .._launch.plan import Plan, plan_by_host
-from .tables import compute_host, instance, vif
+from . import host_networks
+from .tables import compute_host, instance, network
+
+Instances = t.Sequence[t.Mapping[str, t.Any]]
 
 
 def server_plan(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
-    """`{"changed": False, "hosts": {host: {"build": plan, "keep": plan, "remove": plan}}}`; reads the ledger only.
+    """`{"changed": False, "hosts": {host: {"build": plan, "keep": plan, "remove": plan, "peers": plan, "network":
+    plan}}}`; reads the ledger only.
 
     `instances` are to be built, `existing` run already (their plan is what they are compared with), `leaving` are to
-    be taken away. An instance without a host is in no plan: nothing of it is on any.
+    be taken away. An instance without a host is in no plan: nothing of it is on any. `peers` is for hosts of a VXLAN
+    network whose set of hosts changes, `network` for the hosts named in `network_hosts`: what their networks need
+    according to the ledger.
     """
-    facts = dict(connection.execute(sa.select(compute_host.c.name, compute_host.c.facts)).tuples().all())
-    facts.update({one["name"]: one for one in params["compute_hosts"] or []})
+    rows = connection.execute(sa.select(compute_host.c.name, compute_host.c.facts))
+    facts: dict[str, dict[str, t.Any]] = {row.name: row.facts for row in rows}
+    for one in params["compute_hosts"] or []:
+        facts[one["name"]] = {**facts.get(one["name"], {}), **one}  # one that does not answer just now says little
+    given = {
+        kind: [one for one in params[option] or [] if one["host"]]
+        for kind, option in (("build", "instances"), ("keep", "existing"), ("remove", "leaving"))
+    }
+    ends = {host: of_host.get("tunnel_address") or of_host.get("address") for host, of_host in facts.items()}
+    before, after = _spans(connection, given)
+    wires = {key: {host: ends.get(host) for host in hosts} for key, hosts in after.items()}
+    if given["build"]:
+        _check_ends(connection, wires)
     hosts: dict[str, dict[str, Plan]] = {}
-    for kind, option in (("build", "instances"), ("keep", "existing"), ("remove", "leaving")):
-        placed = [one for one in params[option] or [] if one["host"]]
+    for kind, placed in given.items():
         for host, plan in plan_by_host(
-            placed, facts, lambda one, of_host: render(guest_of(one, of_host, state_dir=params["state_dir"]))
+            placed,
+            facts,
+            lambda one, of_host: render(guest_of(one, of_host, state_dir=params["state_dir"])),
+            wires,
         ).items():
             hosts.setdefault(host, {})[kind] = plan
+    floating = host_networks.floating(connection, hosts) if hosts else {}
     for host, plans in hosts.items():
-        for kind, option in (("build", "instances"), ("remove", "leaving")):
-            if kind in plans:
-                # a bridge goes with the last instance that used it on this host, also when that one's build failed
-                networks = _networks_of(params[option], host)
-                staying = _networks_in_use(connection, host, plans[kind]["uuids"])
-                plans[kind]["last_bridges"] = [
-                    bridge for bridge in plans[kind]["bridges"] if not networks[bridge["name"]] & staying
-                ]
+        for kind, plan in plans.items():
+            _complete(connection, host, plan, given[kind], floating)
+    for host, plan in _peers(connection, given, before, after, wires).items():
+        hosts.setdefault(host, {})["peers"] = plan
+    for host, plan in _networks(connection, params.get("network_hosts") or [], ends).items():
+        hosts.setdefault(host, {})["network"] = plan
     return {"changed": False, "hosts": hosts}
 
 
-def _networks_of(instances: t.Iterable[t.Mapping[str, t.Any]], host: str) -> dict[str, set[int]]:
-    """Ids of the networks on each bridge that those of `instances` use that are on `host`."""
-    bridges: dict[str, set[int]] = {}
-    for one in instances:
-        if one["host"] == host:
-            for nic in one["nics"]:
-                bridges.setdefault(nic["network"]["bridge"], set()).add(nic["network"]["id"])
-    return bridges
+def _spans(
+    connection: sa.Connection, given: t.Mapping[str, Instances]
+) -> tuple[dict[int, set[str]], dict[int, set[str]]]:
+    """Id of each VXLAN network of the `given` instances -> its hosts, before and after what is planned."""
+    touched = {
+        nic["network"]["id"]
+        for instances in given.values()
+        for one in instances
+        for nic in one["nics"]
+        if nic["network"]["vni"] is not None
+    }
+    before: dict[int, set[str]] = {key: set() for key in touched}
+    after: dict[int, set[str]] = {key: set() for key in touched}
+    if not touched:
+        return before, after
+    building = {one["uuid"] for one in given["build"]}
+    leaving = {one["uuid"] for one in given["remove"]}
+    for key, hosts in host_networks.members(connection, network.c.id.in_(sorted(touched))).items():
+        before[key] = {host for host, uuids in hosts.items() if uuids - building}
+        after[key] = {host for host, uuids in hosts.items() if uuids - building - leaving}
+    # not from the ledger: in check mode it does not know yet where they go
+    for one in given["build"]:
+        for nic in one["nics"]:
+            if nic["network"]["id"] in touched:
+                after[nic["network"]["id"]].add(one["host"])
+    return before, after
 
 
-def _networks_in_use(connection: sa.Connection, host: str, leaving: t.Sequence[str]) -> set[int]:
+def _check_ends(connection: sa.Connection, wires: Wires) -> None:
+    for key, hosts in wires.items():
+        missing = sorted(host for host, end in hosts.items() if not end)
+        if missing:
+            name = connection.execute(sa.select(network.c.name).where(network.c.id == key)).scalar_one()
+            raise NovaliteError(
+                f"network {name!r} is a VXLAN and the compute host {missing[0]} has no tunnel address: give it "
+                "compute_node_tunnel_address in the inventory and run playbooks/compute_nodes.yml"
+            )
+
+
+def _complete(
+    connection: sa.Connection, host: str, plan: Plan, instances: Instances, floating: host_networks.Floating
+) -> None:
+    """Add what depends on the host's other instances: what goes with the last one that used it (also when that one's
+    build failed), and the floating IPs of the others."""
+    here = [one for one in instances if one["host"] == host]
+    staying = _networks_in_use(connection, host, plan["uuids"])
+    networks = {nic["network"]["id"]: (nic["network"], nic["dhcp_server"]) for one in here for nic in one["nics"]}
+    kept = {of_network["bridge"] for key, (of_network, _address) in networks.items() if key in staying}
+    plan["last_bridges"] = [one for one in plan["bridges"] if one["name"] not in kept]
+    plan["last_routers"] = [one for one in plan["routers"] if one["bridge"] not in kept]
+    plan["last_metadata_networks"] = [one for one in plan["metadata_networks"] if one["bridge"] not in kept]
+    own = {one["bridge"]: one["floating"] for one in plan["routers"]}
+    uuids = set(plan["uuids"])
+    others = {
+        key: [entry for uuid, entry in floating.get((key, host), ()) if uuid not in uuids] for key in networks
+    }
+    plan["staying_routers"] = [
+        router(of_network, address, others[key])
+        for key, (of_network, address) in networks.items()
+        if key in staying and own.get(of_network["bridge"])
+    ]
+    plan["routers"] = [
+        router(of_network, address, [*own.get(of_network["bridge"], ()), *others[key]])
+        for key, (of_network, address) in sorted(networks.items())
+        if of_network["bridge"] in own or others[key]
+    ]
+
+
+def _networks_in_use(connection: sa.Connection, host: str, leaving: t.Collection[str]) -> set[int]:
     """Ids of the networks on which `host` keeps other instances than the `leaving` ones (UUIDs)."""
-    rows = connection.execute(
-        sa.select(vif.c.network_id, instance.c.uuid)
-        .join_from(vif, instance, vif.c.instance_uuid == instance.c.uuid)
-        .where(instance.c.host == host, instance.c.deleted == 0)
-    )
     gone = set(leaving)
-    return {network_id for network_id, uuid in rows if uuid not in gone}
+    found = host_networks.members(connection, instance.c.host == host)
+    return {key for key, hosts in found.items() if hosts[host] - gone}
+
+
+def _peers(
+    connection: sa.Connection,
+    given: t.Mapping[str, Instances],
+    before: t.Mapping[int, set[str]],
+    after: t.Mapping[int, set[str]],
+    wires: Wires,
+) -> dict[str, Plan]:
+    """The bridges of hosts that have nothing to build on a VXLAN network whose set of hosts changes."""
+    building = {(nic["network"]["id"], one["host"]) for one in given["build"] for nic in one["nics"]}
+    # an attempt that failed may have left its host in the others' lists
+    again = {nic["network"]["id"] for one in given["build"] if one.get("attempts") for nic in one["nics"]}
+    wanted = {
+        (key, host)
+        for key in before
+        if before[key] != after[key] or key in again
+        for host in before[key] & after[key]
+        if (key, host) not in building
+    }
+    return {host: {"bridges": bridges} for host, bridges in _bridges(connection, wanted, wires).items()}
+
+
+def _bridges(connection: sa.Connection, wanted: t.Collection[tuple[int, str]], wires: Wires) -> dict[str, list[Plan]]:
+    """The bridge of each (network, host)."""
+    keys, hosts = {key for key, _host in wanted}, {host for _key, host in wanted}
+    rows = host_networks.networks(connection, keys)
+    addresses = host_networks.addresses(connection, keys, hosts)
+    found: dict[str, list[Plan]] = {}
+    for key, host in sorted(wanted):
+        found.setdefault(host, []).append(bridge(rows[key], host, addresses.get((key, host)), wires))
+    return found
+
+
+def _networks(connection: sa.Connection, hosts: t.Sequence[str], ends: t.Mapping[str, str | None]) -> dict[str, Plan]:
+    """What the networks of these hosts need, by the ledger alone."""
+    if not hosts:
+        return {}
+    here = host_networks.members(connection, instance.c.host.in_(sorted(hosts)))
+    spans = host_networks.members(connection, sa.and_(network.c.id.in_(sorted(here)), network.c.vni.is_not(None)))
+    wires = {key: {host: ends.get(host) for host in members} for key, members in spans.items()}
+    _check_ends(connection, wires)
+    bridges = _bridges(connection, {(key, host) for key in here for host in here[key]}, wires)
+    rows = host_networks.networks(connection, here)
+    addresses = host_networks.addresses(connection, here, hosts)
+    floating = host_networks.floating(connection, hosts)
+    return {
+        host: {
+            "bridges": bridges.get(host, []),
+            "routers": [
+                router(rows[key], addresses.get((key, host)), [one for _uuid, one in floating.get((key, host), ())])
+                for key in sorted(here)
+                if host in here[key]
+            ],
+        }
+        for host in hosts
+    }

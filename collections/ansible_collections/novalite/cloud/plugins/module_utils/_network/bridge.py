@@ -4,174 +4,201 @@
 
 # This module_utils is PRIVATE to the collection and may change at any time.
 
-"""A host's bridges: what `ip -j` reports as data in, the `ip` commands that are missing out.
+"""What a bridge needs on a host: what `ip -j` reports as data in, the commands that are missing out. Pure.
 
-`plan` is pure, so that check mode, the diff and the tests see what a run would do.
+The bridge is in the host's own namespace, where libvirt plugs guests into it. Its addresses are there too, or, for an
+isolated network, in a namespace of its own that a pair of veth devices joins to the bridge; two such networks may use
+the same addresses.
 """
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import ipaddress
-import json
 import os
 import re
 import typing as t
 
-from .._command import CommandError, run
 from .._errors import ConflictError, NotFoundError, NovaliteError
-from .._host import locked
+from . import move, namespaces
+from .links import Host, Link, Living, Step, flood, ip
 
+VXLAN_PORT = 4789
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,14}")  # the kernel's limit is 15 characters
-_PERMANENT_MAC = "3"  # NET_ADDR_SET: an address that does not change when ports come and go
+
+
+@dataclasses.dataclass(frozen=True)
+class Vxlan:
+    """`local` is this host's tunnel end point, `remotes` those of the other hosts that have guests on the network."""
+
+    vni: int
+    local: str = ""
+    remotes: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
 class Bridge:
-    """`interface` is the physical port; with `vlan` the port is `vlan<ID>` on top of it, named as Nova names it.
-    `address` is the host's own in this network (CIDR), `mtu` in bytes."""
+    """`interface` is the physical port; with `vlan` the port is `vlan<ID>` on top of it, named as Nova names it, and
+    with `vxlan` it is `vxlan<VNI>`. `addresses` are the host's own in this network (CIDR), in `namespace` if there is
+    one. `mtu` in bytes."""
 
     name: str
     interface: str | None = None
-    address: str | None = None
+    addresses: tuple[str, ...] = ()
     vlan: int | None = None
+    vxlan: Vxlan | None = None
+    namespace: str | None = None
     mtu: int | None = None
 
     @property
     def port(self) -> str | None:
+        if self.vxlan is not None:
+            return f"vxlan{self.vxlan.vni}"
         return self.interface if self.vlan is None else f"vlan{self.vlan}"
 
 
-@dataclasses.dataclass
-class Link:
-    name: str
-    mac: str
-    mtu: int
-    up: bool
-    kind: str | None = None
-    master: str | None = None
-    parent: str | None = None
-    vlan: int | None = None
-    addresses: tuple[str, ...] = ()  # global ones, in the kernel's order
-    permanent_mac: bool = False
-
-
-@dataclasses.dataclass
-class Host:
-    """What the host is like. `ssh` are the links that the session that runs this module depends on."""
-
-    links: dict[str, Link]
-    routed: frozenset[str] = frozenset()
-    ssh: frozenset[str] = frozenset()
-
-
-@dataclasses.dataclass
-class Step:
-    """One command, and the one that takes it back."""
-
-    argv: list[str]
-    undo: list[str] | None = None
-
-
-def parse(values: t.Iterable[t.Mapping[str, t.Any]]) -> list[Bridge]:
+def parse(values: t.Iterable[t.Mapping[str, t.Any]], state: str = "present") -> list[Bridge]:
     """The module's `bridges`. Raises NovaliteError for a name, VLAN, address or MTU that cannot be."""
-    bridges = []
-    for value in values:
-        bridge = Bridge(value["name"], value.get("interface"), value.get("address"), value.get("vlan"),
-                        value.get("mtu"))
-        for name in (bridge.name, bridge.interface):
-            if name is not None and not _NAME.fullmatch(name):
-                raise NovaliteError(f"{name!r} is no name of a network device; use up to 15 letters, digits, - _ .")
-        if bridge.vlan is not None and (bridge.interface is None or not 1 <= bridge.vlan <= 4094):
-            raise NovaliteError(f"bridge {bridge.name}: VLAN {bridge.vlan} needs an interface and an id from 1 to 4094")
-        if bridge.mtu is not None and not 576 <= bridge.mtu <= 65535:
-            raise NovaliteError(f"bridge {bridge.name}: MTU {bridge.mtu} is not between 576 and 65535 bytes")
-        if bridge.address is not None:
-            try:
-                address = str(ipaddress.ip_interface(bridge.address))
-            except ValueError:
-                address = ""
-            if "/" not in bridge.address or not address:
-                raise NovaliteError(
-                    f"bridge {bridge.name}: {bridge.address!r} is no address with a prefix; write it as 10.20.0.2/24"
-                )
-            bridge = dataclasses.replace(bridge, address=address)
-        bridges.append(bridge)
-    if len({bridge.name for bridge in bridges}) != len(bridges):
-        raise NovaliteError("a bridge is given twice; give each bridge once")
+    bridges = [_parse_one(value) for value in values]
+    for bridge in bridges:
+        if state == "present" and bridge.vxlan is not None and not bridge.vxlan.local:
+            raise NovaliteError(f"bridge {bridge.name}: vxlan needs local, this host's address for its tunnels")
+    for what, found in (("bridge", [bridge.name for bridge in bridges]),
+                        ("namespace", [bridge.namespace for bridge in bridges if bridge.namespace])):
+        if len(set(found)) != len(found):
+            raise NovaliteError(f"a {what} is given twice; give each {what} once")
     return bridges
 
 
-def read_links(text: str, permanent: t.Container[str] = ()) -> dict[str, Link]:
-    """The output of `ip -d -j addr show` as links by name."""
-    links = {}
-    for row in json.loads(text):
-        if "ifname" not in row:
-            continue
-        info = row.get("linkinfo", {})
-        links[row["ifname"]] = Link(
-            name=row["ifname"],
-            mac=row.get("address", ""),
-            mtu=row.get("mtu", 0),
-            up="UP" in row.get("flags", ()),
-            kind=info.get("info_kind"),
-            master=row.get("master"),
-            parent=row.get("link"),
-            vlan=info.get("info_data", {}).get("id") if info.get("info_kind") == "vlan" else None,
-            addresses=tuple(f"{entry['local']}/{entry['prefixlen']}" for entry in row.get("addr_info", ())
-                            if entry.get("scope") == "global" and not entry.get("temporary")),
-            permanent_mac=row["ifname"] in permanent,
+def _parse_one(value: t.Mapping[str, t.Any]) -> Bridge:
+    name = value["name"]
+    for device in (name, value.get("interface")):
+        if device is not None and not _NAME.fullmatch(device):
+            raise NovaliteError(f"{device!r} is no name of a network device; use up to 15 letters, digits, - _ .")
+    vlan, mtu, tunnel = value.get("vlan"), value.get("mtu"), value.get("vxlan")
+    if vlan is not None and (value.get("interface") is None or not 1 <= vlan <= 4094):
+        raise NovaliteError(f"bridge {name}: VLAN {vlan} needs an interface and an id from 1 to 4094")
+    if mtu is not None and not 576 <= mtu <= 65535:
+        raise NovaliteError(f"bridge {name}: MTU {mtu} is not between 576 and 65535 bytes")
+    if tunnel is not None and value.get("interface") is not None:
+        raise NovaliteError(f"bridge {name}: give either an interface ({value['interface']}) or vxlan")
+    return Bridge(
+        name=name,
+        interface=value.get("interface"),
+        addresses=tuple(_interface(name, text) for text in value.get("addresses") or ()),
+        vlan=vlan,
+        vxlan=None if tunnel is None else _vxlan(name, tunnel),
+        namespace=namespaces.check_name(value["namespace"]) if value.get("namespace") else None,
+        mtu=mtu,
+    )
+
+
+def _vxlan(name: str, value: t.Mapping[str, t.Any]) -> Vxlan:
+    if not 1 <= value["vni"] < 2**24:
+        raise NovaliteError(f"bridge {name}: VXLAN identifier {value['vni']} is not between 1 and 16777215")
+    if value.get("local") is None:
+        return Vxlan(value["vni"])
+    ends = []
+    for text in (value["local"], *(value.get("remotes") or ())):
+        try:
+            ends.append(ipaddress.ip_address(str(text)))
+        except ValueError:
+            raise NovaliteError(f"bridge {name}: {text!r} is no address of a VXLAN tunnel's end") from None
+    local, remotes = ends[0], sorted(set(ends[1:]), key=int)
+    if any(remote.version != local.version or remote == local for remote in remotes):
+        raise NovaliteError(
+            f"bridge {name}: the remote tunnel ends {', '.join(map(str, remotes))} must be other hosts' "
+            f"IPv{local.version} addresses, as the local end is {local}"
         )
-    return links
+    return Vxlan(value["vni"], str(local), tuple(map(str, remotes)))
 
 
-def plan_present(bridge: Bridge, host: Host) -> list[Step]:
+def _interface(name: str, text: str) -> str:
+    try:
+        address = str(ipaddress.ip_interface(text))
+    except ValueError:
+        address = ""
+    if "/" not in text or not address:
+        raise NovaliteError(f"bridge {name}: {text!r} is no address with a prefix; write it as 10.20.0.2/24")
+    return address
+
+
+def plan_present(bridge: Bridge, host: Host, move_address: bool = False) -> list[Step]:
     """The steps that are missing, in order. Raises NovaliteError where one would cut the host off or take away
-    somebody else's device."""
+    somebody else's device. With `move_address` what the host has on the port (`host.living`) moves to the bridge
+    first; what else is missing shows when it has moved."""
     links = host.links
     found = links.get(bridge.name)
     if found is not None and found.kind != "bridge":
         raise ConflictError(f"{bridge.name} exists and is no bridge ({found.kind or 'a device'}); give another name")
-    port = _port(bridge, host)
+    port = _port(bridge, host, move_address)
+    mac = port.mac if port is not None and bridge.vxlan is None else None
     steps = []  # type: list[Step]
     if found is None:
-        mac = port.mac if port is not None else _random_mac()
         # No spanning tree and no delay: a guest's first DHCP request must pass.
-        create = ["ip", "link", "add", "name", bridge.name, "address", mac,
+        create = ["ip", "link", "add", "name", bridge.name, "address", mac or _random_mac(),
                   "type", "bridge", "stp_state", "0", "forward_delay", "0"]
         steps.append(Step(create, ["ip", "link", "del", bridge.name]))
-    elif port is not None and (found.mac != port.mac or not found.permanent_mac):
+    elif not found.permanent_mac or (mac is not None and found.mac != mac):
         # Without a MAC of its own the bridge takes the lowest of its ports', and changes it with every guest.
-        steps.append(Step(["ip", "link", "set", bridge.name, "address", port.mac]))
-    elif not found.permanent_mac:
-        steps.append(Step(["ip", "link", "set", bridge.name, "address", found.mac]))
-    if port is not None:
-        steps += _enslave(bridge, port, links)
+        steps.append(Step(["ip", "link", "set", bridge.name, "address", mac or found.mac]))
+    up = [Step(["ip", "link", "set", bridge.name, "up"])] if found is None or not found.up else []
+    if bridge.vxlan is not None:
+        steps += _tunnel(bridge, bridge.vxlan, links)
+    elif port is not None:
+        steps += _physical(bridge, port, links)
+        moving = host.living.get(port.name)
+        if moving is not None and port.master is None and (moving.addresses or moving.routes):
+            return [*steps, *up, move.to_bridge(bridge.name, port.name, moving)]
+        steps += _enslave(bridge, port)
     if bridge.mtu is not None and (found is None or found.mtu != bridge.mtu):
         undo = ["ip", "link", "set", bridge.name, "mtu", str(found.mtu)] if found else None
         steps.append(Step(["ip", "link", "set", bridge.name, "mtu", str(bridge.mtu)], undo))
-    if found is None or not found.up:
-        steps.append(Step(["ip", "link", "set", bridge.name, "up"]))
-    return steps + _address(bridge, found, links)
+    if bridge.namespace is not None:
+        return steps + _joined(bridge, bridge.namespace, host) + up
+    steps += _own_link_local(bridge, None, found) + up
+    # Addresses that the host lives by are not taken away to be put back behind ours.
+    in_use = bridge.name in host.ssh or bridge.name in host.routed
+    return steps + _addresses(bridge, None, found, links, reorder=not in_use)
 
 
 def plan_absent(bridge: Bridge, host: Host) -> tuple[list[Step], list[str]]:
-    """The steps that remove the bridge, or none and the ports that still use it."""
+    """The steps that remove the bridge and its namespace, or none and what still uses it."""
     found = host.links.get(bridge.name)
     if found is None:
-        return [], []
+        return ([Step(["ip", "netns", "del", bridge.namespace])] if bridge.namespace in host.inside else []), []
     if found.kind != "bridge":
         raise ConflictError(f"{bridge.name} is no bridge ({found.kind or 'a device'}) and is left alone")
+    own = {bridge.port, namespaces.port_name(bridge.name)}
     ports = [link.name for link in host.links.values() if link.master == bridge.name]
-    others = [name for name in ports if name != bridge.port]
+    others = [name for name in ports if name not in own]
+    moving = host.living.get(bridge.name)
+    if moving is None and bridge.name in host.ssh:
+        others.append("the ssh session that Ansible came by")
+    elif moving is None and bridge.name in host.routed:
+        others.append("routes of this host")
     if others:
         return [], others
-    steps = [Step(["ip", "link", "set", name, "nomaster"]) for name in ports]
-    if bridge.vlan is not None and bridge.port in ports:
+    steps = []
+    if moving is not None and bridge.port in ports and _moved(bridge, moving):
+        steps.append(move.from_bridge(bridge.name, bridge.port, moving, bridge.addresses))
+        ports.remove(bridge.port)
+    steps += [Step(["ip", "link", "set", name, "nomaster"]) for name in ports]
+    # A process that is left in a namespace keeps it, and would keep these in it.
+    steps += [Step(["ip", "link", "del", name])
+              for name in (namespaces.port_name(bridge.name), namespaces.transit_name(bridge.name))
+              if name in host.links]
+    if (bridge.vlan is not None or bridge.vxlan is not None) and bridge.port in host.links:
         steps.append(Step(["ip", "link", "del", bridge.port]))
     steps.append(Step(["ip", "link", "del", bridge.name]))
+    if bridge.namespace in host.inside:
+        steps.append(Step(["ip", "netns", "del", bridge.namespace]))
     return steps, []
+
+
+def _moved(bridge: Bridge, living: Living) -> bool:
+    foreign = {f"{row['local']}/{row['prefixlen']}" for row in living.addresses} - set(bridge.addresses)
+    return bool(foreign or living.routes)
 
 
 def summary(bridge: Bridge, host: Host) -> dict[str, t.Any]:
@@ -179,14 +206,22 @@ def summary(bridge: Bridge, host: Host) -> dict[str, t.Any]:
     found = host.links.get(bridge.name)
     if found is None:
         return {}
-    port = bridge.port if bridge.port and bridge.port in host.links else None
-    return {"mac": found.mac if found.permanent_mac else f"{found.mac} (not fixed)", "mtu": found.mtu, "up": found.up,
-            "addresses": list(found.addresses),
-            "port": port if port and host.links[port].master == bridge.name else None}
+    port = host.links.get(bridge.port) if bridge.port else None
+    shown = {"mac": found.mac if found.permanent_mac else f"{found.mac} (not fixed)", "mtu": found.mtu, "up": found.up,
+             "addresses": [*found.addresses, *found.link_local],
+             "port": port.name if port and port.master == bridge.name else None}  # type: dict[str, t.Any]
+    if port is not None and port.kind == "vxlan":
+        shown["vxlan"] = {"local": port.local, "remotes": sorted(port.remotes)}
+    if bridge.namespace is not None:
+        inner = host.inside.get(bridge.namespace, {}).get(bridge.name)
+        shown["namespace"] = {bridge.namespace: [*inner.addresses, *inner.link_local]} if inner else None
+    return shown
 
 
-def _port(bridge: Bridge, host: Host) -> Link | None:
+def _port(bridge: Bridge, host: Host, move_address: bool) -> Link | None:
     """The link to enslave, as it will be; None for a bridge without one."""
+    if bridge.vxlan is not None:
+        return host.links.get(t.cast(str, bridge.port))
     if bridge.interface is None or bridge.port is None:
         return None
     parent = host.links.get(bridge.interface)
@@ -195,7 +230,7 @@ def _port(bridge: Bridge, host: Host) -> Link | None:
     port = parent
     if bridge.vlan is not None:
         known = host.links.get(bridge.port)
-        if known is not None and (known.kind != "vlan" or known.vlan != bridge.vlan or known.parent != parent.name):
+        if known is not None and (known.kind != "vlan" or known.number != bridge.vlan or known.parent != parent.name):
             raise ConflictError(
                 f"bridge {bridge.name}: {bridge.port} exists, but is not VLAN {bridge.vlan} on {bridge.interface}"
             )
@@ -204,22 +239,13 @@ def _port(bridge: Bridge, host: Host) -> Link | None:
         return port
     if port.master is not None:
         raise ConflictError(f"bridge {bridge.name}: {port.name} already belongs to {port.master}")
-    # A port's own addresses and routes stop working once it belongs to a bridge.
-    if port.name in host.ssh:
-        raise ConflictError(
-            f"bridge {bridge.name}: {port.name} carries the ssh session that Ansible came by; give another interface"
-        )
-    if port.addresses:
-        raise ConflictError(
-            f"bridge {bridge.name}: {port.name} carries the address {port.addresses[0]}, which would be cut off; "
-            "give another interface, or move its addresses to the bridge first"
-        )
-    if port.name in host.routed:
-        raise ConflictError(f"bridge {bridge.name}: routes of this host use {port.name}; give another interface")
+    if not move_address:
+        move.refuse(bridge.name, port, host)
     return port
 
 
-def _enslave(bridge: Bridge, port: Link, links: t.Mapping[str, Link]) -> list[Step]:
+def _physical(bridge: Bridge, port: Link, links: t.Mapping[str, Link]) -> list[Step]:
+    """The port, there and up, with the MTU that is asked for."""
     steps = []
     parent = links[t.cast(str, bridge.interface)]
     if port.name not in links:
@@ -232,129 +258,136 @@ def _enslave(bridge: Bridge, port: Link, links: t.Mapping[str, Link]) -> list[St
             if link.mtu != bridge.mtu:
                 steps.append(Step(["ip", "link", "set", link.name, "mtu", str(bridge.mtu)],
                                   ["ip", "link", "set", link.name, "mtu", str(link.mtu)]))
-    if port.master != bridge.name:
-        steps.append(Step(["ip", "link", "set", port.name, "master", bridge.name],
-                          ["ip", "link", "set", port.name, "nomaster"]))
-    for name in dict.fromkeys((parent.name, port.name)):
-        if name not in links or not links[name].up:
-            steps.append(Step(["ip", "link", "set", name, "up"],
-                              ["ip", "link", "set", name, "down"] if name in links else None))
+    for link in {parent.name: parent, port.name: port}.values():
+        if not link.up:
+            steps.append(Step(["ip", "link", "set", link.name, "up"],
+                              ["ip", "link", "set", link.name, "down"] if link.name in links else None))
     return steps
 
 
-def _address(bridge: Bridge, found: Link | None, links: t.Mapping[str, Link]) -> list[Step]:
-    if bridge.address is None:
+def _enslave(bridge: Bridge, port: Link) -> list[Step]:
+    if port.master == bridge.name:
         return []
-    ours = ipaddress.ip_interface(bridge.address)
-    for link in links.values():
-        if link.name != bridge.name and any(ipaddress.ip_interface(text).ip == ours.ip for text in link.addresses):
-            raise ConflictError(
-                f"bridge {bridge.name}: the address {ours.ip} is on {link.name} already; remove it there"
-            )
-    have = [text for text in (found.addresses if found else ())
-            if ipaddress.ip_interface(text).version == ours.version]
-    if have[:1] == [bridge.address]:
+    steps = [Step(["ip", "link", "set", port.name, "master", bridge.name],
+                  ["ip", "link", "set", port.name, "nomaster"])]
+    if port.advertised:
+        # Dead on a port, and their prefix would compete with the bridge's own.
+        steps.append(Step(["ip", "-6", "addr", "flush", "dev", port.name, "scope", "global"]))
+    return steps
+
+
+def _tunnel(bridge: Bridge, vxlan: Vxlan, links: t.Mapping[str, Link]) -> list[Step]:
+    """The VXLAN device, in the bridge, flooding to exactly the remotes.
+
+    No multicast group and no controller: the ledger knows which hosts have guests on a network, so the list of ends is
+    static, and what is behind which end is learned from traffic.
+    """
+    name = t.cast(str, bridge.port)
+    found = links.get(name)
+    if found is not None and (found.kind != "vxlan" or found.number != vxlan.vni):
+        raise ConflictError(f"bridge {bridge.name}: {name} exists, but is not VXLAN {vxlan.vni}")
+    if found is not None and found.master not in (None, bridge.name):
+        raise ConflictError(f"bridge {bridge.name}: {name} already belongs to {found.master}")
+    steps = []  # type: list[Step]
+    if found is not None and found.local != vxlan.local:
+        # The tunnel end moved: what was learned and flooded belongs to the old one.
+        steps.append(Step(["ip", "link", "del", name]))
+        found = None
+    if found is None:
+        create = ["ip", "link", "add", "name", name, "type", "vxlan", "id", str(vxlan.vni),
+                  "local", vxlan.local, "dstport", str(VXLAN_PORT)]
+        steps.append(Step(create, ["ip", "link", "del", name]))
+    mtu = None if found is None else found.mtu
+    if bridge.mtu is not None and mtu != bridge.mtu:
+        steps.append(Step(["ip", "link", "set", name, "mtu", str(bridge.mtu)],
+                          ["ip", "link", "set", name, "mtu", str(mtu)] if mtu else None))
+    known = found.remotes if found else ()
+    for remote in known:
+        if remote not in vxlan.remotes:
+            steps.append(Step(flood("del", name, remote), flood("append", name, remote)))
+    for remote in vxlan.remotes:
+        if remote not in known:
+            steps.append(Step(flood("append", name, remote), flood("del", name, remote)))
+    port = found or Link(name, "", 0, up=False)
+    return steps + _enslave(bridge, port) + ([] if port.up else [Step(["ip", "link", "set", name, "up"])])
+
+
+def _joined(bridge: Bridge, namespace: str, host: Host) -> list[Step]:
+    """The namespace, the veth pair that joins it to the bridge, and the addresses in it."""
+    steps = []  # type: list[Step]
+    inside = host.inside.get(namespace)
+    port = namespaces.port_name(bridge.name)
+    outer, inner = host.links.get(port), (inside or {}).get(bridge.name)
+    if outer is not None and (outer.kind != "veth" or outer.master not in (None, bridge.name)):
+        raise ConflictError(f"bridge {bridge.name}: {port} exists and is no way into {namespace}; remove it")
+    if inside is None:
+        steps.append(Step(["ip", "netns", "add", namespace], ["ip", "netns", "del", namespace]))
+    if not (inside or {}).get("lo", Link("lo", "", 0, up=False)).up:
+        steps.append(Step(ip(namespace, "link", "set", "lo", "up")))
+    if outer is not None and inner is None:
+        steps.append(Step(["ip", "link", "del", port]))  # it leads into a namespace that is gone
+        outer = None
+    if inner is not None and outer is None:
+        raise ConflictError(f"bridge {bridge.name}: {namespace} has a {bridge.name} that does not lead to the bridge")
+    if outer is None:
+        create = ["ip", "link", "add", "name", port, "type", "veth", "peer", "name", bridge.name, "netns", namespace]
+        steps.append(Step(create, ["ip", "link", "del", port]))
+    if bridge.mtu is not None:
+        for where, name, link in ((None, port, outer), (namespace, bridge.name, inner)):
+            if link is None or link.mtu != bridge.mtu:
+                steps.append(Step(ip(where, "link", "set", name, "mtu", str(bridge.mtu))))
+    steps += _own_link_local(bridge, namespace, inner)
+    if inner is None or not inner.up:
+        steps.append(Step(ip(namespace, "link", "set", bridge.name, "up")))
+    steps += _addresses(bridge, namespace, inner, inside or {}, reorder=True)
+    outer = outer or Link(port, "", 0, up=False)
+    return steps + _enslave(bridge, outer) + ([] if outer.up else [Step(["ip", "link", "set", port, "up"])])
+
+
+def _own_link_local(bridge: Bridge, namespace: str | None, found: Link | None) -> list[Step]:
+    """Where a link-local address is given it is the only one: guests know their router by it."""
+    ours = [text for text in bridge.addresses if ipaddress.ip_interface(text).is_link_local and ":" in text]
+    if not ours or (found is not None and all(text in ours for text in found.link_local) and found.link_local):
         return []
-    # Ours comes first: it is the one that dnsmasq answers from. The others are put back behind it, in their order.
-    again = [text for text in have if ipaddress.ip_interface(text).ip != ours.ip]
-    steps = [Step(["ip", "addr", "del", text, "dev", bridge.name], ["ip", "addr", "add", text, "dev", bridge.name])
-             for text in have]
-    for text in [bridge.address, *again]:
-        argv = ["ip", "addr", "add", text, "dev", bridge.name]
-        if ours.version == 4:
-            argv[4:4] = ["brd", "+"]
+    steps = [Step(ip(namespace, "link", "set", bridge.name, "addrgenmode", "none"))]
+    return steps + [Step(ip(namespace, "addr", "del", text, "dev", bridge.name))
+                    for text in (found.link_local if found else ()) if text not in ours]
+
+
+def _addresses(
+    bridge: Bridge, namespace: str | None, found: Link | None, links: t.Mapping[str, Link], reorder: bool
+) -> list[Step]:
+    steps = []  # type: list[Step]
+    for version in (4, 6):
+        ours = [text for text in bridge.addresses if ipaddress.ip_interface(text).version == version]
+        own = {ipaddress.ip_interface(text).ip for text in ours}
+        for link in links.values():
+            for text in link.addresses:
+                if link.name != bridge.name and ipaddress.ip_interface(text).ip in own:
+                    raise ConflictError(
+                        f"bridge {bridge.name}: the address {ipaddress.ip_interface(text).ip} is on {link.name} "
+                        "already; remove it there"
+                    )
+        have = [text for text in (*found.addresses, *found.link_local)
+                if ipaddress.ip_interface(text).version == version] if found else []
+        if version == 4 and ours and have[: len(ours)] != ours and reorder:
+            # Ours come first: dnsmasq answers from the first. The others are put back behind them, in their order.
+            going, coming = have, [*ours, *(text for text in have if ipaddress.ip_interface(text).ip not in own)]
         else:
-            argv.append("nodad")
-        steps.append(Step(argv, ["ip", "addr", "del", text, "dev", bridge.name]))
+            going = [text for text in have if text not in ours and ipaddress.ip_interface(text).ip in own]
+            coming = [text for text in ours if text not in have]
+        steps += [Step(ip(namespace, "addr", "del", text, "dev", bridge.name), _add(namespace, bridge.name, text))
+                  for text in going]
+        steps += [Step(_add(namespace, bridge.name, text), ip(namespace, "addr", "del", text, "dev", bridge.name))
+                  for text in coming]
     return steps
+
+
+def _add(namespace: str | None, device: str, text: str) -> list[str]:
+    if ":" in text:
+        return ip(namespace, "addr", "add", text, "dev", device, "nodad")
+    return ip(namespace, "addr", "add", text, "brd", "+", "dev", device)
 
 
 def _random_mac() -> str:
     return ":".join(f"{byte:02x}" for byte in (0x02, *os.urandom(5)))  # 02: locally administered, unicast
-
-
-def look() -> Host:
-    """Read links, routes and the way of this ssh session."""
-    text = run(["ip", "-d", "-j", "addr", "show"]).stdout
-    permanent = set()
-    for name in (row.get("ifname") for row in json.loads(text)):
-        with contextlib.suppress(OSError, TypeError), open(
-            os.path.join("/sys/class/net", name, "addr_assign_type"), encoding="ascii"
-        ) as handle:
-            if handle.read().strip() == _PERMANENT_MAC:
-                permanent.add(name)
-    links = read_links(text, permanent)
-    routed = {row["dev"] for row in json.loads(run(["ip", "-j", "route", "show"]).stdout or "[]") if "dev" in row}
-    return Host(links, frozenset(routed), frozenset(_ssh_links(links, os.environ)))
-
-
-def _ssh_links(links: t.Mapping[str, Link], environment: t.Mapping[str, str]) -> set[str]:
-    session = environment.get("SSH_CONNECTION", "").split()
-    if len(session) != 4:
-        return set()
-    client, server = session[0].partition("%")[0], session[2].partition("%")[0]
-    names = {link.name for link in links.values()
-             if any(text.partition("/")[0] == server for text in link.addresses)}
-    with contextlib.suppress(CommandError):
-        names |= {row["dev"] for row in json.loads(run(["ip", "-j", "route", "get", client]).stdout or "[]")
-                  if "dev" in row}
-    return names
-
-
-def ensure(bridges: t.Sequence[Bridge], state: str, check_mode: bool = False) -> dict[str, t.Any]:
-    """Bring the host's bridges to `state`. Returns `changed`, `kept` (bridges that others still use, with those
-    ports) and `diff`. Raises NovaliteError; what this call did is taken back then."""
-    before, after, kept = {}, {}, {}  # type: dict[str, t.Any], dict[str, t.Any], dict[str, list[str]]
-    done = []  # type: list[Step]
-    with contextlib.nullcontext() if check_mode else locked("bridge"):
-        try:
-            for bridge in bridges:
-                host = look()
-                if state == "present":
-                    steps = plan_present(bridge, host)
-                else:
-                    steps, others = plan_absent(bridge, host)
-                    if others:
-                        kept[bridge.name] = others
-                if steps:
-                    before[bridge.name] = summary(bridge, host)
-                    after[bridge.name] = [" ".join(step.argv) for step in steps]
-                if not check_mode:
-                    for step in steps:
-                        run(step.argv)
-                        done.append(step)
-                    if state == "present":
-                        _no_autoconfiguration(bridge.name)
-                    if steps:
-                        after[bridge.name] = summary(bridge, look())
-        except BaseException:
-            for step in reversed(done):
-                if step.undo is not None:
-                    with contextlib.suppress(CommandError):
-                        run(step.undo)
-            raise
-        if state == "present" and bridges:
-            _forwarding(before, after, check_mode)
-    result = {"changed": before != after, "kept": kept}  # type: dict[str, t.Any]
-    if before != after:
-        result["diff"] = {"before": before, "after": after}
-    return result
-
-
-def _forwarding(before: dict[str, t.Any], after: dict[str, t.Any], check_mode: bool) -> None:
-    path = "/proc/sys/net/ipv4/ip_forward"
-    with open(path, encoding="ascii") as handle:
-        value = handle.read().strip()
-    if value != "1":
-        before["net.ipv4.ip_forward"], after["net.ipv4.ip_forward"] = value, "1"
-        if not check_mode:
-            with open(path, "w", encoding="ascii") as handle:
-                handle.write("1\n")
-
-
-def _no_autoconfiguration(name: str) -> None:
-    # A guest's router advertisement must not give the host an address or a default route.
-    for switch in ("accept_ra", "autoconf"):
-        path = f"/proc/sys/net/ipv6/conf/{name}/{switch}"
-        with contextlib.suppress(OSError), open(path, "w", encoding="ascii") as handle:
-            handle.write("0\n")

@@ -20,10 +20,11 @@ import time
 import typing as t
 
 from .._command import run
-from .._errors import NovaliteError
+from .._errors import NotFoundError, NovaliteError
 from .._host import STATE_DIR, in_threads, locked, write_atomically
 from . import dnsmasq
 from .dnsmasq import Host, Network
+from .namespaces import entered
 
 _PATIENCE = 5.0  # seconds for dnsmasq to end
 _FILES = ("conf", "hosts", "names")
@@ -157,7 +158,8 @@ class Server:
         self._start()
 
     def _start(self) -> None:
-        run(["dnsmasq", f"--conf-file={self.conf}"])
+        with entered(self.network.namespace):
+            run(["dnsmasq", f"--conf-file={self.conf}"])
         if not self._is_ours(int((self._read("pid") or "0").strip() or 0)):
             raise NovaliteError(
                 f"dnsmasq for {self.network.bridge} ended right after its start; see the host's log and {self.conf}"
@@ -217,11 +219,11 @@ class Server:
             "!BBBBIHH4s4s4s4s16s64s128s", 1, 1, 6, 0, secrets.randbits(32), 0, 0,
             socket.inet_aton(host.ip), b"", b"", b"", mac, b"", b"",
         ) + options + b"\xff"
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+        with contextlib.suppress(OSError, NotFoundError), entered(self.network.namespace), \
+                socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
             # Bound to the bridge, else the kernel delivers it by way of lo, where this server does not listen.
             sender.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, self.network.bridge.encode() + b"\0")
-            with contextlib.suppress(OSError):
-                sender.sendto(packet, (self.network.listen, 67))
+            sender.sendto(packet, (self.network.listen, 67))
 
     def _take_back(self, was_running: bool) -> None:
         """Put the old files back, or remove the directory that this call made, and let the old server run again."""

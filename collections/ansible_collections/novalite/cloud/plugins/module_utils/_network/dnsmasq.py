@@ -14,8 +14,13 @@ import re
 import typing as t
 
 from .._errors import NovaliteError
+from .namespaces import check_name
 
 _BRIDGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,14}")
+METADATA = "169.254.169.254"
+RA_INTERVAL = 60  # seconds between unsolicited router advertisements
+RA_LIFETIME = 1800  # seconds that guests believe in their router without another one
+_NAMESPACE = "# namespace: "
 _MAC = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}")
 _LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 _HOSTNAME = re.compile(_LABEL)
@@ -27,11 +32,13 @@ class Host:
     mac: str
     ip: str
     hostname: str
+    ipv6: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)
 class Network:
-    """`listen` is this host's own address on the bridge, `lease_seconds` in seconds, `mtu` in bytes."""
+    """`listen` and `listen_v6` are this host's own addresses on the bridge, in `namespace` if there is one;
+    `lease_seconds` in seconds, `mtu` in bytes. `router_v6`: whether guests may take this host for their IPv6 router."""
 
     name: str
     bridge: str
@@ -43,6 +50,12 @@ class Network:
     mtu: int | None = None
     lease_seconds: int = 86400
     hosts: tuple[Host, ...] = ()
+    namespace: str | None = None
+    ntp: tuple[str, ...] = ()
+    cidr_v6: str | None = None
+    listen_v6: str | None = None
+    ipv6_mode: str = "eui64"
+    router_v6: bool = True
 
 
 def parse(values: t.Iterable[t.Mapping[str, t.Any]]) -> list[Network]:
@@ -61,6 +74,7 @@ def config(network: Network, directory: str) -> str:
     subnet = ipaddress.IPv4Network(network.cidr)
     lines = [
         "# Written by novalite; it is replaced whenever the network changes.",
+        *([_NAMESPACE + network.namespace] if network.namespace else ()),
         "strict-order",
         "bind-interfaces",
         "except-interface=lo",
@@ -82,22 +96,68 @@ def config(network: Network, directory: str) -> str:
         "no-hosts",
         f"addn-hosts={directory}/names",
     ]
+    if network.gateway and network.gateway != network.listen:
+        # Metadata is answered here and not by that gateway. Who reads this option takes no other for its routes.
+        lines.append(f"dhcp-option=option:classless-static-route,{METADATA}/32,{network.listen},"
+                     f"0.0.0.0/0,{network.gateway}")
     if network.mtu:
         lines.append(f"dhcp-option=option:mtu,{network.mtu}")
+    clocks = {version: [one for one in network.ntp if (":" in one) == (version == 6)] for version in (4, 6)}
+    if clocks[4]:
+        lines.append(f"dhcp-option=option:ntp-server,{','.join(clocks[4])}")
+    if network.cidr_v6 and network.listen_v6:
+        lines += _ipv6(network)
+        if clocks[6]:
+            lines.append(f"dhcp-option=option6:ntp-server,{','.join(f'[{one}]' for one in clocks[6])}")
     if network.dns:
         # Guests ask dnsmasq, which knows their names, and it asks these.
         lines += ["no-resolv", *(f"server={server}" for server in network.dns)]
     return "\n".join(lines) + "\n"
 
 
+def _ipv6(network: Network) -> list[str]:
+    """Router advertisements, from which guests make their EUI-64 address; a stable-privacy one only its owner's DHCPv6
+    can tell them, since the ledger made it."""
+    mode = "ra-only" if network.ipv6_mode == "eui64" else "static"
+    prefix = ipaddress.IPv6Network(t.cast(str, network.cidr_v6))
+    mtu = f"mtu:{network.mtu}" if network.mtu else "mtu:off"
+    return [
+        f"listen-address={network.listen_v6}",
+        "enable-ra",
+        # Often enough for a guest that missed one; and a lifetime of 0 is what says that there is no way out here.
+        f"ra-param={network.bridge},{mtu},{RA_INTERVAL},{RA_LIFETIME if network.router_v6 else 0}",
+        f"dhcp-range={prefix.network_address},{mode},{prefix.prefixlen},{network.lease_seconds}s",
+    ]
+
+
+def read_config(text: str) -> dict[str, str | None]:
+    """What `config` wrote: the `listen` address, `cidr`, `domain` and `namespace`. Raises ValueError, KeyError."""
+    found = {}  # type: dict[str, str]
+    namespace = None
+    for line in text.splitlines():
+        if line.startswith(_NAMESPACE):
+            namespace = line[len(_NAMESPACE):]
+        name, equals, value = line.partition("=")
+        if equals:
+            found.setdefault(name, value)  # the IPv4 ones come first
+    first, _static, mask, _lease = found["dhcp-range"].split(",")
+    return {"listen": found["listen-address"], "cidr": str(ipaddress.IPv4Network(f"{first}/{mask}")),
+            "domain": found["domain"], "namespace": namespace}
+
+
 def hosts_text(hosts: t.Iterable[Host], domain: str) -> str:
-    """`dhcp-hostsfile`: Nova's `MAC,hostname.domain,IP` lines."""
-    return "".join(f"{host.mac},{host.hostname}.{domain},{host.ip}\n" for host in hosts)
+    """`dhcp-hostsfile`: Nova's `MAC,hostname.domain,IP` lines, with the IPv6 address in brackets behind it."""
+    return "".join(
+        f"{host.mac},{host.hostname}.{domain},{host.ip}{f',[{host.ipv6}]' if host.ipv6 else ''}\n" for host in hosts
+    )
 
 
 def names_text(hosts: t.Iterable[Host], domain: str) -> str:
     """`addn-hosts`: names resolve before their guests have asked for an address."""
-    return "".join(f"{host.ip} {host.hostname}.{domain} {host.hostname}\n" for host in hosts)
+    return "".join(
+        f"{address} {host.hostname}.{domain} {host.hostname}\n"
+        for host in hosts for address in (host.ip, host.ipv6) if address
+    )
 
 
 def read_hosts(text: str) -> list[Host]:
@@ -105,15 +165,17 @@ def read_hosts(text: str) -> list[Host]:
     hosts = []
     for line in text.splitlines():
         fields = line.split(",")
-        if len(fields) == 3 and _MAC.fullmatch(fields[0]):
-            hosts.append(Host(fields[0], fields[2], fields[1].partition(".")[0]))
+        if len(fields) in (3, 4) and _MAC.fullmatch(fields[0]):
+            ipv6 = fields[3].strip("[]") if len(fields) == 4 else None
+            hosts.append(Host(fields[0], fields[2], fields[1].partition(".")[0], ipv6))
     return hosts
 
 
 def merged(old: t.Sequence[Host], new: t.Sequence[Host]) -> list[Host]:
     """`old` with `new` added; a line for the same MAC or the same address is replaced. Sorted by address."""
     macs, addresses = {host.mac for host in new}, {host.ip for host in new}
-    kept = [host for host in old if host.mac not in macs and host.ip not in addresses]
+    addresses |= {host.ipv6 for host in new if host.ipv6}
+    kept = [host for host in old if host.mac not in macs and addresses.isdisjoint((host.ip, host.ipv6))]
     return sorted([*kept, *new], key=_by_address)
 
 
@@ -146,15 +208,19 @@ def _network(value: t.Mapping[str, t.Any]) -> Network:
     mtu = value.get("mtu")
     if mtu is not None and not 576 <= mtu <= 65535:
         raise NovaliteError(f"network {name!r}: MTU {mtu} is not between 576 and 65535 bytes")
-    hosts = tuple(_host(name, subnet, host) for host in value.get("hosts") or ())
-    for field in ("mac", "ip"):
-        known = [getattr(host, field) for host in hosts]
+    subnet_v6 = _subnet_v6(name, value["cidr_v6"]) if value.get("cidr_v6") else None
+    hosts = tuple(_host(name, subnet, subnet_v6, host) for host in value.get("hosts") or ())
+    for field in ("mac", "ip", "ipv6"):
+        known = [getattr(host, field) for host in hosts if getattr(host, field)]
         if len(set(known)) != len(known):
             twice = next(item for item in known if known.count(item) > 1)
             raise NovaliteError(f"network {name!r}: {twice} is given for two hosts")
     listen = _address(name, "listen", value["listen"])
     if ipaddress.IPv4Address(listen) not in subnet:
         raise NovaliteError(f"network {name!r}: the listen address {listen} is not in {subnet}")
+    listen_v6 = None
+    if value.get("listen_v6"):
+        listen_v6 = _address_v6(name, "listen_v6", value["listen_v6"], subnet_v6)
     return Network(
         name=name,
         bridge=value["bridge"],
@@ -166,10 +232,38 @@ def _network(value: t.Mapping[str, t.Any]) -> Network:
         mtu=mtu,
         lease_seconds=lease,
         hosts=hosts,
+        namespace=check_name(value["namespace"]) if value.get("namespace") else None,
+        ntp=tuple(_address(name, "ntp", server, any_version=True) for server in value.get("ntp") or ()),
+        cidr_v6=None if subnet_v6 is None else str(subnet_v6),
+        listen_v6=listen_v6,
+        ipv6_mode=value.get("ipv6_mode") or "eui64",
+        router_v6=value.get("router_v6") is not False,
     )
 
 
-def _host(network: str, subnet: ipaddress.IPv4Network, value: t.Mapping[str, t.Any]) -> Host:
+def _subnet_v6(network: str, value: str) -> ipaddress.IPv6Network:
+    try:
+        subnet = ipaddress.IPv6Network(value)
+    except ValueError:
+        subnet = None
+    if subnet is None or subnet.prefixlen != 64:
+        raise NovaliteError(f"network {network!r}: {value!r} is no IPv6 /64; write it as fd00:20::/64")
+    return subnet
+
+
+def _address_v6(network: str, what: str, value: t.Any, subnet: ipaddress.IPv6Network | None) -> str:
+    try:
+        address = ipaddress.IPv6Address(str(value))
+    except ValueError:
+        raise NovaliteError(f"network {network!r}: {what} {value!r} is no IPv6 address") from None
+    if subnet is None or address not in subnet:
+        raise NovaliteError(f"network {network!r}: the {what} address {address} is not in {subnet or 'any cidr_v6'}")
+    return str(address)
+
+
+def _host(
+    network: str, subnet: ipaddress.IPv4Network, subnet_v6: ipaddress.IPv6Network | None, value: t.Mapping[str, t.Any]
+) -> Host:
     mac = str(value["mac"]).lower()
     if not _MAC.fullmatch(mac):
         raise NovaliteError(f"network {network!r}: {value['mac']!r} is no MAC address; write it as fa:16:3e:00:00:01")
@@ -180,7 +274,9 @@ def _host(network: str, subnet: ipaddress.IPv4Network, value: t.Mapping[str, t.A
         raise NovaliteError(
             f"network {network!r}: {value['hostname']!r} is no host name; use up to 63 letters, digits and hyphens"
         )
-    return Host(mac, address, value["hostname"])
+    # What a network's prefix was before it changed is no use to a guest, and no reason to fail.
+    ipv6 = _address_v6(network, "ipv6", value["ipv6"], subnet_v6) if value.get("ipv6") and subnet_v6 else None
+    return Host(mac, address, value["hostname"], ipv6)
 
 
 def _address(network: str, what: str, value: t.Any, any_version: bool = False) -> str:

@@ -1,0 +1,76 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Which networks are on which compute hosts, and what each host has there. Reads only, in few queries."""
+
+from __future__ import annotations
+
+import ipaddress
+import typing as t
+
+import sqlalchemy as sa
+
+from .tables import fixed_ip, floating_ip, floating_pool, instance, network, vif
+
+Floating = dict[tuple[int, str], list[tuple[str, dict[str, str]]]]
+Members = dict[int, dict[str, set[str]]]  # id of a network -> host -> UUIDs of its instances there
+
+
+def members(connection: sa.Connection, condition: sa.ColumnElement[bool]) -> Members:
+    """The instances on each host of the networks that meet `condition`."""
+    rows = connection.execute(
+        sa.select(vif.c.network_id, instance.c.host, instance.c.uuid)
+        .join(instance, instance.c.uuid == vif.c.instance_uuid)
+        .join(network, network.c.id == vif.c.network_id)
+        .where(instance.c.deleted == 0, instance.c.host.is_not(None), condition)
+    )
+    found: Members = {}
+    for network_id, host, uuid in rows:
+        found.setdefault(network_id, {}).setdefault(host, set()).add(uuid)
+    return found
+
+
+def networks(connection: sa.Connection, ids: t.Iterable[int]) -> dict[int, dict[str, t.Any]]:
+    """The networks' rows, by id."""
+    rows = connection.execute(sa.select(network).where(network.c.id.in_(sorted(ids)))).mappings()
+    return {row["id"]: dict(row) for row in rows}
+
+
+def addresses(connection: sa.Connection, ids: t.Iterable[int], hosts: t.Iterable[str]) -> dict[tuple[int, str], str]:
+    """(network, host) -> the host's own address there."""
+    owners = {f"dhcp:{host}": host for host in hosts}
+    rows = connection.execute(
+        sa.select(fixed_ip.c.network_id, fixed_ip.c.owner, fixed_ip.c.ip).where(
+            fixed_ip.c.network_id.in_(sorted(ids)), fixed_ip.c.owner.in_(sorted(owners))
+        )
+    )
+    return {(row.network_id, owners[row.owner]): str(ipaddress.IPv4Address(row.ip)) for row in rows}
+
+
+def floating(connection: sa.Connection, hosts: t.Iterable[str]) -> Floating:
+    """(network, host) -> the floating IPs of its instances there, each with the UUID of its instance."""
+    rows = connection.execute(
+        sa.select(
+            vif.c.network_id, instance.c.host, instance.c.uuid, fixed_ip.c.ip, floating_ip.c.address,
+            floating_pool.c.interface,
+        )
+        .select_from(floating_ip)
+        .join(floating_pool, floating_pool.c.name == floating_ip.c.pool)
+        .join(vif, vif.c.id == floating_ip.c.vif_id)
+        .join(instance, instance.c.uuid == vif.c.instance_uuid)
+        .join(fixed_ip, sa.and_(fixed_ip.c.network_id == vif.c.network_id, fixed_ip.c.owner == "vif:" + vif.c.id))
+        .where(instance.c.deleted == 0, instance.c.host.in_(sorted(hosts)))
+        .order_by(floating_ip.c.address)
+    )
+    found: Floating = {}
+    for row in rows:
+        entry = {
+            "fixed": str(ipaddress.IPv4Address(row.ip)),
+            "floating": str(ipaddress.IPv4Address(row.address)),
+            "interface": row.interface,
+        }
+        found.setdefault((row.network_id, row.host), []).append((row.uuid, entry))
+    return found

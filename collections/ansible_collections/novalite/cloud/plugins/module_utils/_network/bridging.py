@@ -1,0 +1,173 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Bring a host's bridges, and the namespaces of isolated networks, to what was asked."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import ipaddress
+import typing as t
+
+from .._command import CommandError, run
+from .._errors import NovaliteError
+from .._firewall import bridged
+from .._host import locked
+from . import bridge as planning
+from . import foreign, links, move, namespaces, settings
+from .bridge import Bridge
+from .links import Host, Step
+
+
+@dataclasses.dataclass
+class _Run:
+    """What this call has seen and done."""
+
+    check_mode: bool
+    move_address: bool
+    before: dict[str, t.Any] = dataclasses.field(default_factory=dict)
+    after: dict[str, t.Any] = dataclasses.field(default_factory=dict)
+    kept: dict[str, list[str]] = dataclasses.field(default_factory=dict)
+    done: list[Step] = dataclasses.field(default_factory=list)
+
+    def look(self, bridge: Bridge) -> Host:
+        host = links.look([bridge.namespace], [bridge.port] if bridge.vxlan else [])
+        if self.move_address:
+            for name in (bridge.port, bridge.name):
+                if name in host.links and bridge.vxlan is None:
+                    host.living[name] = move.living(name)
+        return host
+
+    def carry_out(self, steps: t.Iterable[Step]) -> None:
+        for step in steps:
+            if step.stdin is not None:
+                self.done.append(step)  # known before the attempt: it may fail half-way
+            run(step.argv, stdin=step.stdin)
+            if step.stdin is None:
+                self.done.append(step)
+
+    def take_back(self) -> None:
+        for step in reversed(self.done):
+            if step.undo is not None:
+                with contextlib.suppress(CommandError):
+                    run(step.undo, stdin=step.undo_stdin)
+
+    def set(self, name: str, wanted: t.Mapping[str, str], namespace: str | None = None) -> None:
+        """Kernel settings, shown under `name`."""
+        if self.check_mode and namespace is not None and not namespaces.exists(namespace):
+            return  # it comes with its settings, and that it comes is shown
+        found = settings.wrong(wanted, namespace)
+        if found:
+            self.before[name] = found
+            self.after[name] = {key: wanted[key] for key in found}
+            if not self.check_mode:
+                settings.put(self.after[name], namespace)
+
+
+def ensure(
+    bridges: t.Sequence[Bridge], state: str, check_mode: bool = False, move_address: bool = False
+) -> dict[str, t.Any]:
+    """Bring the host's bridges to `state`. Returns `changed`, `kept` (bridges that are still in use, with what uses
+    them), `warnings` and `diff`. Raises NovaliteError; what this call did is taken back then."""
+    work = _Run(check_mode, move_address)
+    with contextlib.nullcontext() if check_mode else locked("bridge"):
+        if state == "present" and bridges:
+            _bridged_packets(work)
+            _forwarding(work, bridges)
+        try:
+            for bridge in bridges:
+                if state == "present":
+                    _present(work, bridge)
+                else:
+                    _absent(work, bridge)
+        except BaseException:
+            work.take_back()
+            raise
+        found = foreign.warnings([bridge.name for bridge in bridges]) if state == "present" else []
+    result = {"changed": work.before != work.after, "kept": work.kept, "warnings": found}  # type: dict[str, t.Any]
+    if result["changed"]:
+        result["diff"] = {"before": work.before, "after": work.after}
+    return result
+
+
+def _present(work: _Run, bridge: Bridge) -> None:
+    host = work.look(bridge)
+    steps = planning.plan_present(bridge, host, work.move_address)
+    if steps:
+        work.before[bridge.name] = planning.summary(bridge, host)
+        work.after[bridge.name] = [line for step in steps for line in step.shown()]
+    if not work.check_mode:
+        work.carry_out(steps)
+        if any(step.stdin is not None for step in steps):
+            _still_reached(bridge, host, work.look(bridge))
+            work.carry_out(planning.plan_present(bridge, work.look(bridge), work.move_address))
+    # A bridge that this call makes comes with its settings; they are no change of their own.
+    shown = work if bridge.name in host.links else _Run(work.check_mode, False)
+    shown.set(f"net of {bridge.name}", _own_settings(bridge))
+    if bridge.namespace is not None:
+        shown.set(f"net in {bridge.namespace}", _inner_settings(bridge), bridge.namespace)
+    if steps and not work.check_mode:
+        work.after[bridge.name] = planning.summary(bridge, work.look(bridge))
+
+
+def _absent(work: _Run, bridge: Bridge) -> None:
+    host = work.look(bridge)
+    steps, users = planning.plan_absent(bridge, host)
+    if users:
+        work.kept[bridge.name] = users
+    if steps:
+        work.before[bridge.name] = planning.summary(bridge, host) or {"namespace": {bridge.namespace: None}}
+        work.after[bridge.name] = [line for step in steps for line in step.shown()]
+        if not work.check_mode:
+            work.carry_out(steps)
+            work.after[bridge.name] = planning.summary(bridge, work.look(bridge))
+
+
+def _still_reached(bridge: Bridge, before: Host, after: Host) -> None:
+    if before.ssh and not after.ssh & {bridge.name, *(before.ssh - {bridge.port})}:
+        raise NovaliteError(
+            f"bridge {bridge.name}: after the addresses of {bridge.port} had moved, the ssh session that Ansible came "
+            "by had no route any more; they were moved back"
+        )
+
+
+def _bridged_packets(work: _Run) -> None:
+    found = bridged.missing(work.check_mode)
+    if found:
+        work.before["br_netfilter"], work.after["br_netfilter"] = found, dict.fromkeys(found, "1")
+        if not work.check_mode:
+            bridged.ensure(found)
+
+
+def _own_settings(bridge: Bridge) -> dict[str, str]:
+    """A guest's router advertisement must not give the host an address or a default route; and on an isolated network
+    the host itself is not there at all: it answers to no address of its own, and forwards nothing."""
+    name = bridge.name
+    wanted = {f"ipv6/conf/{name}/accept_ra": "0", f"ipv6/conf/{name}/autoconf": "0"}
+    if bridge.vxlan is not None:
+        wanted[f"ipv6/conf/{bridge.port}/disable_ipv6"] = "1"  # else the host's own solicitations go into the tunnels
+    if bridge.namespace is not None:
+        wanted |= {f"ipv6/conf/{namespaces.port_name(name)}/disable_ipv6": "1",
+                   f"ipv6/conf/{name}/disable_ipv6": "1", f"ipv4/conf/{name}/arp_ignore": "8",
+                   f"ipv4/conf/{name}/forwarding": "0"}
+    return wanted
+
+
+def _inner_settings(bridge: Bridge) -> dict[str, str]:
+    return {"ipv4/ip_forward": "1", "ipv6/conf/all/forwarding": "1", f"ipv6/conf/{bridge.name}/accept_ra": "0"}
+
+
+def _forwarding(work: _Run, bridges: t.Iterable[Bridge]) -> None:
+    """Forwarding, on a host that is a router for its guests. It comes first: it sets every device's own forwarding."""
+    addresses = [ipaddress.ip_interface(text) for bridge in bridges if bridge.namespace is None
+                 for text in bridge.addresses]
+    if any(address.version == 4 for address in addresses):
+        work.set("net", {"ipv4/ip_forward": "1"})
+    if any(address.version == 6 and not address.is_link_local for address in addresses):
+        wanted = {"ipv6/conf/all/forwarding": "1"}
+        if settings.wrong(wanted):
+            work.set("net IPv6", {**settings.keep_router_advertisements(), **wanted})

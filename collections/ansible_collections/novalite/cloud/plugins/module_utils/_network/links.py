@@ -1,0 +1,163 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""The network devices of a host as data, read from `ip -j` and `bridge -j`."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import typing as t
+
+from .._command import CommandError, run
+from . import namespaces
+
+_PERMANENT_MAC = "3"  # NET_ADDR_SET: an address that does not change when ports come and go
+_EVERYWHERE = "00:00:00:00:00:00"  # a VXLAN device floods to the destinations of this entry
+
+
+@dataclasses.dataclass
+class Link:
+    """`local` is the tunnel end point of a VXLAN device, `number` a VLAN's or VXLAN's identifier."""
+
+    name: str
+    mac: str
+    mtu: int
+    up: bool
+    kind: str | None = None
+    master: str | None = None
+    parent: str | None = None
+    number: int | None = None
+    addresses: tuple[str, ...] = ()  # global ones, in the kernel's order
+    permanent_mac: bool = False
+    link_local: tuple[str, ...] = ()
+    local: str | None = None
+    remotes: tuple[str, ...] = ()  # of a VXLAN device: where it floods to
+    advertised: bool = False  # has addresses that some router's advertisement gave it
+
+
+@dataclasses.dataclass
+class Host:
+    """What the host is like. `ssh` are the links that the session that runs this module depends on, `routed` those
+    with routes that somebody has set, `inside` the links of each namespace that was asked for and exists."""
+
+    links: dict[str, Link]
+    routed: frozenset[str] = frozenset()
+    ssh: frozenset[str] = frozenset()
+    inside: dict[str, dict[str, Link]] = dataclasses.field(default_factory=dict)
+    living: dict[str, Living] = dataclasses.field(default_factory=dict)
+
+
+class Living(t.NamedTuple):
+    """The global addresses and the routes on a device, as `ip -j` shows them."""
+
+    addresses: list[dict[str, t.Any]]
+    routes: list[dict[str, t.Any]]
+
+
+@dataclasses.dataclass
+class Step:
+    """One command, and the one that takes it back. A command that reads several lines (`stdin`) may fail half-way, so
+    it is taken back when it fails, too."""
+
+    argv: list[str]
+    undo: list[str] | None = None
+    stdin: str | None = None
+    undo_stdin: str | None = None
+
+    def shown(self) -> list[str]:
+        """As the diff shows it."""
+        return [" ".join(self.argv)] if self.stdin is None else [f"ip {line}" for line in self.stdin.splitlines()]
+
+
+def ip(namespace: str | None, *words: str) -> list[str]:
+    """The `ip` command, in a namespace (None: the host's own)."""
+    return ["ip", *(("-n", namespace) if namespace else ()), *words]
+
+
+def read_links(text: str, permanent: t.Container[str] = ()) -> dict[str, Link]:
+    """The output of `ip -d -j addr show` as links by name."""
+    links = {}
+    for row in json.loads(text or "[]"):
+        if "ifname" not in row:
+            continue
+        kind = row.get("linkinfo", {}).get("info_kind")
+        data = row.get("linkinfo", {}).get("info_data", {})
+        found = [entry for entry in row.get("addr_info", ()) if "local" in entry and not _advertised(entry)]
+        links[row["ifname"]] = Link(
+            name=row["ifname"],
+            mac=row.get("address", ""),
+            mtu=row.get("mtu", 0),
+            up="UP" in row.get("flags", ()),
+            kind=kind,
+            master=row.get("master"),
+            parent=row.get("link"),
+            number=data.get("id") if kind in ("vlan", "vxlan") else None,
+            addresses=tuple(f"{entry['local']}/{entry['prefixlen']}" for entry in found
+                            if entry.get("scope") == "global"),
+            permanent_mac=row["ifname"] in permanent,
+            link_local=tuple(f"{entry['local']}/{entry['prefixlen']}" for entry in found
+                             if entry.get("scope") == "link" and entry.get("family", "inet6") == "inet6"),
+            local=data.get("local", data.get("local6")) if kind == "vxlan" else None,
+            advertised=any(_advertised(entry) for entry in row.get("addr_info", ())),
+        )
+    return links
+
+
+def _advertised(entry: t.Mapping[str, t.Any]) -> bool:
+    """Whether a router's advertisement gave this address, which on a wire full of guests may be anybody's."""
+    return bool(entry.get("temporary") or entry.get("mngtmpaddr") or entry.get("protocol") == "kernel_ra")
+
+
+def read_flood(text: str) -> tuple[str, ...]:
+    """The output of `bridge -j fdb show dev <vxlan device>` as the end points that it floods to."""
+    return tuple(row["dst"] for row in json.loads(text or "[]") if row.get("mac") == _EVERYWHERE and "dst" in row)
+
+
+def flood(operation: str, device: str, remote: str) -> list[str]:
+    """The command that appends a destination to a VXLAN device's flooding, or deletes it."""
+    return ["bridge", "fdb", operation, _EVERYWHERE, "dev", device, "dst", remote, "self"]
+
+
+def look(wanted: t.Iterable[str | None] = (), tunnels: t.Iterable[str | None] = ()) -> Host:
+    """Read links, routes and the way of this ssh session; the links of the `wanted` namespaces, and where the VXLAN
+    devices `tunnels` flood to."""
+    text = run(["ip", "-d", "-j", "addr", "show"]).stdout
+    permanent = set()
+    for name in (row.get("ifname") for row in json.loads(text)):
+        with contextlib.suppress(OSError, TypeError), open(
+            os.path.join("/sys/class/net", name, "addr_assign_type"), encoding="ascii"
+        ) as handle:
+            if handle.read().strip() == _PERMANENT_MAC:
+                permanent.add(name)
+    links = read_links(text, permanent)
+    for name in tunnels:
+        if name in links:
+            links[name].remotes = read_flood(run(["bridge", "-j", "fdb", "show", "dev", name]).stdout)
+    routed = set()
+    for family in ("-4", "-6"):
+        with contextlib.suppress(CommandError):  # a kernel without IPv6
+            rows = json.loads(run(["ip", "-j", family, "route", "show"]).stdout or "[]")
+            routed |= {row["dev"] for row in rows if "dev" in row and row.get("protocol") not in ("kernel", "ra")}
+    inside = {name: read_links(run(["ip", "-n", name, "-d", "-j", "addr", "show"]).stdout)
+              for name in wanted if name and namespaces.exists(name)}
+    return Host(links, frozenset(routed), frozenset(ssh_links(links, os.environ)), inside)
+
+
+def ssh_links(links: t.Mapping[str, Link], environment: t.Mapping[str, str]) -> set[str]:
+    """The links that the ssh session in this environment comes by."""
+    session = environment.get("SSH_CONNECTION", "").split()
+    if len(session) != 4:
+        return set()
+    client, server = session[0].partition("%")[0], session[2].partition("%")[0]
+    names = {link.name for link in links.values()
+             if any(text.partition("/")[0] == server for text in link.addresses)}
+    with contextlib.suppress(CommandError):
+        names |= {row["dev"] for row in json.loads(run(["ip", "-j", "route", "get", client]).stdout or "[]")
+                  if "dev" in row}
+    return names

@@ -1,0 +1,118 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""The addresses and routes of an interface that becomes a bridge's port: refused, or moved to the bridge in one go.
+
+A port's own addresses and routes stop working once it belongs to a bridge. On a host with one interface they have to
+move, and the session that does it comes by that very interface. So all of it is one `ip -batch`, which takes
+milliseconds and needs nobody at the other end, and a second one takes everything back.
+"""
+
+from __future__ import annotations
+
+import json
+import typing as t
+
+from .._command import run
+from .._errors import ConflictError
+from .links import Host, Link, Living, Step
+
+_FOREVER = 4294967295  # how the kernel says that an address does not expire
+
+
+def refuse(bridge: str, port: Link, host: Host) -> None:
+    """Raise ConflictError when the host depends on what the port would lose."""
+    if port.name in host.ssh:
+        raise ConflictError(
+            f"bridge {bridge}: {port.name} carries the ssh session that Ansible came by; give another interface, or "
+            "move_address to move its addresses and routes to the bridge"
+        )
+    if port.addresses:
+        raise ConflictError(
+            f"bridge {bridge}: {port.name} carries the address {port.addresses[0]}, which would be cut off; "
+            "give another interface, or move_address to move its addresses and routes to the bridge"
+        )
+    if port.name in host.routed:
+        raise ConflictError(
+            f"bridge {bridge}: routes of this host use {port.name}; give another interface, or move_address to move "
+            "them to the bridge"
+        )
+
+
+def living(device: str) -> Living:
+    """The addresses and routes that the host has on a device, as `ip -j` rows. Raises CommandError."""
+    shown = json.loads(run(["ip", "-j", "addr", "show", "dev", device]).stdout or "[]")
+    addresses = [entry for row in shown for entry in row.get("addr_info", ())
+                 if entry.get("scope") == "global" and not entry.get("temporary")]
+    routes = []
+    for family in ("-4", "-6"):
+        text = run(["ip", "-j", family, "route", "show", "table", "all"], ok=(0, 2)).stdout
+        for row in json.loads(text or "[]"):
+            of_device = row.get("dev") == device and row.get("protocol") != "kernel" and row.get("table") != "local"
+            if of_device or any(hop.get("dev") == device for hop in row.get("nexthops", ())):
+                routes.append({**row, "family": family})
+    return Living(addresses, routes)
+
+
+def to_bridge(bridge: str, port: str, found: Living) -> Step:
+    """Make the port a member of the bridge, and move all that `found` (the port's) to the bridge."""
+    forth = [f"link set dev {port} master {bridge}", *_move(port, bridge, found)]
+    back = [f"link set dev {port} nomaster", *_move(bridge, port, found)]
+    return _batch(forth, back)
+
+
+def from_bridge(bridge: str, port: str, found: Living, ours: t.Collection[str]) -> Step:
+    """The reverse; `ours` are the addresses (CIDR) that go with the bridge."""
+    kept = [row for row in found.addresses if f"{row['local']}/{row['prefixlen']}" not in ours]
+    found = Living(kept, found.routes)
+    forth = [f"link set dev {port} nomaster", *_move(bridge, port, found)]
+    back = [f"link set dev {port} master {bridge}", *_move(port, bridge, found)]
+    return _batch(forth, back)
+
+
+def _batch(forth: t.Sequence[str], back: t.Sequence[str]) -> Step:
+    return Step(["ip", "-batch", "-"], ["ip", "-force", "-batch", "-"], "\n".join(forth) + "\n",
+                "\n".join(back) + "\n")
+
+
+def _move(source: str, target: str, found: Living) -> list[str]:
+    """The lines that move addresses and then, since some vanish with their address, set all routes again."""
+    lines = []
+    for row in found.addresses:
+        cidr = f"{row['local']}/{row['prefixlen']}"
+        lines.append(f"addr del {cidr} dev {source}")
+        words = ["addr", "replace", cidr, "dev", target]
+        if "broadcast" in row:
+            words[3:3] = ["brd", row["broadcast"]]
+        for option, key in (("valid_lft", "valid_life_time"), ("preferred_lft", "preferred_life_time")):
+            if row.get(key, _FOREVER) != _FOREVER:
+                words += [option, str(row[key])]
+        if row.get("family") == "inet6":
+            words.append("nodad")  # it was ours a moment ago
+        lines.append(" ".join(words))
+    # On-link routes first: the kernel takes no gateway that it cannot reach.
+    for row in sorted(found.routes, key=lambda row: "gateway" in row or "via" in row):
+        if "nexthops" in row:
+            raise ConflictError(
+                f"the route to {row['dst']} has several next hops, one of them through {source}: move it by hand"
+            )
+        lines.append(" ".join(_route(row, target)))
+    return lines
+
+
+def _route(row: t.Mapping[str, t.Any], device: str) -> list[str]:
+    # A line of a batch cannot say -6; only `default` would need it.
+    words = ["route", "replace", "::/0" if (row["dst"], row["family"]) == ("default", "-6") else row["dst"]]
+    if "via" in row:
+        words += ["via", row["via"]["family"], row["via"]["host"]]
+    elif "gateway" in row:
+        words += ["via", row["gateway"]]
+    words += ["dev", device]
+    for option, key in (("proto", "protocol"), ("scope", "scope"), ("src", "prefsrc"), ("metric", "metric"),
+                        ("table", "table")):
+        if key in row:
+            words += [option, str(row[key])]
+    return words + (["onlink"] if "onlink" in row.get("flags", ()) else [])

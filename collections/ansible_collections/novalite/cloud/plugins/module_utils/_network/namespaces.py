@@ -1,0 +1,93 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Network namespaces of isolated networks: their names, the devices that lead into them, and entering one."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import hashlib
+import os
+import re
+import typing as t
+
+from .._errors import NotFoundError, NovaliteError
+
+DIRECTORY = "/run/netns"
+PREFIX = "nova-"
+TRANSIT = "transit"  # the end of the way out that is inside a namespace
+
+_CLONE_NEWNET = 0x40000000
+_NAME = re.compile(r"nova-[A-Za-z0-9][A-Za-z0-9_.-]{0,14}")
+_LONGEST = 15  # the kernel's limit for the name of a device
+
+
+def check_name(name: str) -> str:
+    """`name` when it may be the namespace of a network (`nova-<bridge>`). Raises NovaliteError."""
+    if not _NAME.fullmatch(name):
+        raise NovaliteError(f"{name!r} is no namespace of a network; it is called nova- and the name of its bridge")
+    return name
+
+
+def port_name(bridge: str) -> str:
+    """The bridge's port into its namespace. The other end bears the bridge's own name, so that a server inside is
+    configured as one outside is."""
+    return _device("nv-", bridge)
+
+
+def transit_name(bridge: str) -> str:
+    """The host's end of the way out of the bridge's namespace; the end inside is TRANSIT."""
+    return _device("nt-", bridge)
+
+
+def _device(prefix: str, bridge: str) -> str:
+    name = prefix + bridge
+    if len(name) > _LONGEST:
+        name = prefix + hashlib.sha256(bridge.encode()).hexdigest()[: _LONGEST - len(prefix)]
+    return name
+
+
+def exists(name: str) -> bool:
+    """Whether the host has this namespace. A file that is left from one is none."""
+    try:
+        return os.stat(os.path.join(DIRECTORY, name)).st_dev != os.stat(DIRECTORY).st_dev
+    except OSError:
+        return False
+
+
+@contextlib.contextmanager
+def entered(name: str | None) -> t.Iterator[None]:
+    """Run the block, and the commands that it starts, in a namespace; None is where one is already.
+
+    Only the calling thread moves. Sockets and processes that the block makes stay in the namespace; /sys does not
+    follow, /proc/sys/net does. Raises NotFoundError where there is no such namespace.
+    """
+    if name is None:
+        yield
+        return
+    home = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        try:
+            there = os.open(os.path.join(DIRECTORY, name), os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            raise NotFoundError(f"there is no network namespace {name} on this host; make its bridge first") from None
+        try:
+            _enter(there, name)
+        finally:
+            os.close(there)
+        try:
+            yield
+        finally:
+            _enter(home, "of this host")
+    finally:
+        os.close(home)
+
+
+def _enter(descriptor: int, name: str) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)  # os.setns came with Python 3.12
+    if libc.setns(descriptor, _CLONE_NEWNET):
+        raise NovaliteError(f"the network namespace {name} cannot be entered: {os.strerror(ctypes.get_errno())}")

@@ -1,0 +1,247 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""How a network's guests reach out and are reached under floating IPs: the rules for it, as data. Pure.
+
+Nova's way for a network in the host's own namespace: the floating IP is an address of the host, translated to the
+fixed one on the way in and back on the way out; everything else leaves under the host's address.
+
+An isolated network is translated inside its namespace, where nobody else has its addresses. A pair of veth devices
+leads out of it (the transit, a 169.254.x.y/31 for each namespace). What leaves is under the transit's address, which
+the host translates again, or under a floating IP, which the host answers ARP for and routes to the namespace.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import ipaddress
+import re
+import typing as t
+
+from .._errors import ConflictError, NovaliteError
+from .namespaces import TRANSIT, check_name, transit_name
+from .rules import CHAINS, FLOAT_SNAT, FORWARD, INPUT, OUTPUT, POSTROUTING, PREROUTING, SNAT, comment, option, owner
+
+_DEVICE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,14}")
+# Of the link-local block (RFC 3927), a part where no cloud has a service: 4096 pairs.
+_TRANSITS = ipaddress.IPv4Network("169.254.192.0/19")
+_ANSWERS = "-m conntrack --ctstate RELATED,ESTABLISHED"
+_TRANSLATED = "-m conntrack --ctstate DNAT"
+
+Chains = dict[str, list[str]]
+TablesOf = dict[str, Chains]
+
+
+@dataclasses.dataclass(frozen=True)
+class Floating:
+    fixed: str
+    floating: str
+    interface: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Router:
+    """`address` is the host's own in the network, `snat` whether its guests leave under the host's address."""
+
+    network: str
+    bridge: str
+    cidr: str
+    namespace: str | None = None
+    address: str | None = None
+    snat: bool = False
+    floating: tuple[Floating, ...] = ()
+
+
+def parse(values: t.Iterable[t.Mapping[str, t.Any]]) -> list[Router]:
+    """The module's `routers`. Raises NovaliteError that names the offending value."""
+    routers = [_parse_one(value) for value in values]
+    for what, found in (("bridge", [one.bridge for one in routers]),
+                        ("floating IP", [one.floating for router in routers for one in router.floating])):
+        twice = next((one for one in found if found.count(one) > 1), None)
+        if twice is not None:
+            raise ConflictError(f"the {what} {twice} is given twice")
+    return routers
+
+
+def _parse_one(value: t.Mapping[str, t.Any]) -> Router:
+    name = value["network"]
+    what = f"network {name!r}"
+    try:
+        cidr = ipaddress.IPv4Network(value["cidr"])
+    except ValueError:
+        raise NovaliteError(f"{what}: {value['cidr']!r} is no IPv4 network; write it as 10.20.0.0/24") from None
+    interfaces = [one["interface"] for one in value.get("floating") or ()]
+    for device in (value["bridge"], *interfaces):
+        if not _DEVICE.fullmatch(device):
+            raise NovaliteError(f"{what}: {device!r} is no name of a network device")
+    floating = tuple(
+        Floating(_address(what, one["fixed"], cidr), _address(what, one["floating"]), one["interface"])
+        for one in value.get("floating") or ()
+    )
+    return Router(
+        network=name,
+        bridge=value["bridge"],
+        cidr=str(cidr),
+        namespace=check_name(value["namespace"]) if value.get("namespace") else None,
+        address=_address(what, value["address"], cidr) if value.get("address") else None,
+        snat=bool(value.get("snat")),
+        floating=tuple(sorted(floating, key=lambda one: ipaddress.IPv4Address(one.floating))),
+    )
+
+
+def _address(what: str, text: str, cidr: ipaddress.IPv4Network | None = None) -> str:
+    try:
+        address = ipaddress.IPv4Address(text)
+    except ValueError:
+        raise NovaliteError(f"{what}: {text!r} is no IPv4 address") from None
+    if cidr is not None and address not in cidr:
+        raise NovaliteError(f"{what}: the address {address} is not in {cidr}")
+    return str(address)
+
+
+def transit_pair(bridge: str, have: str | None, taken: t.Container[str]) -> tuple[str, str]:
+    """The host's address and the namespace's of a transit: those it has, or the first free pair from a place that
+    follows from the bridge's name. `have` and `taken` are addresses of the host's ends. Raises ConflictError."""
+    if have is not None and ipaddress.IPv4Address(have) in _TRANSITS:
+        return have, str(ipaddress.IPv4Address(have) + 1)
+    count = _TRANSITS.num_addresses // 2
+    start = int.from_bytes(hashlib.sha256(bridge.encode()).digest()[:4], "big")
+    for offset in range(count):
+        outer = _TRANSITS.network_address + 2 * ((start + offset) % count)
+        if str(outer) not in taken:
+            return str(outer), str(outer + 1)
+    raise ConflictError(f"all {count} transit addresses of this host are taken")
+
+
+def works(router: Router) -> bool:
+    """Whether there is anything to route or translate."""
+    return bool(router.namespace or router.snat or router.floating)
+
+
+def root_rules(router: Router, inner: str | None) -> TablesOf:
+    """The router's rules in the host's own namespace; `inner` is the namespace's end of its transit."""
+    tag = comment(router.bridge)
+    if not works(router):
+        return {"nat": {}, "filter": {}}
+    if router.namespace is not None:
+        return _root_of_isolated(router, t.cast(str, inner), tag)
+    translate = [f"-d {one.floating}/32 {tag} -j DNAT --to-destination {one.fixed}" for one in router.floating]
+    nat = {
+        PREROUTING: translate,
+        OUTPUT: list(translate),
+        # A guest that asks for a neighbour's floating IP: the answer has to come back by here.
+        POSTROUTING: [f"-s {router.cidr} -d {router.cidr} -o {router.bridge} {_TRANSLATED} {tag} "
+                      f"-j SNAT --to-source {router.address}"] if router.address and translate else [],
+        FLOAT_SNAT: [f"-s {one.fixed}/32 -o {one.interface} {tag} -j SNAT --to-source {one.floating}"
+                     for one in router.floating],
+        SNAT: [f"-s {router.cidr} ! -d {router.cidr} ! -o {router.bridge} {tag} -j MASQUERADE"] if router.snat else [],
+    }
+    accept = [f"-i {router.bridge} {tag} -j ACCEPT", f"-o {router.bridge} {_ANSWERS} {tag} -j ACCEPT"]
+    return {"nat": nat, "filter": {FORWARD: accept}}
+
+
+def _root_of_isolated(router: Router, inner: str, tag: str) -> TablesOf:
+    bridge, transit = router.bridge, transit_name(router.bridge)
+    return {
+        "nat": {
+            # Bridged packets come by here, too. To the host their addresses mean nothing, or somebody else.
+            PREROUTING: [f"-i {bridge} {tag} -j ACCEPT"],
+            POSTROUTING: [f"-o {bridge} {tag} -j ACCEPT"],
+            SNAT: [f"-s {inner}/32 ! -o {transit} {tag} -j MASQUERADE"],
+        },
+        "filter": {
+            INPUT: [f"-i {bridge} {tag} -j DROP"],
+            FORWARD: [
+                f"-i {bridge} -m physdev --physdev-is-bridged {tag} -j ACCEPT",
+                f"-i {bridge} {tag} -j DROP",
+                *(f"-d {one.floating}/32 -o {transit} {tag} -j ACCEPT" for one in router.floating),
+                f"-o {transit} {_ANSWERS} {tag} -j ACCEPT",
+                f"-o {transit} {tag} -j DROP",
+                # Not from one isolated network to another; each of those says what may come in to it.
+                f"-i {transit} ! -o {transit_name('')}+ {tag} -j ACCEPT",
+            ],
+        },
+    }
+
+
+def inner_rules(router: Router, outer: str, inner: str) -> TablesOf:
+    """The rules inside an isolated network's namespace, complete."""
+    tag = comment(router.bridge)
+    translate = [f"-d {one.floating}/32 {tag} -j DNAT --to-destination {one.fixed}" for one in router.floating]
+    back = []  # type: list[str]
+    if router.address and translate:
+        to = f"{tag} -j SNAT --to-source {router.address}"
+        back = [f"-s {router.cidr} -d {router.cidr} -o {router.bridge} {_TRANSLATED} {to}",
+                # The host itself: a guest would look for this address on its own wire.
+                f"-s {outer}/32 -o {router.bridge} {to}"]
+    may_leave = [router.cidr] if router.snat else [f"{one.fixed}/32" for one in router.floating]
+    nat = {
+        PREROUTING: translate,
+        OUTPUT: list(translate),
+        POSTROUTING: back,
+        FLOAT_SNAT: [f"-s {one.fixed}/32 -o {TRANSIT} {tag} -j SNAT --to-source {one.floating}"
+                     for one in router.floating],
+        SNAT: [f"-s {router.cidr} -o {TRANSIT} {tag} -j SNAT --to-source {inner}"] if router.snat else [],
+    }
+    return {
+        "nat": nat,
+        "filter": {
+            INPUT: [f"-i {TRANSIT} {_ANSWERS} {tag} -j ACCEPT", f"-i {TRANSIT} {tag} -j DROP"],
+            FORWARD: [
+                f"-i {TRANSIT} {_ANSWERS} {tag} -j ACCEPT",
+                f"-i {TRANSIT} {_TRANSLATED} {tag} -j ACCEPT",
+                f"-i {TRANSIT} {tag} -j DROP",
+                *(f"-s {source} -o {TRANSIT} {tag} -j ACCEPT" for source in may_leave),
+                f"-o {TRANSIT} {tag} -j DROP",
+            ],
+        },
+    }
+
+
+def merged(
+    current: t.Mapping[str, t.Mapping[str, t.Sequence[str]]],
+    given: t.Sequence[TablesOf],
+    leaving: t.Callable[[str], bool] = lambda bridge: True,
+    bridges: bool = True,
+) -> TablesOf:
+    """The chains with the `given` routers' rules and those that are there for other bridges, but the `leaving` ones.
+
+    `bridges`: whether there are any where these chains are, so that bridged packets come by, too.
+    """
+    found = {"nat": {}, "filter": {}}  # type: TablesOf
+    for table, chains in found.items():
+        for name in CHAINS[table]:
+            kept = [rule for rule in current.get(table, {}).get(name, ()) if not leaving(owner(rule) or "")]
+            rules = [rule for rule in kept if owner(rule)]
+            rules += [rule for one in given for rule in one.get(table, {}).get(name, ())]
+            # Always in the same order, whichever of them are given: those of different bridges do not depend on each
+            # other, except that what is to stay as it is leaves before anything is translated.
+            rules.sort(key=lambda rule: (table == "nat" and not rule.endswith("-j ACCEPT"), owner(rule) or ""))
+            if rules:
+                chains[name] = rules
+    nat = found["nat"]
+    if any(name in nat for name in (POSTROUTING, FLOAT_SNAT, SNAT)):
+        nat.setdefault(POSTROUTING, [])
+        if bridges:
+            # A frame on its way from one port of a bridge to another is none of a router's.
+            nat[POSTROUTING].append("-m physdev --physdev-is-bridged -j RETURN")
+        nat[POSTROUTING] += [f"-j {name}" for name in (FLOAT_SNAT, SNAT) if name in nat]
+    return found
+
+
+def floating_of(chains: t.Mapping[str, t.Sequence[str]], bridge: str) -> dict[str, str]:
+    """Floating IP -> fixed IP of a bridge, from the rules that translate in chains of the nat table."""
+    found = {}
+    for rule in chains.get(PREROUTING, ()):
+        if owner(rule) == bridge and option(rule, "-d") and option(rule, "--to-destination"):
+            found[t.cast(str, option(rule, "-d")).partition("/")[0]] = t.cast(str, option(rule, "--to-destination"))
+    return found
+
+
+def owners(chains: t.Iterable[t.Mapping[str, t.Sequence[str]]]) -> set[str]:
+    """The bridges that rules of ours are for."""
+    return {name for table in chains for rules in table.values() for name in map(owner, rules) if name}

@@ -1,0 +1,311 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Bring a host's routing for its networks to what was asked: transits, translation, floating IPs."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import json
+import socket
+import struct
+import typing as t
+
+from .._command import CommandError, run
+from .._errors import NotFoundError, NovaliteError
+from .._host import in_threads, locked
+from . import links, namespaces, router, rules, settings
+from .links import Link, ip
+from .namespaces import TRANSIT, entered, transit_name
+from .router import Router
+
+_WAIT = "20"  # seconds for the xtables lock of other programs
+_BROADCAST = b"\xff" * 6
+
+
+@dataclasses.dataclass
+class _Run:
+    """What this call found, did and can take back."""
+
+    check_mode: bool
+    root: dict[str, dict[str, list[str]]]
+    links: dict[str, Link]
+    before: dict[str, t.Any] = dataclasses.field(default_factory=dict)
+    after: dict[str, t.Any] = dataclasses.field(default_factory=dict)
+    warnings: list[str] = dataclasses.field(default_factory=list)
+    undo: contextlib.ExitStack = dataclasses.field(default_factory=contextlib.ExitStack)
+
+    def command(self, argv: list[str], undo: list[str] | None = None) -> None:
+        self.note(argv)
+        if not self.check_mode:
+            run(argv)
+            if undo is not None:
+                self.undo.callback(_quietly, undo)
+
+    def note(self, argv: t.Sequence[str]) -> None:
+        self.before.setdefault("commands", [])
+        self.after.setdefault("commands", []).append(" ".join(argv))
+
+    def write(self, current: rules.Tables, wanted: rules.Tables, namespace: str | None) -> None:
+        """Our chains in one namespace."""
+        for table in rules.CHAINS:
+            have, want = current.get(table, {}), wanted.get(table, {})
+            text = rules.delta(table, have, want)
+            if not text:
+                continue
+            key = f"{table} in {namespace}" if namespace else table
+            self.before[key], self.after[key] = rules.difference(table, have, want)
+            if not self.check_mode:
+                self.undo.callback(_restore_quietly, table, rules.owned(table, have), namespace)
+                _restore(text, namespace)
+
+
+def ensure(
+    routers: t.Sequence[Router], state: str, check_mode: bool = False, exclusive: bool = False
+) -> dict[str, t.Any]:
+    """Bring the routing of these networks to `state`; with `exclusive` no other network of this host keeps any.
+
+    Returns `changed`, `warnings` and `diff`. Raises NovaliteError; what this call did is taken back then.
+    """
+    with contextlib.nullcontext() if check_mode else locked("router"):
+        work = _Run(check_mode, _read(None), links.look().links)
+        with work.undo:
+            gone = _carry_out(work, routers, state == "present", exclusive)
+            work.undo.pop_all()
+        if not check_mode:
+            work.warnings += forget_flows(gone)
+    result = {"changed": work.before != work.after, "warnings": work.warnings}  # type: dict[str, t.Any]
+    if result["changed"]:
+        result["diff"] = {"before": work.before, "after": work.after}
+    return result
+
+
+def _carry_out(
+    work: _Run, routers: t.Sequence[Router], present: bool, exclusive: bool
+) -> list[tuple[str | None, str]]:
+    """Returns the (namespace, floating IP) pairs whose connections are to be cut."""
+    known = router.owners(work.root.values())
+    wanted = [one for one in routers if present and router.works(one)]
+    names = {one.bridge for one in routers}
+    leaving = {one.bridge: one.namespace for one in routers if one not in wanted}
+    if exclusive and present:
+        leaving.update({bridge: f"{namespaces.PREFIX}{bridge}" for bridge in known - names})
+    if wanted:
+        _forward(work)
+    inner, chains, gone = {}, [], []  # type: dict[str, tuple[str, str]], list[router.TablesOf], list[t.Any]
+    old, arrived = {}, []  # type: dict[str, dict[str, str]], list[tuple[Router, router.Floating]]
+    for one in wanted:
+        _check_interfaces(work, one)
+        if one.namespace is not None:
+            inner[one.bridge] = _transit(work, one)
+    for bridge, namespace in [*leaving.items(), *((one.bridge, one.namespace) for one in wanted)]:
+        old[bridge] = _floating_now(work, bridge, namespace)
+    for one in wanted:
+        now = {each.floating: each.fixed for each in one.floating}
+        gone += [(one.namespace, address) for address, fixed in old[one.bridge].items() if now.get(address) != fixed]
+        arrived += [(one, each) for each in one.floating if old[one.bridge].get(each.floating) != each.fixed]
+        if one.namespace is not None:
+            outer, own = inner[one.bridge]
+            wanted_inside = router.merged({}, [router.inner_rules(one, outer, own)], bridges=False)
+            work.write(_read(one.namespace), wanted_inside, one.namespace)
+        chains.append(router.root_rules(one, inner[one.bridge][1] if one.bridge in inner else None))
+    gone += [(leaving[bridge], address) for bridge in leaving for address in old[bridge]]
+    work.write(work.root, router.merged(work.root, chains, functools.partial(_is_in, names | set(leaving))), None)
+    staying = {each.floating for one in wanted for each in one.floating}
+    _withdraw(work, {address for _namespace, address in gone} - staying)
+    for one in wanted:
+        for each in one.floating:
+            _offer(work, one, each, inner.get(one.bridge))
+    for bridge, namespace in leaving.items():
+        _close(work, bridge, namespace)
+    if not work.check_mode:
+        for _router, each in arrived:
+            _announce(each, work.links[each.interface].mac)
+    return gone
+
+
+def _is_in(names: t.Container[str], bridge: str) -> bool:
+    return bridge in names
+
+
+def _forward(work: _Run) -> None:
+    name = {"ipv4/ip_forward": "1"}
+    found = settings.wrong(name)
+    if found:
+        work.before["net"], work.after["net"] = found, name
+        if not work.check_mode:
+            settings.put(name)
+            work.undo.callback(_put_quietly, found)
+            # It sets every device's own switch, and those of isolated networks are off.
+            settings.put({f"ipv4/conf/{device}/forwarding": "0" for device in work.links
+                          if namespaces.port_name(device) in work.links})
+
+
+def _check_interfaces(work: _Run, one: Router) -> None:
+    for each in one.floating:
+        if each.interface not in work.links:
+            raise NotFoundError(
+                f"floating IP {each.floating} of network {one.network!r}: there is no interface {each.interface} on "
+                "this host; name the one that leads outside in the floating pool"
+            )
+
+
+def _transit(work: _Run, one: Router) -> tuple[str, str]:
+    """The veth pair out of a namespace, with its addresses and default route. Returns (host's, namespace's) address."""
+    namespace, name = t.cast(str, one.namespace), transit_name(one.bridge)
+    if not namespaces.exists(namespace) and not work.check_mode:
+        raise NotFoundError(f"network {one.network!r} has no namespace {namespace} on this host; make its bridge first")
+    inside = {}  # type: dict[str, Link]
+    if namespaces.exists(namespace):
+        inside = links.read_links(run(ip(namespace, "-d", "-j", "addr", "show")).stdout)
+    found, there = work.links.get(name), inside.get(TRANSIT)
+    have = found.addresses[0].partition("/")[0] if found and found.addresses else None
+    taken = {text.partition("/")[0] for link in work.links.values() if link.name != name for text in link.addresses}
+    outer, inner = router.transit_pair(one.bridge, have, taken)
+    if found is not None and there is None:
+        work.command(["ip", "link", "del", name])  # it leads into a namespace that is gone
+        found = None
+    if found is None:
+        work.command(["ip", "link", "add", "name", name, "type", "veth", "peer", "name", TRANSIT, "netns", namespace],
+                     ["ip", "link", "del", name])
+        if not work.check_mode:
+            for where, device in ((None, name), (namespace, TRANSIT)):
+                no_ipv6 = {f"ipv6/conf/{device}/disable_ipv6": "1"}
+                settings.put(dict.fromkeys(settings.wrong(no_ipv6, where), "1"), where)
+    for where, device, link, address in ((None, name, found, outer), (namespace, TRANSIT, there, inner)):
+        if link is None or f"{address}/31" not in link.addresses:
+            work.command(ip(where, "addr", "add", f"{address}/31", "dev", device))
+        if link is None or not link.up:
+            work.command(ip(where, "link", "set", device, "up"))
+    if there is None or not _routes(namespace, "default", outer):
+        work.command(ip(namespace, "route", "replace", "default", "via", outer, "dev", TRANSIT))
+    return outer, inner
+
+
+def _offer(work: _Run, one: Router, each: router.Floating, inner: tuple[str, str] | None) -> None:
+    """Be there for a floating IP: as an address of this host, or as the router to the namespace that has it."""
+    holders = [link.name for link in work.links.values() if f"{each.floating}/32" in link.addresses]
+    if inner is None:
+        if each.interface not in holders:
+            argv = ["ip", "addr", "add", f"{each.floating}/32", "dev", each.interface]
+            work.command(argv, ["ip", "addr", "del", *argv[3:]])
+        return
+    for name in holders:
+        work.command(["ip", "addr", "del", f"{each.floating}/32", "dev", name])
+    if not _routes(None, f"{each.floating}/32", inner[1]):
+        argv = ["ip", "route", "replace", f"{each.floating}/32", "via", inner[1], "dev", transit_name(one.bridge)]
+        work.command(argv, ["ip", "route", "del", f"{each.floating}/32"])
+    # An address of its own would make the host take the packets for itself; so it answers for the namespace.
+    if (each.floating, each.interface) not in _proxied():
+        argv = ["ip", "neigh", "add", "proxy", each.floating, "dev", each.interface]
+        work.command(argv, ["ip", "neigh", "del", *argv[3:]])
+
+
+def _withdraw(work: _Run, addresses: t.Collection[str]) -> None:
+    """Be there no more for floating IPs, in whichever way this host was."""
+    for address in sorted(addresses):
+        for link in work.links.values():
+            if f"{address}/32" in link.addresses:
+                argv = ["ip", "addr", "del", f"{address}/32", "dev", link.name]
+                work.command(argv, ["ip", "addr", "add", *argv[3:]])
+        for row in _rows(["ip", "-j", "route", "show", f"{address}/32"]):
+            if row.get("dev", "").startswith(transit_name("")):
+                argv = ["ip", "route", "del", f"{address}/32", "via", row["gateway"], "dev", row["dev"]]
+                work.command(argv, ["ip", "route", "replace", *argv[3:]])
+    for address, device in sorted(_proxied() if addresses else ()):
+        if address in addresses:
+            argv = ["ip", "neigh", "del", "proxy", address, "dev", device]
+            work.command(argv, ["ip", "neigh", "add", *argv[3:]])
+
+
+def _close(work: _Run, bridge: str, namespace: str | None) -> None:
+    if transit_name(bridge) in work.links:
+        work.command(["ip", "link", "del", transit_name(bridge)])
+    if namespace is not None and namespaces.exists(namespace):
+        work.write(_read(namespace), {}, namespace)
+
+
+def _floating_now(work: _Run, bridge: str, namespace: str | None) -> dict[str, str]:
+    found = router.floating_of(work.root.get("nat", {}), bridge)
+    if namespace is not None and namespaces.exists(namespace):
+        found.update(router.floating_of(_read(namespace).get("nat", {}), bridge))
+    return found
+
+
+def _read(namespace: str | None) -> dict[str, dict[str, list[str]]]:
+    if namespace is not None and not namespaces.exists(namespace):
+        return {}
+    with entered(namespace):
+        return {table: rules.parse(run(["iptables-save", "-t", table]).stdout) for table in rules.CHAINS}
+
+
+def _restore(text: str, namespace: str | None) -> None:
+    with entered(namespace):
+        run(["iptables-restore", "--noflush", "--wait", _WAIT], stdin=text)
+
+
+def _restore_quietly(table: str, old: rules.Table, namespace: str | None) -> None:
+    with contextlib.suppress(NovaliteError):
+        _restore(rules.delta(table, _read(namespace).get(table, {}), old), namespace)
+
+
+def _quietly(argv: list[str]) -> None:
+    with contextlib.suppress(CommandError):
+        run(argv)
+
+
+def _put_quietly(values: t.Mapping[str, str]) -> None:
+    with contextlib.suppress(NovaliteError):
+        settings.put(values)
+
+
+def _rows(argv: list[str]) -> list[dict[str, t.Any]]:
+    return t.cast("list[dict[str, t.Any]]", json.loads(run(argv).stdout or "[]"))
+
+
+def _routes(namespace: str | None, to: str, via: str) -> bool:
+    if namespace is not None and not namespaces.exists(namespace):
+        return False
+    return any(row.get("gateway") == via for row in _rows(ip(namespace, "-j", "route", "show", to)))
+
+
+def _proxied() -> set[tuple[str, str]]:
+    return {(row["dst"], row["dev"]) for row in _rows(["ip", "-j", "neigh", "show", "proxy"]) if "dev" in row}
+
+
+def forget_flows(gone: t.Collection[tuple[str | None, str]]) -> list[str]:
+    """Delete the tracked connections under floating IPs that are no guest's any more, or another one's: translated
+    flows go on without the rule that began them. Returns warnings."""
+    jobs = [(where, end, address) for namespace, address in sorted(gone, key=str)
+            for where in dict.fromkeys((None, namespace)) if where is None or namespaces.exists(where)
+            for end in ("--orig-dst", "--reply-dst")]
+
+    def delete(job: tuple[str | None, str, str]) -> str | None:
+        namespace, end, address = job
+        try:
+            with entered(namespace):
+                run(["conntrack", "-D", "-f", "ipv4", end, address], ok=(0, 1))
+        except NovaliteError as error:
+            return str(error)
+        return None
+
+    problems = sorted({problem for problem in in_threads(delete, jobs, workers=4) if problem})
+    return [f"open connections under a removed floating IP could not be cut: {problems[0]}"] if problems else []
+
+
+def _announce(each: router.Floating, mac: str) -> None:
+    """Tell the neighbours who has the address now (RFC 5227): they may remember another host's MAC for it."""
+    own = bytes.fromhex(mac.replace(":", ""))
+    address = socket.inet_aton(each.floating)
+    if len(own) != 6:
+        return  # no Ethernet
+    with contextlib.suppress(OSError), socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as sender:
+        sender.bind((each.interface, 0))
+        for operation, target in ((1, bytes(6)), (2, _BROADCAST)):  # some listen to requests, some to replies
+            arp = struct.pack("!HHBBH6s4s6s4s", 1, 0x0800, 6, 4, operation, own, address, target, address)
+            sender.send(_BROADCAST + own + struct.pack("!H", 0x0806) + arp)

@@ -1,0 +1,60 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""The kernel's network settings (sysctl `net.*`), in the host's own namespace or in a network's."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import typing as t
+
+from .._errors import NovaliteError
+from .namespaces import entered
+
+ROOT = "/proc/sys/net"
+
+
+def wrong(wanted: t.Mapping[str, str], namespace: str | None = None) -> dict[str, str]:
+    """Those of the `wanted` settings (path below net/ -> value) that are something else, with what they are.
+
+    What the kernel does not have at all (IPv6 turned off, a device not made yet) is not wrong.
+    """
+    with entered(namespace):
+        values = {name: _read(name) for name in wanted}
+    return {name: value for name, value in values.items() if value is not None and value != wanted[name]}
+
+
+def put(values: t.Mapping[str, str], namespace: str | None = None) -> None:
+    """Write settings, and read them back. Raises NovaliteError for one that stays as it was."""
+    with entered(namespace):
+        for name, value in values.items():
+            with contextlib.suppress(OSError), open(os.path.join(ROOT, name), "w", encoding="ascii") as handle:
+                handle.write(value + "\n")
+            if _read(name) != value:
+                raise NovaliteError(
+                    f"net/{name} is {_read(name)} and cannot be set to {value}; set it on this host with sysctl"
+                )
+
+
+def keep_router_advertisements() -> dict[str, str]:
+    """What must be set before this host forwards IPv6, so that it keeps the routes that it has from advertisements:
+    a forwarding host ignores them where accept_ra is 1."""
+    found = {}
+    with contextlib.suppress(OSError):
+        for device in os.listdir(os.path.join(ROOT, "ipv6/conf")):
+            name = f"ipv6/conf/{device}/accept_ra"
+            if device not in ("all", "lo") and _read(name) == "1":
+                found[name] = "2"
+    return found
+
+
+def _read(name: str) -> str | None:
+    try:
+        with open(os.path.join(ROOT, name), encoding="ascii") as handle:
+            return handle.read().strip()
+    except OSError:
+        return None

@@ -1,0 +1,137 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What hosts are given for their networks: who floods to whom, what goes with the last guest, which address stays."""
+
+from __future__ import annotations
+
+import ipaddress
+import typing as t
+import uuid
+
+import pytest
+import sqlalchemy as sa
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import plans, tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.views import instances_by
+
+ENDS = {"hv1": "192.0.2.11", "hv2": "192.0.2.12"}
+
+
+@pytest.fixture(autouse=True)
+def no_domains(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plans, "guest_of", lambda one, facts, state_dir: one)
+    monkeypatch.setattr(plans, "render", lambda one: "<domain/>")
+
+
+def plan(cloud: t.Any, **params: t.Any) -> dict[str, t.Any]:
+    given = {"instances": [], "existing": [], "leaving": [], "compute_hosts": [], "state_dir": "/s", **params}
+    with transaction(cloud.engine) as connection:
+        return t.cast("dict[str, t.Any]", plans.server_plan(connection, given)["hosts"])
+
+
+def instances(cloud: t.Any, *names: str) -> list[dict[str, t.Any]]:
+    with transaction(cloud.engine) as connection:
+        return instances_by(connection, names=names)
+
+
+def remotes(of_host: dict[str, t.Any]) -> list[str]:
+    (bridge,) = of_host["bridges"]
+    return t.cast("list[str]", bridge["vxlan"]["remotes"])
+
+
+@pytest.fixture
+def tenant(cloud: t.Any) -> t.Any:
+    """The cloud's network as an isolated VXLAN, and hosts with tunnel ends."""
+    cloud.write(
+        sa.update(tables.network).values(manager="vxlan", vni=10000, isolated=True, bridge="br10000", mtu=1450),
+        *(
+            sa.update(tables.compute_host)
+            .where(tables.compute_host.c.name == host)
+            .values(facts={"address": end})
+            for host, end in ENDS.items()
+        ),
+    )
+    return cloud
+
+
+def launched(cloud: t.Any, name: str, host: str) -> dict[str, t.Any]:
+    (one,) = cloud.server({"name": name, "flavor": "m1.nano", "image": "ami-tiny"})["to_build"]
+    cloud.place(one["uuid"], host)
+    return instances(cloud, name)[0]
+
+
+def float_to(cloud: t.Any, one: dict[str, t.Any], address: str) -> None:
+    cloud.write(
+        sa.insert(tables.floating_ip).values(
+            id=str(uuid.uuid4()), pool="public", address=int(ipaddress.IPv4Address(address)),
+            project_id=one["project"]["id"], vif_id=one["nics"][0]["id"],
+        )
+    )
+
+
+def test_hosts_flood_to_each_other_as_they_join_and_leave(tenant: t.Any) -> None:
+    first = launched(tenant, "a", "hv1")
+    hosts = plan(tenant, instances=[first])
+    assert set(hosts) == {"hv1"} and remotes(hosts["hv1"]["build"]) == []
+    second = launched(tenant, "b", "hv2")
+    hosts = plan(tenant, instances=[second])
+    assert remotes(hosts["hv2"]["build"]) == [ENDS["hv1"]]
+    assert set(hosts["hv1"]) == {"peers"} and remotes(hosts["hv1"]["peers"]) == [ENDS["hv2"]]
+    assert hosts["hv1"]["peers"]["bridges"][0]["namespace"] == "nova-br10000"
+    third = launched(tenant, "c", "hv2")
+    assert "hv1" not in plan(tenant, instances=[third]), "nobody new"
+    assert "hv1" not in plan(tenant, leaving=[second]), "the third is still there"
+    hosts = plan(tenant, leaving=[second, third])
+    assert [one["name"] for one in hosts["hv2"]["remove"]["last_bridges"]] == ["br10000"]
+    assert remotes(hosts["hv1"]["peers"]) == []
+    refreshed = plan(tenant, network_hosts=["hv1"])["hv1"]["network"]
+    assert remotes(refreshed) == [ENDS["hv2"]]
+
+
+def test_an_attempt_that_failed_is_taken_out_of_the_others_lists(tenant: t.Any) -> None:
+    launched(tenant, "a", "hv1")
+    second = launched(tenant, "b", "hv1")
+    assert plan(tenant, instances=[second]).keys() == {"hv1"}
+    third = {**launched(tenant, "c", "hv2"), "attempts": ["hv3"]}
+    launched(tenant, "d", "hv2")
+    assert remotes(plan(tenant, instances=[third])["hv1"]["peers"]) == [ENDS["hv2"]]
+
+
+def test_a_host_without_a_tunnel_end_is_named(tenant: t.Any) -> None:
+    tenant.write(sa.update(tables.compute_host).where(tables.compute_host.c.name == "hv2").values(facts={}))
+    launched(tenant, "a", "hv2")
+    with pytest.raises(NovaliteError, match="hv2 has no tunnel address"):
+        plan(tenant, instances=[launched(tenant, "b", "hv1")])
+    hosts = plan(tenant, leaving=instances(tenant, "a"))
+    assert hosts["hv2"]["remove"]["last_bridges"][0]["vxlan"]["local"] is None
+
+
+def test_floating_ips_of_those_who_stay(cloud: t.Any) -> None:
+    cloud.write(sa.insert(tables.floating_pool).values(name="public", cidr="203.0.113.0/24", interface="eth0"))
+    one, two = launched(cloud, "a", "hv1"), launched(cloud, "b", "hv1")
+    assert plan(cloud, instances=[one])["hv1"]["build"]["routers"] == [], "nothing to translate"
+    float_to(cloud, one, "203.0.113.1")
+    float_to(cloud, two, "203.0.113.2")
+    first, second = (
+        {"fixed": each["nics"][0]["ip"], "floating": f"203.0.113.{number}", "interface": "eth0"}
+        for number, each in ((1, one), (2, two))
+    )
+    one, two = instances(cloud, "a", "b")
+    (router,) = plan(cloud, instances=[one])["hv1"]["build"]["routers"]
+    assert router["floating"] == [first, second], "what is given for a network is all of it"
+    (router,) = plan(cloud, existing=[two])["hv1"]["keep"]["routers"]
+    assert router["floating"] == [first, second], "also where it is only started again"
+    (router,) = plan(cloud, instances=[one], existing=[two])["hv1"]["build"]["routers"]
+    assert router["floating"] == [first, second]
+    removal = plan(cloud, leaving=[one])["hv1"]["remove"]
+    assert [router["floating"] for router in removal["staying_routers"]] == [[second]]
+    assert removal["last_routers"] == []
+    removal = plan(cloud, leaving=[one, two])["hv1"]["remove"]
+    assert removal["staying_routers"] == []
+    assert [router["bridge"] for router in removal["last_routers"]] == [router["bridge"]]
+    (router,) = plan(cloud, network_hosts=["hv1"])["hv1"]["network"]["routers"]
+    assert router["floating"] == [first, second]

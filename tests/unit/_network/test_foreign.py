@@ -1,0 +1,69 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Other programs' rules that a bridge would not survive are told, harmless ones are not."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ansible_collections.novalite.cloud.plugins.module_utils._network import foreign
+
+DOCKER = """*filter
+:FORWARD DROP [0:0]
+:DOCKER-USER - [0:0]
+-A FORWARD -j DOCKER-USER
+-A FORWARD -o docker0 -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT
+-A DOCKER-USER -j RETURN
+COMMIT
+"""
+
+
+def test_dockers_policy() -> None:
+    (warning,) = foreign.in_iptables(DOCKER, "IPv4", ["br100"])
+    assert "DROP (Docker sets it)" in warning and "br100" in warning and "\n" not in warning
+
+
+def test_what_novalite_accepts_in_front_is_enough() -> None:
+    accepted = DOCKER.replace(
+        "-A FORWARD -j DOCKER-USER",
+        "-A FORWARD -j nova-local\n-A FORWARD -j nova-forward\n-A FORWARD -j DOCKER-USER\n"
+        "-A nova-forward -i br100 -m comment --comment br100 -j ACCEPT",
+    )
+    assert foreign.in_iptables(accepted, "IPv4", ["br100"]) == []
+    assert foreign.in_iptables(accepted, "IPv4", ["br100", "br101"])
+
+
+@pytest.mark.parametrize(
+    ("rule", "told"),
+    [
+        ("FORWARD -j DROP", True),
+        ("FORWARD -j REJECT --reject-with icmp-host-prohibited", True),
+        ('DOCKER-USER -m comment --comment all -j DROP', True),
+        ("FORWARD -i eth7 -j DROP", False),
+        ("FORWARD -m conntrack --ctstate INVALID -j DROP", False),
+        ("FORWARD ! -i br100 -j DROP", False),
+        ("INPUT -j DROP", False),
+        ("FORWARD -j ACCEPT", False),
+    ],
+)
+def test_rules(rule: str, told: bool) -> None:
+    text = f"*filter\n:FORWARD ACCEPT [0:0]\n:INPUT ACCEPT [0:0]\n-A {rule}\nCOMMIT\n"
+    found = foreign.in_iptables(text, "IPv4", ["br100"])
+    assert bool(found) == told
+    assert all(f"-A {rule}" in line for line in found)
+
+
+def test_nftables() -> None:
+    def listed(**chain: str) -> str:
+        return json.dumps({"nftables": [{"metainfo": {}}, {"chain": chain}]})
+
+    firewalld = {"family": "inet", "table": "firewalld", "name": "filter_FORWARD", "hook": "forward"}
+    assert "inet firewalld filter_FORWARD" in foreign.in_nftables(listed(**firewalld, policy="drop"))[0]
+    assert foreign.in_nftables(listed(**firewalld, policy="accept")) == []
+    own = {"family": "ip", "table": "filter", "name": "FORWARD", "hook": "forward", "policy": "drop"}
+    assert foreign.in_nftables(listed(**own)) == [], "iptables shows that one"
+    assert foreign.in_nftables("") == []
