@@ -153,5 +153,3 @@ def test_a_request_is_read_from_an_instance() -> None:
     assert (read.image_min_ram_mb, read.hints) == (64, {"different_host": ["x"]})
     instance["flavor"] = {**t.cast(dict, instance["flavor"]), "root_gb": 0}
     assert request_of(instance).disk_gb == 6 + 2 + 2  # without a root size, as large as the image
-    unseen = {**t.cast(dict, instance["image"]), "virtual_size": 0, "min_disk_gb": 5}
-    assert request_of({**instance, "image": unseen}).disk_gb == 5 + 2 + 2  # at a URL: its least disk, until it is known

@@ -174,12 +174,11 @@ def request_of(instance: t.Mapping[str, t.Any], group: Group | None = None) -> R
     """What an Instance (the dict that the modules pass along) asks of a host; `group` is its server group.
 
     Disk is Nova's sum: root, ephemeral and swap, the last rounded up to GiB. A flavor without a root size takes the
-    image's own, and that is counted, which Nova forgot to do; of an image at a URL, which nobody has seen, its least
-    disk. As in Nova, a zone written as `zone:host` asks for that host.
+    image's own, and that is counted, which Nova forgot to do. As in Nova, a zone written as `zone:host` asks for
+    that host.
     """
     flavor, image = instance["flavor"], instance["image"]
-    own_gb = -(-image.get("virtual_size", 0) // GIB)
-    root_gb = flavor["root_gb"] or own_gb or image.get("min_disk_gb", 0)
+    root_gb = flavor["root_gb"] or -(-image.get("virtual_size", 0) // GIB)
     zone, _colon, host = (instance.get("availability_zone") or "").partition(":")
     hints = dict(instance.get("request") or {})
     return Request(
