@@ -11,6 +11,7 @@ GROUPS = {
     "inject": "tests.bench.inject",
     "inject.overlay100": "tests.bench.disks",
     "launch": "tests.bench.launch",
+    "firewall": "tests.bench.firewall",
     "scheduler": "tests.bench.scheduler",
     "scheduler.claims": "tests.bench.claims",
 }

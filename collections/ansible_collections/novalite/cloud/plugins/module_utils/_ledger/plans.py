@@ -16,7 +16,7 @@ from .._domain.guest import guest_of, render
 from .._errors import NovaliteError
 from .._launch.networks import Wires, bridge, router
 from .._launch.plan import Plan, plan_by_host
-from . import host_networks
+from . import group_members, host_networks
 from .tables import compute_host, instance, network
 
 Instances = t.Sequence[t.Mapping[str, t.Any]]
@@ -66,6 +66,7 @@ def server_plan(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dic
         hosts.setdefault(host, {})["peers"] = plan
     for host, plan in _networks(connection, params.get("network_hosts") or [], ends).items():
         hosts.setdefault(host, {})["network"] = plan
+    group_members.complete(connection, hosts, given)
     return {"changed": False, "hosts": hosts, "secret": any(any(record.values()) for record in told.values())}
 
 
