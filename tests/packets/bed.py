@@ -34,6 +34,11 @@ SOL_PACKET, PACKET_STATISTICS, PACKET_IGNORE_OUTGOING, ETH_P_ALL = 263, 6, 23, 3
 BATCH = 256  # frames on the way at a time; the kernel's queue of a CPU holds 1,000
 PATIENCE = 20.0  # seconds for a marker, which always comes
 
+EMPTY = "\n".join(
+    ["*filter", ":INPUT ACCEPT", ":FORWARD ACCEPT", ":OUTPUT ACCEPT", "COMMIT",
+     "*security", ":INPUT ACCEPT", ":FORWARD ACCEPT", ":OUTPUT ACCEPT", "COMMIT",
+     "*raw", ":PREROUTING ACCEPT", ":OUTPUT ACCEPT", "COMMIT"]
+)
 HOST_MAC, UPLINK_MAC = "fe:16:3e:00:00:01", "fe:16:3e:00:00:02"
 HOST, HOST6, HOST_LINK = "10.99.0.1", "fd99::1", "fe80::1"
 
@@ -126,23 +131,31 @@ class Bed:
             return run(f"{'ip6tables' if family == 'IPv6' else 'iptables'}-{self.backend}", *words)
 
     def saved(self, family: str) -> str:
-        """The filter table as text, without counters and comments."""
+        """The tables that are there as text, without counters and comments."""
         with self.on_host():
-            text = run(f"{'ip6tables' if family == 'IPv6' else 'iptables'}-{self.backend}-save", "-t", "filter")
+            text = run(f"{'ip6tables' if family == 'IPv6' else 'iptables'}-{self.backend}-save")
         return "\n".join(line.partition(" [")[0] for line in text.splitlines() if not line.startswith("#"))
 
     def restore(self, family: str, text: str) -> None:
-        """Replace the filter table."""
+        """Replace these tables."""
         with self.on_host():
             run(f"{'ip6tables' if family == 'IPv6' else 'iptables'}-{self.backend}-restore", text=text + "\n")
+
+    def sets(self) -> str:
+        with self.on_host():
+            return run("ipset", "save")
 
     def clear(self) -> None:
         """As after a boot: no rules, no sets, no connections."""
         for family in ("IPv4", "IPv6"):
-            self.restore(family, "*filter\n:INPUT ACCEPT\n:FORWARD ACCEPT\n:OUTPUT ACCEPT\nCOMMIT")
+            self.restore(family, EMPTY)
         with self.on_host():
             run("ipset", "destroy")
         self.forget_connections()
+
+    def connections(self) -> list[str]:
+        with self.on_host():
+            return [line for family in ("ipv4", "ipv6") for line in run("conntrack", "-L", "-f", family).splitlines()]
 
     def forget_connections(self) -> None:
         with self.on_host():

@@ -12,7 +12,8 @@ takes: `{"instances": [...], "security_groups": [...]}`.
    reach it whatever its groups say. They are what it needs before anybody can speak to it.
 3. Answers to what an instance itself opened, and errors about that, reach it.
 4. What is malformed, or belongs to no connection though it claims to, does not.
-5. Of the rest that reaches it which one of its groups' rules allows, and its DHCP servers' answers.
+5. Of the rest that reaches it which one of its groups' rules allows, and answers of its DHCP servers (IPv6: of any on
+   its network).
 """
 
 from __future__ import annotations
@@ -143,8 +144,7 @@ def _is_router(owner: Policy, source: str) -> bool:
 def _is_dhcp_answer(owner: Policy, probe: Probe) -> bool:
     ports = (67, 68) if probe.version == 4 else (547, 546)
     servers = [ipaddress.ip_address(one) for one in owner.get("dhcp_servers") or []]
-    return (
-        probe.protocol == 17
-        and (probe.sport, probe.port) == ports
-        and ipaddress.ip_address(probe.source) in servers
-    )
+    if probe.protocol != 17 or (probe.sport, probe.port) != ports:
+        return False
+    source = ipaddress.ip_address(probe.source)
+    return source.is_link_local if probe.version == 6 else source in servers

@@ -23,6 +23,7 @@ import typing as t
 from ansible.module_utils.testing import patch_module_args
 
 from ansible_collections.novalite.cloud.plugins.module_utils import _host
+from ansible_collections.novalite.cloud.plugins.module_utils._firewall import apply
 from ansible_collections.novalite.cloud.plugins.modules import firewall
 
 CLONE_NEWNET = 0x40000000
@@ -46,14 +47,18 @@ def entered(name: str) -> t.Iterator[None]:
 
 @contextlib.contextmanager
 def own_locks(directory: str) -> t.Iterator[None]:
-    """Not the locks of this machine's own hypervisor."""
+    """Not the locks, and not the notes, of this machine's own hypervisor."""
     locked = _host.locked.__wrapped__  # type: ignore[attr-defined]
-    before = locked.__defaults__
-    locked.__defaults__ = (before[0], directory)
+    timeout, locks = locked.__defaults__
+    options = t.cast("dict[str, t.Any]", apply.apply.__kwdefaults__)
+    notes = options["directory"]
+    locked.__defaults__ = (timeout, directory)
+    options["directory"] = os.path.join(directory, "notes")
     try:
         yield
     finally:
-        locked.__defaults__ = before
+        locked.__defaults__ = (timeout, locks)
+        options["directory"] = notes
 
 
 def run_firewall(namespace: str, locks: str, arguments: t.Mapping[str, t.Any]) -> dict[str, t.Any]:

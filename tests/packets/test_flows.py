@@ -74,6 +74,9 @@ def test_the_next_owner_of_an_address_inherits_no_connection(bed: Bed) -> None:
     open_all(bed, flows)
     leaving = policy(bed.places, {1: ANY, 2: []}, {1: [1], 2: [1, 2]})
     bed.enforce(instances=leaving["instances"], state="absent")
+    theirs = [address for instance in leaving["instances"] for address in instance["addresses"]]
+    tracked = [line for line in bed.connections() if any(f"src={address} " in line for address in theirs)]
+    assert not tracked, "\n".join(tracked)
     closed = policy(bed.places, {5: []}, {1: [5], 2: [5], 3: [5], 4: [5]})
     bed.enforce(**closed)
     came = [

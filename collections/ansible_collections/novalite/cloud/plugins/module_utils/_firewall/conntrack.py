@@ -11,10 +11,12 @@ from __future__ import annotations
 import typing as t
 
 from .._command import CommandError, run
-from .._host import in_threads
 
+ATTEMPTS = 5
 _FAMILY = {"IPv4": "ipv4", "IPv6": "ipv6"}
 _COUNT = "/proc/sys/net/netfilter/nf_conntrack_count"
+# Both ends as the instance's side sees them, so that translated (floating) flows are found too.
+_ENDS = ("--orig-src", "--reply-src")
 
 
 class Owned(t.NamedTuple):
@@ -31,25 +33,36 @@ def forget(owned: t.Collection[Owned]) -> list[str]:
     """
     if not owned or _nothing_tracked():
         return []
-    jobs = [(one, option)
-            for one in sorted(owned)
-            # Both ends as the instance's side sees them, so that translated (floating) flows are found too.
-            for option in ("--orig-src", "--reply-src")]
-
-    def delete(job: tuple[Owned, str]) -> str | None:
-        (address, zone), option = job
-        family = _FAMILY["IPv6" if ":" in address else "IPv4"]
-        try:
-            # Zone 0 too is named: without one, those of every network that uses this address would go.
-            run(["conntrack", "-D", "-f", family, option, address, "-w", str(zone)], ok=(0, 1))
-        except CommandError as error:
-            return str(error)
-        return None
-
-    problems = sorted({problem for problem in in_threads(delete, jobs, workers=4) if problem})
-    if problems:
-        return [f"open connections of addresses that changed hands could not be cut: {problems[0]}"]
+    try:
+        for family in _FAMILY.values():
+            _forget(family, {one for one in owned if (":" in one.address) == (family == "ipv6")})
+    except CommandError as error:
+        return [f"open connections of addresses that changed hands could not be cut: {error}"]
     return []
+
+
+def _forget(family: str, owned: set[Owned]) -> None:
+    """`conntrack -D` looks at all connections, deletes one by one, and gives up at the first that somebody else has
+    deleted or that has expired since it looked. So: one after the other, and again for what is left."""
+    for _attempt in range(ATTEMPTS if owned else 0):
+        left = _tracked(family, owned)
+        for one, end in sorted(left):
+            # Zone 0 too is named: without one, those of every network that uses this address would go.
+            run(["conntrack", "-D", "-f", family, end, one.address, "-w", str(one.zone)], ok=(0, 1))
+        if not left:
+            return
+
+
+def _tracked(family: str, owned: t.Container[Owned]) -> set[tuple[Owned, str]]:
+    """Which of these addresses connections are tracked of, and at which end."""
+    found = set()  # type: set[tuple[Owned, str]]
+    for line in run(["conntrack", "-L", "-f", family]).stdout.splitlines():
+        words = line.split()
+        zone = next((int(word[5:]) for word in words if word.startswith("zone=")), 0)
+        sources = [word[4:] for word in words if word.startswith("src=")]
+        ends = [(Owned(address, zone), end) for address, end in zip(sources, _ENDS)]
+        found.update(one for one in ends if one[0] in owned)
+    return found
 
 
 def _nothing_tracked() -> bool:
