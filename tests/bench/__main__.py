@@ -8,6 +8,7 @@ import json
 
 # prefix of the benchmark's name -> module with `run(wanted: str) -> Iterator[dict]`
 GROUPS = {
+    "ipam": "tests.bench.ipam",
     "launch": "tests.bench.launch",
     "scheduler": "tests.bench.scheduler",
     "scheduler.claims": "tests.bench.claims",
