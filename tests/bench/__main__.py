@@ -8,10 +8,11 @@ import json
 
 # prefix of the benchmark's name -> module with `run(wanted: str) -> Iterator[dict]`
 GROUPS = {
+    "firewall": "tests.bench.firewall",
     "inject": "tests.bench.inject",
     "inject.overlay100": "tests.bench.disks",
+    "ipam": "tests.bench.ipam",
     "launch": "tests.bench.launch",
-    "firewall": "tests.bench.firewall",
     "scheduler": "tests.bench.scheduler",
     "scheduler.claims": "tests.bench.claims",
 }

@@ -35,6 +35,7 @@ SETTINGS = {
     "full_page_writes": "off",
     "autovacuum": "on",
 }
+DURABLE = {"fsync": "on", "full_page_writes": "on"}
 
 
 class Server:
@@ -65,8 +66,10 @@ class Server:
 
 
 @contextlib.contextmanager
-def shared_server(run: pathlib.Path) -> t.Iterator[Server]:
+def shared_server(run: pathlib.Path, durable: bool = False) -> t.Iterator[Server]:
     """The server of the test run that the directory `run` belongs to; started by who comes first.
+
+    A `durable` one waits for the disk at each commit, as a real one does.
 
     Raises RuntimeError with what is missing when there is no PostgreSQL, or it does not start.
     """
@@ -77,17 +80,17 @@ def shared_server(run: pathlib.Path) -> t.Iterator[Server]:
             fcntl.flock(lock, fcntl.LOCK_EX)
             where = run / "postgresql.directory"
             if not where.exists():
-                where.write_text(_start(run))
+                where.write_text(_start(run, durable))
         yield Server(where.read_text())
     finally:
         os.close(users)
 
 
-def _start(run: pathlib.Path) -> str:
+def _start(run: pathlib.Path, durable: bool) -> str:
     log = run / "postgresql.log"
     with log.open("w") as errors:
         keeper = subprocess.Popen(
-            [sys.executable, __file__, str(run)],
+            [sys.executable, __file__, str(run), *(["durable"] if durable else [])],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=errors,
@@ -108,7 +111,7 @@ def _start(run: pathlib.Path) -> str:
 # --- The keeper -----------------------------------------------------------------------------------------------------
 
 
-def keep(run: pathlib.Path) -> None:
+def keep(run: pathlib.Path, durable: bool = False) -> None:
     """Start a server, print its directory, and stop it when nobody holds the lock any more."""
     binaries = _binaries()
     name, uid, gid = _user()
@@ -127,7 +130,7 @@ def keep(run: pathlib.Path) -> None:
             cwd=directory,
             **identity,
         )
-        settings = {**SETTINGS, "unix_socket_directories": directory}
+        settings = {**SETTINGS, "unix_socket_directories": directory, **(DURABLE if durable else {})}
         options = [word for key, value in settings.items() for word in ("-c", f"{key}={value}")]
         server = subprocess.Popen(
             [binaries / "postgres", "-D", data, *options], stdout=sys.stderr, cwd=directory, **identity
@@ -185,4 +188,4 @@ def _user() -> tuple[str, int, int]:
 
 
 if __name__ == "__main__":
-    keep(pathlib.Path(sys.argv[1]))
+    keep(pathlib.Path(sys.argv[1]), "durable" in sys.argv[2:])

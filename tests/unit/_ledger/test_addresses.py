@@ -390,12 +390,16 @@ def test_a_claim_takes_the_index_of_free_addresses_and_sorts_nothing_else(engine
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger import pool_claims
 
     with transaction(engine) as connection:
-        plan = connection.execute(
-            sa.text(f"EXPLAIN QUERY PLAN {pool_claims._CLAIM_SQLITE}"), {"network_id": 1, "owners": "[]", "count": 1}
-        )
-        steps = [row.detail for row in plan]
-    assert any("ix_fixed_ip_free" in step for step in steps)
-    assert not any("autoindex_fixed_ip_2" in step for step in steps)
+        plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {pool_claims._FREE_SQLITE}", (1, 1))
+        assert [row.detail for row in plan] == ["SEARCH fixed_ip USING INDEX ix_fixed_ip_free (network_id=?)"]
+        question = {"network_id": 1, "owners": "[]"}
+        plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {pool_claims._HELD_SQLITE}", question)
+        searches = [row.detail for row in plan if "SEARCH" in row.detail]
+    # by the owner, too: by the network alone it would read all that are free, or all that were ever released
+    assert searches == [
+        "SEARCH held USING INDEX sqlite_autoindex_fixed_ip_2 (network_id=? AND owner=?)",
+        "SEARCH had USING INDEX ix_fixed_ip_last_owner (network_id=? AND last_owner=?)",
+    ]
 
 
 def test_a_claim_does_so_on_postgresql_as_soon_as_there_is_a_network(postgresql_server: Server) -> None:
@@ -411,7 +415,7 @@ def test_a_claim_does_so_on_postgresql_as_soon_as_there_is_a_network(postgresql_
         (row,) = make(connection, {"project": None, "state": "present", "networks": [asked]})["networks"]
         plans = [
             connection.execute(
-                sa.text(f"EXPLAIN {pool_claims._CLAIMS['postgresql'][0]}"),
+                sa.text(f"EXPLAIN {pool_claims._CLAIMS_POSTGRESQL[0]}"),
                 {"network_id": row["id"], "owners": json.dumps(["vif:1"] * count), "count": count},
             ).scalars()
             for count in (1, 100)

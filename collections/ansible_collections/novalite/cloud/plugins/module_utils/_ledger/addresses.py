@@ -22,10 +22,12 @@ from .._addressing import pools
 from .._errors import ConflictError, NotFoundError, NovaliteError
 from .ipv6_claims import take_ipv6
 from .pool_claims import claim_again, claim_free, claim_one, held_by
+from .records import Changes
 from .tables import fixed_ip as pool_table
 from .tables import instance, network, vif
 
 CLAIM_ATTEMPTS = 3
+_NETWORKS = sa.select(network).where(network.c.id.in_(sa.bindparam("ids", expanding=True)))
 
 Instance = t.Mapping[str, t.Any]
 
@@ -46,48 +48,44 @@ def fixed_ip(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[s
     wanted = _wanted(instances)
     networks = _networks(connection, wanted)
     warnings: list[str] = []
-    taken: set[str] = set()
-    addresses: dict[tuple[int, str], int] = {}
+    texts: dict[int, dict[str, str]] = {}  # network -> owner -> address
+    taken: dict[int, set[str]] = {}
     for network_id in sorted(wanted):
-        of_network = _own_addresses(networks[network_id], instances) | wanted[network_id]
-        owned, new = _claim(connection, networks[network_id], of_network, now, warnings)
-        addresses.update({(network_id, owner): ip for owner, ip in owned.items()})
-        taken.update(f"{network_id}/{owner}" for owner in new)
+        row, (interfaces, hosts) = networks[network_id], wanted[network_id]
+        owners = _own_addresses(hosts) | interfaces if _host_serves(row) else interfaces
+        owned, new = claim_addresses(connection, row, owners, now, warnings)
+        texts[network_id] = {owner: pools.to_text(number) for owner, number in owned.items()}
+        taken[network_id] = set(new)
     ipv6 = take_ipv6(connection, networks, [nic for one in instances for nic in one["nics"]])
-    filled = [_filled(one, addresses, ipv6) for one in instances]
+    changes = Changes()
+    filled = [_filled(one, texts, ipv6, taken, changes) for one in instances]
 
-    before: dict[str, t.Any] = {}
-    after: dict[str, t.Any] = {}
-    for one in filled:
-        for nic in one["nics"]:
-            if f"{nic['network']['id']}/vif:{nic['id']}" in taken:
-                before.setdefault(one["name"], {})[nic["network"]["name"]] = None
-                after.setdefault(one["name"], {})[nic["network"]["name"]] = nic["ip"]
+    count = sum(map(len, taken.values()))
     result: dict[str, t.Any] = {
-        "changed": bool(taken),
+        "changed": count > 0,
         "instances": filled,
-        "msg": f"{len(taken)} addresses taken" if taken else "every interface has its address",
+        "msg": f"{count} addresses taken" if count else "every interface has its address",
     }
     if warnings:
         result["warnings"] = warnings
-    if taken:
-        result["diff"] = {"before": before, "after": after}
+    if count:
+        result["diff"] = {"before": changes.before, "after": changes.after}
     return result
 
 
-def _wanted(instances: t.Sequence[Instance]) -> dict[int, dict[str, str | None]]:
-    """Per network: the interfaces as owners, and the address that each names."""
-    wanted: dict[int, dict[str, str | None]] = {}
+def _wanted(instances: t.Sequence[Instance]) -> dict[int, tuple[dict[str, str | None], dict[str | None, str]]]:
+    """Per network: the interfaces as owners with the address that each names; the hosts, each with an instance there"""
+    wanted: dict[int, tuple[dict[str, str | None], dict[str | None, str]]] = {}
     for one in instances:
         for nic in one["nics"]:
-            owners = wanted.setdefault(nic["network"]["id"], {})
+            owners, hosts = wanted.setdefault(nic["network"]["id"], ({}, {}))
             owners[f"vif:{nic['id']}"] = nic.get("ip") or nic.get("requested_ip")
+            hosts[one.get("host")] = one["name"]
     return wanted
 
 
-def _networks(connection: sa.Connection, wanted: t.Mapping[int, t.Any]) -> dict[int, t.Any]:
-    rows = connection.execute(sa.select(network).where(network.c.id.in_(sorted(wanted))))
-    found = {row.id: row for row in rows}
+def _networks(connection: sa.Connection, wanted: t.Collection[int]) -> dict[int, t.Any]:
+    found = {row.id: row for row in connection.execute(_NETWORKS, {"ids": sorted(wanted)})}
     for network_id in wanted:
         if network_id not in found:
             raise NotFoundError(f"the ledger has no network with the id {network_id}: it was deleted meanwhile")
@@ -99,22 +97,22 @@ def _host_serves(row: t.Any) -> bool:
     return bool(row.dhcp or row.gateway is None or (row.cidr_v6 is not None and row.gateway_v6 is None))
 
 
-def _own_addresses(row: t.Any, instances: t.Sequence[Instance]) -> dict[str, str | None]:
-    owners: dict[str, str | None] = {}
-    if not _host_serves(row):
-        return owners
-    for one in instances:
-        if any(nic["network"]["id"] == row.id for nic in one["nics"]):
-            if not one.get("host"):
-                raise NovaliteError(f"'{one['name']}' has no compute host yet: run the scheduler before fixed_ip")
-            owners[f"dhcp:{one['host']}"] = None
-    return owners
+def _own_addresses(hosts: t.Mapping[str | None, str]) -> dict[str, str | None]:
+    for host, name in hosts.items():
+        if not host:
+            raise NovaliteError(f"'{name}' has no compute host yet: run the scheduler before fixed_ip")
+    return {f"dhcp:{host}": None for host in hosts}
 
 
-def _claim(
+def claim_addresses(
     connection: sa.Connection, row: t.Any, owners: t.Mapping[str, str | None], now: int, warnings: list[str]
 ) -> tuple[dict[str, int], list[str]]:
-    """(address of each owner, owners that had none before) in one network."""
+    """Give each of `owners` in the network `row` the address that it names, or (None) any; all of them, or none.
+
+    Returns (the address of each, those that had none before); appends to `warnings` what was taken out of quarantine.
+    """
+    if connection.dialect.name == "sqlite":  # nobody else writes until the end of this transaction
+        return _claim_once(connection, row, owners, now, warnings)
     for _attempt in range(CLAIM_ATTEMPTS):
         try:
             with connection.begin_nested():
@@ -127,7 +125,7 @@ def _claim(
 def _claim_once(
     connection: sa.Connection, row: t.Any, owners: t.Mapping[str, str | None], now: int, warnings: list[str]
 ) -> tuple[dict[str, int], list[str]]:
-    owned = held_by(connection, row.id, list(owners))
+    owned, had = held_by(connection, row.id, list(owners))
     missing = [owner for owner in owners if owner not in owned]
     for owner, address in owners.items():
         if address is None:
@@ -141,7 +139,9 @@ def _claim_once(
                 f"interface {owner[4:]} has {pools.to_text(owned[owner])} in network '{row.name}' and cannot get "
                 f"{address} as well: release the one first"
             )
-    owned.update(claim_again(connection, row.id, [owner for owner in missing if owner not in owned]))
+    if had:
+        had = {owner: number for owner, number in had.items() if owner not in owned}
+        owned.update(claim_again(connection, row.id, had))
     rest = [owner for owner in missing if owner not in owned]
     for owner, number, released_at in claim_free(connection, row, rest):
         owned[owner] = number
@@ -154,20 +154,27 @@ def _claim_once(
 
 
 def _filled(
-    one: Instance, addresses: t.Mapping[tuple[int, str], int], ipv6: t.Mapping[str, str]
+    one: Instance,
+    texts: t.Mapping[int, t.Mapping[str, str]],
+    ipv6: t.Mapping[str, str],
+    taken: t.Mapping[int, t.Collection[str]],
+    changes: Changes,
 ) -> dict[str, t.Any]:
+    """An instance with the addresses of its interfaces; those that are new are noted in `changes`."""
     nics = []
+    new: dict[str, str] = {}
+    host = f"dhcp:{one.get('host')}"
     for nic in one["nics"]:
-        network_id = nic["network"]["id"]
-        server = addresses.get((network_id, f"dhcp:{one.get('host')}"))
-        nics.append(
-            {
-                **nic,
-                "ip": pools.to_text(addresses[network_id, f"vif:{nic['id']}"]),
-                "ipv6": ipv6.get(nic["id"]),
-                "dhcp_server": None if server is None else pools.to_text(server),
-            }
-        )
+        of_network, owner = nic["network"], f"vif:{nic['id']}"
+        of_owners = texts[of_network["id"]]
+        address = of_owners[owner]
+        if owner in taken[of_network["id"]]:
+            new[of_network["name"]] = address
+        nics.append({**nic, "ip": address, "ipv6": ipv6.get(nic["id"]), "dhcp_server": of_owners.get(host)})
+    if new:
+        name = one["name"]  # another project may have one of the same name in the same call
+        changes.before[name] = {**changes.before.get(name, {}), **dict.fromkeys(new)}
+        changes.after[name] = {**changes.after.get(name, {}), **new}
     return {**one, "nics": nics}
 
 

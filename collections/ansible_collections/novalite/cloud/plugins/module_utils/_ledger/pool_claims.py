@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import typing as t
 
 import sqlalchemy as sa
@@ -17,22 +18,45 @@ from .._addressing import pools
 from .._errors import ConflictError, NovaliteError
 from .tables import fixed_ip, instance, vif
 
+Claim = tuple[str, int, int]  # owner, address, when that was last released
+
 # The owners travel as one JSON array, so that a statement is the same for one and for a thousand of them.
 #
-# SQLite would read `owner IS NULL` from the unique index, all free addresses of a /16, hence the index by name; and it
-# would compare every address with every owner in a join (40 ms for 1000), hence the owner by its position.
-_CLAIM_SQLITE = """
-WITH free AS (
-    SELECT ip, released_at FROM fixed_ip INDEXED BY ix_fixed_ip_free
-    WHERE network_id = :network_id AND owner IS NULL AND reserved IS NULL
-    ORDER BY released_at, ip LIMIT :count
-),
-numbered AS (SELECT ip, ROW_NUMBER() OVER (ORDER BY released_at, ip) - 1 AS position FROM free)
-UPDATE fixed_ip SET owner = json_extract(:owners, '$[' || numbered.position || ']')
-FROM numbered
-WHERE fixed_ip.network_id = :network_id AND fixed_ip.ip = numbered.ip AND fixed_ip.owner IS NULL
-RETURNING owner, ip, released_at
+# What the owners have, and what they had and nobody has now. SQLite is told to go from owner to owner, and by which
+# index: left alone, it may read all free addresses of a /16, or all that were ever released.
+_HELD_SQLITE = """
+SELECT held.owner, held.ip, NULL FROM json_each(:owners) AS wanted CROSS JOIN fixed_ip AS held
+WHERE held.network_id = :network_id AND held.owner = wanted.value
+UNION ALL
+SELECT had.last_owner, had.ip, had.released_at
+FROM json_each(:owners) AS wanted CROSS JOIN fixed_ip AS had INDEXED BY ix_fixed_ip_last_owner
+WHERE had.network_id = :network_id AND had.owner IS NULL AND had.last_owner IS NOT NULL AND had.reserved IS NULL
+AND had.last_owner = wanted.value
 """
+# PostgreSQL also holds the rows of what they have: a host's own address cannot be given back while an instance that
+# needs it gets its one.
+_HELD_POSTGRESQL = sa.text("""
+WITH wanted AS (SELECT json_array_elements_text(CAST(:owners AS json)) AS owner),
+held AS (
+    SELECT owner, ip FROM fixed_ip WHERE network_id = :network_id AND owner IN (SELECT owner FROM wanted)
+    FOR SHARE OF fixed_ip
+)
+SELECT owner, ip, NULL AS released_at FROM held
+UNION ALL
+SELECT last_owner, ip, released_at FROM fixed_ip
+WHERE network_id = :network_id AND owner IS NULL AND last_owner IS NOT NULL AND reserved IS NULL
+AND last_owner IN (SELECT owner FROM wanted)
+""")
+
+# On SQLite one statement for everything is slower than this one and then an UPDATE for each address: it cannot join
+# with a list of values by an index. The transaction has the ledger for itself, so nothing comes between the two. The
+# index is named for the same reason as above.
+_FREE_SQLITE = """
+SELECT ip, released_at FROM fixed_ip INDEXED BY ix_fixed_ip_free
+WHERE network_id = ? AND owner IS NULL AND reserved IS NULL
+ORDER BY released_at, ip LIMIT ?
+"""
+_TAKE_SQLITE = "UPDATE fixed_ip SET owner = ? WHERE network_id = ? AND ip = ? AND owner IS NULL AND reserved IS NULL"
 # A plain `UPDATE ... WHERE ip IN (SELECT ... LIMIT n FOR UPDATE SKIP LOCKED)` may run its subquery again and take more
 # than n; a CTE is run once.
 _CLAIM_POSTGRESQL = """
@@ -48,50 +72,15 @@ JOIN json_array_elements_text(CAST(:owners AS json)) WITH ORDINALITY AS wanted(o
 WHERE fixed_ip.network_id = :network_id AND fixed_ip.ip = numbered.ip AND fixed_ip.owner IS NULL
 RETURNING fixed_ip.owner, fixed_ip.ip, fixed_ip.released_at
 """
-# On PostgreSQL, addresses that other transactions are about to take are passed over first, and waited for when the
-# rest is too little. SQLite has one writer at a time.
-_CLAIMS = {
-    "sqlite": [sa.text(_CLAIM_SQLITE)],
-    "postgresql": [
-        sa.text(_CLAIM_POSTGRESQL.format(lock=lock)) for lock in ("FOR UPDATE SKIP LOCKED", "FOR UPDATE", "FOR UPDATE")
-    ],
-}
-# An owner may have left several addresses behind; it gets the one that it gave back last. The owners stand in it twice:
-# where a row changed meanwhile, PostgreSQL looks again at the conditions of the UPDATE, not at those above it.
-_CLAIM_AGAIN = """
-WITH theirs AS (
-    SELECT ip, ROW_NUMBER() OVER (PARTITION BY last_owner ORDER BY released_at DESC, ip) AS position
-    FROM fixed_ip {index}
-    WHERE network_id = :network_id AND owner IS NULL AND reserved IS NULL AND last_owner IS NOT NULL
-    AND last_owner IN ({owners})
+# Addresses that other transactions are about to take are passed over first, and waited for when the rest is too little.
+_CLAIMS_POSTGRESQL = [
+    sa.text(_CLAIM_POSTGRESQL.format(lock=lock)) for lock in ("FOR UPDATE SKIP LOCKED", "FOR UPDATE", "FOR UPDATE")
+]
+_AGAIN = sa.text(
+    "UPDATE fixed_ip SET owner = :owner "
+    # whoever took it meanwhile and gave it back is its last owner now
+    "WHERE network_id = :network_id AND ip = :ip AND owner IS NULL AND reserved IS NULL AND last_owner = :owner"
 )
-UPDATE fixed_ip SET owner = last_owner
-WHERE network_id = :network_id AND owner IS NULL AND reserved IS NULL
-AND last_owner IN ({owners})
-AND ip IN (SELECT ip FROM theirs WHERE position = 1)
-RETURNING owner, ip
-"""
-_CLAIMS_AGAIN = {
-    "sqlite": sa.text(
-        _CLAIM_AGAIN.format(
-            index="INDEXED BY ix_fixed_ip_last_owner", owners="SELECT value FROM json_each(:owners)"
-        )
-    ),
-    "postgresql": sa.text(
-        _CLAIM_AGAIN.format(index="", owners="SELECT json_array_elements_text(CAST(:owners AS json))")
-    ),
-}
-# PostgreSQL also holds the rows: a host's own address cannot be given back while an instance that needs it gets its one
-_HELD = {
-    "sqlite": sa.text(
-        "SELECT owner, ip FROM fixed_ip "
-        "WHERE network_id = :network_id AND owner IN (SELECT value FROM json_each(:owners))"
-    ),
-    "postgresql": sa.text(
-        "SELECT owner, ip FROM fixed_ip WHERE network_id = :network_id "
-        "AND owner IN (SELECT json_array_elements_text(CAST(:owners AS json))) FOR SHARE OF fixed_ip"
-    ),
-}
 
 
 def pool_lock(connection: sa.Connection) -> None:
@@ -104,52 +93,88 @@ def pool_lock(connection: sa.Connection) -> None:
         connection.execute(sa.text("LOCK TABLE network IN SHARE ROW EXCLUSIVE MODE"))
 
 
-def held_by(connection: sa.Connection, network_id: int, owners: t.Sequence[str]) -> dict[str, int]:
-    """The address that each of these owners has in the network, and keeps until the end of this transaction.
+def held_by(
+    connection: sa.Connection, network_id: int, owners: t.Sequence[str]
+) -> tuple[dict[str, int], dict[str, int]]:
+    """What each of these owners has in the network, and keeps until the end of this transaction; and what it had.
 
-    Owners without one are left out.
+    The second are addresses that owners gave back and that are free now; of several, the one it had last. Owners with
+    neither are in neither.
     """
-    rows = connection.execute(
-        _HELD[connection.dialect.name], {"network_id": network_id, "owners": json.dumps(list(owners))}
-    )
-    return {row.owner: row.ip for row in rows}
+    params = {"network_id": network_id, "owners": json.dumps(list(owners))}
+    rows: t.Iterable[t.Any]
+    if connection.dialect.name == "sqlite":
+        rows = _sqlite(connection).execute(_HELD_SQLITE, params).fetchall()
+    else:
+        rows = connection.execute(_HELD_POSTGRESQL, params).all()
+    held: dict[str, int] = {}
+    had: dict[str, tuple[int, int]] = {}
+    for owner, ip, released_at in rows:
+        if released_at is None:
+            held[owner] = ip
+        else:
+            had[owner] = max(had.get(owner, (0, 0)), (released_at, ip))
+    return held, {owner: ip for owner, (_released_at, ip) in had.items()}
 
 
-def claim_again(connection: sa.Connection, network_id: int, owners: t.Sequence[str]) -> dict[str, int]:
-    """Take, for each owner that had an address of this network and gave it back, that one, if it is still free.
+def claim_again(connection: sa.Connection, network_id: int, had: t.Mapping[str, int]) -> dict[str, int]:
+    """Give owners the addresses that they had, as far as those are still free, and return these.
 
-    Whether it is in quarantine is no matter: what a guest may still do with the address, it may. Owners without such
-    an address are left out.
+    Whether one is in quarantine is no matter: what a guest may still do with the address, it may.
+    """
+    again: dict[str, int] = {}
+    for owner, ip in had.items():
+        taken = connection.execute(_AGAIN, {"network_id": network_id, "owner": owner, "ip": ip})
+        if taken.rowcount == 1:
+            again[owner] = ip
+    return again
+
+
+def claim_free(connection: sa.Connection, network: t.Any, owners: t.Sequence[str]) -> list[Claim]:
+    """Take an address for each owner, those first that were free for longest.
+
+    Raises NovaliteError when the pool has too few.
     """
     if not owners:
-        return {}
-    rows = connection.execute(
-        _CLAIMS_AGAIN[connection.dialect.name], {"network_id": network_id, "owners": json.dumps(list(owners))}
-    )
-    return {row.owner: row.ip for row in rows}
-
-
-def claim_free(connection: sa.Connection, network: t.Any, owners: t.Sequence[str]) -> list[tuple[str, int, int]]:
-    """Take an address for each owner, those first that were free for longest; one statement for all of them.
-
-    Returns (owner, address, when it was last released). Raises NovaliteError when the pool has too few.
-    """
-    taken: list[tuple[str, int, int]] = []
-    missing = list(owners)
-    for statement in _CLAIMS[connection.dialect.name]:
-        if not missing:
-            break
-        rows = connection.execute(
-            statement, {"network_id": network.id, "owners": json.dumps(missing), "count": len(missing)}
-        )
-        taken.extend((row.owner, row.ip, row.released_at) for row in rows)
-        served = {owner for owner, _ip, _released_at in taken}
-        missing = [owner for owner in owners if owner not in served]
-    if missing:
+        return []
+    take = _claim_sqlite if connection.dialect.name == "sqlite" else _claim_postgresql
+    taken = take(connection, network.id, owners)
+    if len(taken) < len(owners):
         raise NovaliteError(
             f"network '{network.name}' ({network.cidr}) has no free address left: {len(owners)} needed, "
             f"{len(taken)} free; delete instances, or use another network"
         )
+    return taken
+
+
+def _sqlite(connection: sa.Connection) -> sqlite3.Connection:
+    """The driver's own connection, within the same transaction: SQLAlchemy takes ten times as long for a statement."""
+    return t.cast(sqlite3.Connection, connection.connection.driver_connection)
+
+
+def _claim_sqlite(connection: sa.Connection, network_id: int, owners: t.Sequence[str]) -> list[Claim]:
+    driver = _sqlite(connection)
+    free = driver.execute(_FREE_SQLITE, (network_id, len(owners))).fetchall()
+    taken = [(owner, ip, released_at) for owner, (ip, released_at) in zip(owners, free)]
+    if len(taken) == len(owners):
+        done = driver.executemany(_TAKE_SQLITE, [(owner, network_id, ip) for owner, ip, _released_at in taken])
+        if done.rowcount != len(taken):  # only in a transaction that did not begin with the write lock
+            raise ConflictError("another run took addresses of the same network meanwhile: run again")
+    return taken
+
+
+def _claim_postgresql(connection: sa.Connection, network_id: int, owners: t.Sequence[str]) -> list[Claim]:
+    taken: list[Claim] = []
+    missing = list(owners)
+    for statement in _CLAIMS_POSTGRESQL:
+        if not missing:
+            break
+        rows = connection.execute(
+            statement, {"network_id": network_id, "owners": json.dumps(missing), "count": len(missing)}
+        )
+        taken.extend((row.owner, row.ip, row.released_at) for row in rows)
+        served = {owner for owner, _ip, _released_at in taken}
+        missing = [owner for owner in owners if owner not in served]
     return taken
 
 
