@@ -19,31 +19,45 @@ import typing as t
 
 PARTITION = 1048576  # byte at which partition 1 begins
 # what `debugfs stat` says: type, mode, user, group
-OWNED_BY_ROOT = r"Type: (\w+) +Mode: +(\d+).*\n.*User: +(\d+) +Group: +(\d+)"
+OWNED_BY_ROOT = r"Type: (\w+) +Mode: +(\d+)(?s:.*?)User: +(\d+) +Group: +(\d+)"
+
+
+class CheckError(Exception):
+    """A tool found something wrong."""
 
 
 def run(*argv: str | pathlib.Path) -> str:
-    return subprocess.run(argv, check=True, capture_output=True, text=True).stdout
+    done = subprocess.run(argv, capture_output=True, text=True)
+    if done.returncode:
+        raise CheckError(f"{argv[0]}: {done.stdout.strip()} {done.stderr.strip()}")
+    return done.stdout
 
 
 def make_whole(directory: pathlib.Path, base: pathlib.Path) -> pathlib.Path:
     """The disk without its backing file: whatever path it has in its header, `base` is what it lies on."""
-    overlay = {"driver": "qcow2", "file": {"driver": "file", "filename": str(directory / "disk")},
-               "backing": {"driver": "raw", "file": {"driver": "file", "filename": str(base)}}}
-    run("qemu-img", "check", "-q", "-f", "qcow2", directory / "disk")
-    run("qemu-img", "convert", "-O", "raw", "json:" + json.dumps(overlay), directory / "raw")
+    overlay = "json:" + json.dumps({
+        "driver": "qcow2", "file": {"driver": "file", "filename": str(directory / "disk")},
+        "backing": {"driver": "raw", "file": {"driver": "file", "filename": str(base)}},
+    })  # fmt: skip
+    run("qemu-img", "check", "-q", overlay)
+    run("qemu-img", "convert", "-O", "raw", overlay, directory / "raw")
     run("qemu-img", "convert", "-f", "raw", "-O", "qcow2", directory / "raw", directory / "whole")
     return directory / "raw"
 
 
 def differences(instance: dict[str, t.Any], directory: pathlib.Path, base: pathlib.Path, offset: int) -> list[str]:
-    raw = make_whole(directory, base)
-    root = f"{raw}?offset={offset}"
-    wrong = []
     try:
-        run("e2fsck", "-f", "-n", root)
-    except subprocess.CalledProcessError as error:
-        wrong.append(f"e2fsck: {error.stdout.strip()}")
+        raw = make_whole(directory, base)
+        run("e2fsck", "-f", "-n", f"{raw}?offset={offset}")
+        wrong = look(instance, f"{raw}?offset={offset}")
+        raw.unlink()
+    except CheckError as error:
+        wrong = [str(error)]
+    return [f"{instance['hostname']}: {line}" for line in wrong]
+
+
+def look(instance: dict[str, t.Any], root: str) -> list[str]:
+    wrong = []
     for path, want in (("/root/.ssh", ("directory", "0700", "0", "0")),
                        ("/root/.ssh/authorized_keys", ("regular", "0600", "0", "0"))):
         said = run("debugfs", "-R", f"stat {path}", root)
@@ -57,8 +71,7 @@ def differences(instance: dict[str, t.Any], directory: pathlib.Path, base: pathl
     hostname = run("debugfs", "-R", "cat /etc/hostname", root).strip()
     if hostname != instance["hostname"]:
         wrong.append(f"host name is {hostname!r}, want {instance['hostname']!r}")
-    raw.unlink()
-    return [f"{instance['hostname']}: {line}" for line in wrong]
+    return wrong
 
 
 def main() -> None:

@@ -20,6 +20,8 @@ $GROUP:
       -o UserKnownHostsFile=$STATE/known_hosts -o GlobalKnownHostsFile=/dev/null
       -o StrictHostKeyChecking=yes -o IdentitiesOnly=yes
     ansible_control_path_dir: $CONTROL_PATHS
+    # for raw: with a terminal, what it says is mixed with what sshd says
+    ansible_ssh_use_tty: false
     novalite_zone: nova
   hosts:
 YAML

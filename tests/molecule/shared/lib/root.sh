@@ -57,6 +57,7 @@ own_directories() {
   done
   mkdir -p "$ROOT"/var/lib/libvirt/{boot,dnsmasq,images,network,qemu} "$ROOT"/var/log/libvirt/qemu \
     "$ROOT"/etc/libvirt/qemu/networks "$ROOT"/run/{lock,sshd,user,hypervisor}
+  touch "$ROOT"/var/log/lastlog
   chmod 711 "$ROOT"/var/lib/libvirt/{boot,images}
   chmod 700 "$ROOT"/var/log/libvirt
   chown libvirt-qemu:libvirt-qemu "$ROOT/var/lib/libvirt/qemu"
