@@ -23,11 +23,13 @@ READY = "mount -t tmpfs none /run && mkdir /run/netns && mount -t sysfs none /sy
 CALL = """
 import json, sys
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._launch import wait
 from ansible_collections.novalite.cloud.plugins.module_utils._network import bridge, bridging, dhcp, dnsmasq
 from ansible_collections.novalite.cloud.plugins.module_utils._network import router, routing
 DOORS = {
     "bridge": lambda values, state, *rest: bridging.ensure(bridge.parse(values, state), state, *rest),
     "router": lambda values, *rest: routing.ensure(router.parse(values), *rest),
+    "wait": lambda guests, *rest: wait.wait_for_banner([wait.Guest(**one) for one in guests], *rest),
     "dhcp": lambda values, *rest: dhcp.ensure(dnsmasq.parse(values), *rest),
 }
 for door, *arguments in json.loads(sys.argv[1]):

@@ -33,6 +33,14 @@ connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 
 while data := connection.recv(1):
     connection.sendall(data)
 """
+BANNER = """
+import socket
+server = socket.create_server(("", 7))
+print("ready", flush=True)
+with server.accept()[0] as connection:
+    connection.sendall(b"SSH-2.0-guest")
+    connection.recv(1)
+"""
 CLIENT = """
 import socket, sys
 connection = socket.create_connection((sys.argv[1], 7), 3)
@@ -273,6 +281,12 @@ def test_dhcp_and_router_advertisements_in_a_namespace(bed: t.Any) -> None:
         names = {kind: guest.run(sys.executable, "-c", ASK, "web-1.novalocal", str(kind)).stdout.strip()
                  for kind in (1, 28)}
         assert names == {1: "10.0.0.5", 28: own}
+        with guest.running(BANNER) as speaker:
+            assert speaker() == "ready"
+            waited_for = {"name": "web-1", "address": "10.0.0.5", "namespace": "nova-br10000"}
+            elsewhere = {**waited_for, "namespace": None}
+            answers = bed.hv1.call(["wait", [waited_for], 7, "SSH-", 5], ["wait", [elsewhere], 7, "SSH-", 0.2])
+        assert "web-1" in answers[0] and "no answer on port 7" in answers[1]
         server = pathlib.Path(directory, "networks/br10000")
         pid, other = (server / "pid").read_text(), {"mac": "fa:16:3e:00:00:09", "ip": "10.0.0.9", "hostname": "web-2"}
         assert mac in (server / "leases").read_text()
