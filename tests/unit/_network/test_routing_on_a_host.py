@@ -291,8 +291,8 @@ def test_dhcp_and_router_advertisements_in_a_namespace(bed: t.Any) -> None:
         server = pathlib.Path(directory, "networks/br10000")
         pid, other = (server / "pid").read_text(), {"mac": "fa:16:3e:00:00:09", "ip": "10.0.0.9", "hostname": "web-2"}
         assert mac in (server / "leases").read_text()
-        elsewhere = {**network, "hosts": [], "names": [{"hostname": "far", "addresses": ["10.0.0.77", "fd00:20::77"]}]}
-        calls = [["dhcp", [elsewhere], "present", False, directory]] * 2
+        told = {**network, "hosts": [], "names": [{"hostname": "far", "addresses": ["10.0.0.77", "fd00:20::77"]}]}
+        calls = [["dhcp", [told], "present", False, directory]] * 2
         assert done(bed.hv1.call(*calls)) == [True, False]
         assert guest.run(sys.executable, "-c", ASK, "far.novalocal", "1").stdout == "10.0.0.77\n"
         calls = [["dhcp", [{**network, "hosts": [other]}], "present", False, directory],
