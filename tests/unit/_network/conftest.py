@@ -71,9 +71,8 @@ class Place:
             into, out = process.stdin, process.stdout
 
             def say() -> str:
-                with contextlib.suppress(BrokenPipeError):
-                    into.write("\n")
-                    into.flush()
+                with contextlib.suppress(BrokenPipeError):  # it may have nothing more to hear
+                    os.write(into.fileno(), b"\n")
                 return out.readline().strip()
 
             try:

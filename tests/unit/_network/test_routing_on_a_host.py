@@ -257,14 +257,15 @@ def test_dhcp_and_router_advertisements_in_a_namespace(bed: t.Any) -> None:
     directory = tempfile.mkdtemp(prefix="novalite-dhcp-", dir="/tmp")
     os.chmod(directory, 0o755)  # dnsmasq reads its files as its own user
     try:
-        network = {
+        network: dict[str, t.Any] = {
             "name": "tenant", "bridge": "br10000", "namespace": "nova-br10000", "listen": "10.0.0.2",
             "cidr": "10.0.0.0/24", "gateway": "10.0.0.2", "ntp": ["192.0.2.123"], "mtu": 1450,
             "cidr_v6": "fd00:20::/64", "listen_v6": "fd00:20::a00:2", "router_v6": False,
             "hosts": [{"mac": mac, "ip": "10.0.0.5", "ipv6": own, "hostname": "web-1"}],
         }
-        calls = [["dhcp", [network], "present", check, directory] for check in (True, False, False)]
-        assert done(bed.hv1.call(*calls)) == [True, True, False]
+        calls = [["dhcp", [{**network, "hosts": []}], "present", False, directory],
+                 *(["dhcp", [network], "present", check, directory] for check in (True, False, False))]
+        assert done(bed.hv1.call(*calls)) == [False, True, True, False], "it comes with its first host"
         script = pathlib.Path(directory, "script")
         script.write_text('#!/bin/sh\n[ "$1" != bound ] || echo "$ip $hostname $router $mtu $ntpsrv" > "$0.out"\n')
         script.chmod(0o755)
@@ -290,6 +291,10 @@ def test_dhcp_and_router_advertisements_in_a_namespace(bed: t.Any) -> None:
         server = pathlib.Path(directory, "networks/br10000")
         pid, other = (server / "pid").read_text(), {"mac": "fa:16:3e:00:00:09", "ip": "10.0.0.9", "hostname": "web-2"}
         assert mac in (server / "leases").read_text()
+        told = {**network, "hosts": [], "names": [{"hostname": "far", "addresses": ["10.0.0.77", "fd00:20::77"]}]}
+        calls = [["dhcp", [told], "present", False, directory]] * 2
+        assert done(bed.hv1.call(*calls)) == [True, False]
+        assert guest.run(sys.executable, "-c", ASK, "far.novalocal", "1").stdout == "10.0.0.77\n"
         calls = [["dhcp", [{**network, "hosts": [other]}], "present", False, directory],
                  ["dhcp", [network], "absent", False, directory]]
         assert done(bed.hv1.call(*calls)) == [True, True]

@@ -83,8 +83,8 @@ def test_hosts_flood_to_each_other_as_they_join_and_leave(tenant: t.Any) -> None
     assert set(hosts["hv1"]) == {"peers"} and remotes(hosts["hv1"]["peers"]) == [ENDS["hv2"]]
     assert hosts["hv1"]["peers"]["bridges"][0]["namespace"] == "nova-br10000"
     third = launched(tenant, "c", "hv2")
-    assert "hv1" not in plan(tenant, instances=[third]), "nobody new"
-    assert "hv1" not in plan(tenant, leaving=[second]), "the third is still there"
+    assert plan(tenant, instances=[third])["hv1"]["peers"]["bridges"] == [], "nobody new"
+    assert plan(tenant, leaving=[second])["hv1"]["peers"]["bridges"] == [], "the third is still there"
     hosts = plan(tenant, leaving=[second, third])
     assert [one["name"] for one in hosts["hv2"]["remove"]["last_bridges"]] == ["br10000"]
     assert remotes(hosts["hv1"]["peers"]) == []
@@ -135,3 +135,32 @@ def test_floating_ips_of_those_who_stay(cloud: t.Any) -> None:
     assert [router["bridge"] for router in removal["last_routers"]] == [router["bridge"]]
     (router,) = plan(cloud, network_hosts=["hv1"])["hv1"]["network"]["routers"]
     assert router["floating"] == [first, second]
+
+
+def test_names_of_guests_on_other_hosts(cloud: t.Any) -> None:
+    first = launched(cloud, "a", "hv1")
+    assert set(plan(cloud, instances=[first])) == {"hv1"}, "nobody else to tell"
+    second, third = launched(cloud, "b", "hv2"), launched(cloud, "c", "hv1")
+
+    def names(of_host: dict[str, t.Any]) -> dict[str, list[str]]:
+        (server,) = of_host["dhcp_networks"]
+        return {name["hostname"]: name["addresses"] for name in server["names"]}
+
+    hosts = plan(cloud, instances=[second])
+    assert names(hosts["hv2"]["build"]) == {"a": [first["nics"][0]["ip"]], "c": [third["nics"][0]["ip"]]}
+    assert names(hosts["hv1"]["peers"]) == {"b": [second["nics"][0]["ip"]]}
+    assert hosts["hv1"]["peers"]["dhcp_networks"][0]["hosts"] == []
+    assert hosts["hv1"]["peers"]["dhcp_networks"][0]["listen"] == first["nics"][0]["dhcp_server"]
+    assert "names" not in plan(cloud, leaving=[second])["hv2"]["remove"]["dhcp_networks"][0]
+    assert names(plan(cloud, leaving=[second])["hv1"]["peers"]) == {}
+    assert names(plan(cloud, leaving=[first])["hv2"]["peers"]) == {"c": [third["nics"][0]["ip"]]}
+    # what runs already needs to be told nothing
+    assert set(plan(cloud, existing=[first, second, third])) == {"hv1", "hv2"}
+    assert all(set(plans) == {"keep"} for plans in plan(cloud, existing=[first, second, third]).values())
+
+
+def test_a_network_of_many_hosts_calls_at_none_of_them(cloud: t.Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    launched(cloud, "a", "hv1")
+    monkeypatch.setattr(plans, "NAMED_HOSTS", 1)
+    hosts = plan(cloud, instances=[launched(cloud, "b", "hv2")])
+    assert set(hosts) == {"hv2"} and "names" not in hosts["hv2"]["build"]["dhcp_networks"][0]

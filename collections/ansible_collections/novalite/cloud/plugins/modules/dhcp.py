@@ -14,6 +14,7 @@ version_added: 0.1.0
 description:
   - Runs one dnsmasq for each network, which gives known guests, by MAC address, their fixed address and name, and
     resolves their names. On a network with IPv6 it advertises the prefix, too.
+  - A server starts with the first host of its network.
   - Its files are below C(/var/lib/novalite/networks/<bridge>). A new guest costs a signal, not a restart.
   - The lease of a guest that was removed is released, so that the address can be given to another guest at once.
 author:
@@ -94,6 +95,22 @@ options:
         description: How long a lease is valid, in seconds, at least 120.
         type: int
         default: 86400
+      names:
+        description:
+          - All guests of the network that are on other hosts, whose names are to be resolved, too.
+          - Left out, and with O(state=absent), what was given before stays.
+        type: list
+        elements: dict
+        suboptions:
+          hostname:
+            description: Name without the domain.
+            type: str
+            required: true
+          addresses:
+            description: Its IPv4 and IPv6 addresses.
+            type: list
+            elements: str
+            required: true
       hosts:
         description: The guests. An entry that is there already for the same MAC or the same address is replaced.
         type: list
@@ -155,6 +172,10 @@ HOST_SPEC = {
     "ipv6": {"type": "str"},
     "hostname": {"type": "str", "required": True},
 }
+NAME_SPEC = {
+    "hostname": {"type": "str", "required": True},
+    "addresses": {"type": "list", "elements": "str", "required": True},
+}
 NETWORK_SPEC = {
     "name": {"type": "str", "required": True},
     "bridge": {"type": "str", "required": True},
@@ -171,6 +192,7 @@ NETWORK_SPEC = {
     "ipv6_mode": {"type": "str", "choices": ["eui64", "stable-privacy"], "default": "eui64"},
     "router_v6": {"type": "bool", "default": True},
     "lease_seconds": {"type": "int", "default": 86400},
+    "names": {"type": "list", "elements": "dict", "options": NAME_SPEC},
     "hosts": {"type": "list", "elements": "dict", "default": [], "options": HOST_SPEC},
 }
 ARGUMENT_SPEC = {

@@ -67,7 +67,7 @@ RETURN = r"""
 hosts:
   description: >-
     For each compute host the plans C(build), C(keep) and C(remove), as far as there are instances of that kind;
-    C(peers), the bridges of a host that has none to build, but is on a VXLAN network whose set of hosts changes; and
+    C(peers), the bridges and DHCP servers of a host that has none of them, but is on the same networks; and
     C(network), the bridges and routers of O(network_hosts) by the ledger.
   type: dict
   returned: always

@@ -71,35 +71,36 @@ def dhcp_networks(instances: t.Iterable[Instance]) -> list[Plan]:
     found: dict[str, Plan] = {}
     for instance, nic in nics(instances):
         network = nic["network"]
-        if not network["dhcp"]:
-            continue
-        server = nic["dhcp_server"]
-        entry = found.setdefault(
-            network["bridge"],
-            {
-                "name": network["name"],
-                "bridge": network["bridge"],
-                "namespace": namespace_of(network),
-                "listen": server,
-                "cidr": network["cidr"],
-                "gateway": network["gateway"] or server,
-                "dns": network["dns"],
-                "ntp": network["ntp"],
-                "domain": network["domain"],
-                "mtu": network["mtu"],
-                "lease_seconds": network["lease_seconds"],
-                "cidr_v6": network["cidr_v6"],
-                "ipv6_mode": network["ipv6_mode"],
-                "listen_v6": host_ipv6(network["cidr_v6"], server) if network["cidr_v6"] and server else None,
-                # An isolated network has no way out over IPv6, and with a gateway of its own others advertise it.
-                "router_v6": not network["isolated"] and network["gateway_v6"] is None,
-                "hosts": [],
-            },
-        )
-        entry["hosts"].append(
-            {"mac": nic["mac"], "ip": nic["ip"], "ipv6": nic["ipv6"], "hostname": instance["hostname"]}
-        )
+        if network["dhcp"]:
+            entry = found.setdefault(network["bridge"], dhcp(network, nic["dhcp_server"]))
+            entry["hosts"].append(
+                {"mac": nic["mac"], "ip": nic["ip"], "ipv6": nic["ipv6"], "hostname": instance["hostname"]}
+            )
     return [found[name] for name in sorted(found)]
+
+
+def dhcp(network: Network, address: str | None) -> Plan:
+    """The DHCP server of a network on a host that has `address` in it, without hosts."""
+    has_v6 = network["cidr_v6"] and address
+    return {
+        "name": network["name"],
+        "bridge": network["bridge"],
+        "namespace": namespace_of(network),
+        "listen": address,
+        "cidr": network["cidr"],
+        "gateway": network["gateway"] or address,
+        "dns": network["dns"],
+        "ntp": network["ntp"],
+        "domain": network["domain"],
+        "mtu": network["mtu"],
+        "lease_seconds": network["lease_seconds"],
+        "cidr_v6": network["cidr_v6"],
+        "ipv6_mode": network["ipv6_mode"],
+        "listen_v6": host_ipv6(network["cidr_v6"], t.cast(str, address)) if has_v6 else None,
+        # An isolated network has no way out over IPv6, and with a gateway of its own others advertise it.
+        "router_v6": not network["isolated"] and network["gateway_v6"] is None,
+        "hosts": [],
+    }
 
 
 def router(network: Network, address: str | None, floating: t.Sequence[Plan]) -> Plan:

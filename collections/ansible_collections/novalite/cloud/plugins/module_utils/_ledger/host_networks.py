@@ -16,6 +16,7 @@ import sqlalchemy as sa
 from .tables import fixed_ip, floating_ip, floating_pool, instance, network, vif
 
 Floating = dict[tuple[int, str], list[tuple[str, dict[str, str]]]]
+Guests = dict[int, dict[str, list["tuple[str, dict[str, t.Any]]"]]]
 Members = dict[int, dict[str, set[str]]]  # id of a network -> host -> UUIDs of its instances there
 
 
@@ -74,3 +75,24 @@ def floating(connection: sa.Connection, hosts: t.Iterable[str]) -> Floating:
         }
         found.setdefault((row.network_id, row.host), []).append((row.uuid, entry))
     return found
+
+
+def guests(connection: sa.Connection, ids: t.Iterable[int]) -> Guests:
+    """Network -> host -> (UUID, name as the module `dhcp` takes it) of each instance that has an address there."""
+    rows = connection.execute(
+        sa.select(vif.c.network_id, vif.c.ipv6, instance.c.host, instance.c.uuid, instance.c.hostname, fixed_ip.c.ip)
+        .join(instance, instance.c.uuid == vif.c.instance_uuid)
+        .join(fixed_ip, sa.and_(fixed_ip.c.network_id == vif.c.network_id, fixed_ip.c.owner == "vif:" + vif.c.id))
+        .where(instance.c.deleted == 0, instance.c.host.is_not(None), vif.c.network_id.in_(sorted(ids)))
+        .order_by(fixed_ip.c.ip)
+    )
+    found: Guests = {}
+    for row in rows:
+        name = named(row.hostname, str(ipaddress.IPv4Address(row.ip)), row.ipv6)
+        found.setdefault(row.network_id, {}).setdefault(row.host, []).append((row.uuid, name))
+    return found
+
+
+def named(hostname: str, ip: str, ipv6: str | None) -> dict[str, t.Any]:
+    """A guest as the module `dhcp` takes it for its name alone."""
+    return {"hostname": hostname, "addresses": [ip, ipv6] if ipv6 else [ip]}

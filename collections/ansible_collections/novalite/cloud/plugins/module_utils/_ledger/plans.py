@@ -14,11 +14,12 @@ import sqlalchemy as sa
 
 from .._domain.guest import guest_of, render
 from .._errors import NovaliteError
-from .._launch.networks import Wires, bridge, router
+from .._launch.networks import Wires, bridge, dhcp, router
 from .._launch.plan import Plan, plan_by_host
 from . import group_members, host_networks
 from .tables import compute_host, instance, network
 
+NAMED_HOSTS = 16
 Instances = t.Sequence[t.Mapping[str, t.Any]]
 
 
@@ -27,9 +28,10 @@ def server_plan(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dic
     plan}}}`; reads the ledger only.
 
     `instances` are to be built, `existing` run already (their plan is what they are compared with), `leaving` are to
-    be taken away. An instance without a host is in no plan: nothing of it is on any. `peers` is for hosts of a VXLAN
-    network whose set of hosts changes, `network` for the hosts named in `network_hosts`: what their networks need
-    according to the ledger.
+    be taken away. An instance without a host is in no plan: nothing of it is on any. `peers` is for other hosts of the
+    networks: where their VXLAN tunnels lead, and which names their DHCP servers know; `network` for the hosts named in
+    `network_hosts`: what their networks need according to the ledger. Raises NovaliteError for a VXLAN network with a
+    host that has no tunnel address.
 
     What only the guests may know is read here, for those to be built, and is in no other result. `secret` is set when
     there is any: then nobody is shown the plans.
@@ -62,7 +64,10 @@ def server_plan(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dic
     for host, plans in hosts.items():
         for kind, plan in plans.items():
             _complete(connection, host, plan, given[kind], floating)
-    for host, plan in _peers(connection, given, before, after, wires).items():
+    peers = _peers(connection, given, before, after, wires)
+    for host, servers in _name_guests(connection, given, hosts).items():
+        peers.setdefault(host, {"bridges": [], "dhcp_networks": []})["dhcp_networks"] = servers
+    for host, plan in peers.items():
         hosts.setdefault(host, {})["peers"] = plan
     for host, plan in _networks(connection, params.get("network_hosts") or [], ends).items():
         hosts.setdefault(host, {})["network"] = plan
@@ -175,7 +180,62 @@ def _peers(
         for host in before[key] & after[key]
         if (key, host) not in building
     }
-    return {host: {"bridges": bridges} for host, bridges in _bridges(connection, wanted, wires).items()}
+    return {
+        host: {"bridges": bridges, "dhcp_networks": []}
+        for host, bridges in _bridges(connection, wanted, wires).items()
+    }
+
+
+def _name_guests(
+    connection: sa.Connection, given: t.Mapping[str, Instances], hosts: t.Mapping[str, t.Mapping[str, Plan]]
+) -> dict[str, list[Plan]]:
+    """Put the names of guests on other hosts into the plans, since guests ask the server of their own host; and
+    return for each host that has nothing to build there, but guests of such a network, the servers that are to know.
+
+    A network of more than NAMED_HOSTS hosts does without: each launch would have to call at all of them.
+    """
+    changing = {
+        nic["network"]["id"]: nic["network"]
+        for kind in ("build", "remove")
+        for one in given[kind]
+        for nic in one["nics"]
+        if nic["network"]["dhcp"]
+    }
+    if not changing:
+        return {}
+    gone = {one["uuid"] for kind in ("build", "remove") for one in given[kind]}
+    known = host_networks.guests(connection, changing)
+    now: dict[int, dict[str, list[Plan]]] = {key: {} for key in changing}
+    for key, of_hosts in known.items():
+        for host, entries in of_hosts.items():
+            names = [name for uuid, name in entries if uuid not in gone]
+            if names:
+                now[key][host] = names
+    # not from the ledger: in check mode it does not know yet where they go
+    building: set[tuple[int, str]] = set()
+    for one in given["build"]:
+        for nic in one["nics"]:
+            key = nic["network"]["id"]
+            if key in changing:
+                name = host_networks.named(one["hostname"], nic["ip"], nic["ipv6"])
+                now[key].setdefault(one["host"], []).append(name)
+                building.add((key, one["host"]))
+    told = {key: of_hosts for key, of_hosts in now.items() if len(of_hosts) <= NAMED_HOSTS}
+    for key, host in building & {(key, host) for key, of_hosts in told.items() for host in of_hosts}:
+        for server in hosts[host]["build"]["dhcp_networks"]:
+            if server["bridge"] == changing[key]["bridge"]:
+                server["names"] = _elsewhere(told[key], host)
+    waiting = [(key, host) for key, of_hosts in told.items() for host in of_hosts if (key, host) not in building]
+    addresses = host_networks.addresses(connection, told, {host for _key, host in waiting})
+    found: dict[str, list[Plan]] = {}
+    for key, host in waiting:
+        server = {**dhcp(changing[key], addresses.get((key, host))), "names": _elsewhere(told[key], host)}
+        found.setdefault(host, []).append(server)
+    return found
+
+
+def _elsewhere(of_hosts: t.Mapping[str, list[Plan]], host: str) -> list[Plan]:
+    return [name for other in sorted(of_hosts) if other != host for name in of_hosts[other]]
 
 
 def _bridges(connection: sa.Connection, wanted: t.Collection[tuple[int, str]], wires: Wires) -> dict[str, list[Plan]]:

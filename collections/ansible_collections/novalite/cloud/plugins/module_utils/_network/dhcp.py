@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import secrets
 import select
@@ -27,7 +28,7 @@ from .dnsmasq import Host, Network
 from .namespaces import entered
 
 _PATIENCE = 5.0  # seconds for dnsmasq to end
-_FILES = ("conf", "hosts", "names")
+_FILES = ("conf", "hosts", "names", "others")
 
 
 def ensure(
@@ -65,6 +66,8 @@ class Server:
 
     def present(self, check_mode: bool) -> tuple[dict[str, t.Any], dict[str, t.Any]]:
         hosts = dnsmasq.merged(self._hosts, self.network.hosts)
+        if not hosts and self._old["conf"] is None:
+            return {}, {}  # it comes with its first host: there may be no bridge yet
         new = self._texts(hosts, dnsmasq.config(self.network, self.directory))
         pid = self.pid()
         before, after = self._state(self._old, pid is not None), self._state(new, True)
@@ -83,6 +86,7 @@ class Server:
         if not os.path.isdir(self.directory):
             return {}, {}
         hosts = dnsmasq.without(self._hosts, self.network.hosts)
+        self.network = dataclasses.replace(self.network, names=None)
         pid = self.pid()
         before = self._state(self._old, pid is not None)
         if not hosts:
@@ -119,7 +123,11 @@ class Server:
         return os.path.basename(words[0]) == b"dnsmasq" and f"--conf-file={self.conf}".encode() in words
 
     def _texts(self, hosts: t.Sequence[Host], conf: str) -> dict[str, str | None]:
+        others = self._old["others"] or ""
+        if self.network.names is not None:
+            others = dnsmasq.others_text(self.network.names, self.network.domain)
         return {
+            "others": others,
             "conf": conf,
             "hosts": dnsmasq.hosts_text(hosts, self.network.domain),
             "names": dnsmasq.names_text(hosts, self.network.domain),

@@ -36,6 +36,12 @@ class Host:
 
 
 @dataclasses.dataclass(frozen=True)
+class Name:
+    hostname: str
+    addresses: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True)
 class Network:
     """`listen` and `listen_v6` are this host's own addresses on the bridge, in `namespace` if there is one;
     `lease_seconds` in seconds, `mtu` in bytes. `router_v6`: whether guests may take this host for their IPv6 router."""
@@ -56,6 +62,7 @@ class Network:
     listen_v6: str | None = None
     ipv6_mode: str = "eui64"
     router_v6: bool = True
+    names: tuple[Name, ...] | None = None  # of guests on other hosts, all of them; None: as they are
 
 
 def parse(values: t.Iterable[t.Mapping[str, t.Any]]) -> list[Network]:
@@ -95,6 +102,7 @@ def config(network: Network, directory: str) -> str:
         "domain-needed",
         "no-hosts",
         f"addn-hosts={directory}/names",
+        f"addn-hosts={directory}/others",
     ]
     if network.gateway and network.gateway != network.listen:
         # Metadata is answered here and not by that gateway. Who reads this option takes no other for its routes.
@@ -157,6 +165,13 @@ def names_text(hosts: t.Iterable[Host], domain: str) -> str:
     return "".join(
         f"{address} {host.hostname}.{domain} {host.hostname}\n"
         for host in hosts for address in (host.ip, host.ipv6) if address
+    )
+
+
+def others_text(names: t.Iterable[Name], domain: str) -> str:
+    """`addn-hosts` for the guests that other hosts' servers know: guests ask the server of their own host."""
+    return "".join(
+        f"{address} {name.hostname}.{domain} {name.hostname}\n" for name in names for address in name.addresses
     )
 
 
@@ -238,7 +253,15 @@ def _network(value: t.Mapping[str, t.Any]) -> Network:
         listen_v6=listen_v6,
         ipv6_mode=value.get("ipv6_mode") or "eui64",
         router_v6=value.get("router_v6") is not False,
+        names=None if value.get("names") is None else tuple(_name(name, entry) for entry in value["names"]),
     )
+
+
+def _name(network: str, value: t.Mapping[str, t.Any]) -> Name:
+    if not _HOSTNAME.fullmatch(str(value["hostname"])):
+        raise NovaliteError(f"network {network!r}: {value['hostname']!r} is no host name")
+    return Name(value["hostname"], tuple(_address(network, "name", one, any_version=True)
+                                         for one in value["addresses"]))
 
 
 def _subnet_v6(network: str, value: str) -> ipaddress.IPv6Network:

@@ -137,7 +137,7 @@ def _forward(work: _Run) -> None:
     name = {"ipv4/ip_forward": "1"}
     found = settings.wrong(name)
     if found:
-        work.before["net"], work.after["net"] = found, name
+        work.before["net"], work.after["net"] = dict(found), dict(name)
         if not work.check_mode:
             settings.put(name)
             work.undo.callback(_put_quietly, found)
@@ -200,6 +200,12 @@ def _offer(work: _Run, one: Router, each: router.Floating, inner: tuple[str, str
     if not _routes(None, f"{each.floating}/32", inner[1]):
         argv = ["ip", "route", "replace", f"{each.floating}/32", "via", inner[1], "dev", transit_name(one.bridge)]
         work.command(argv, ["ip", "route", "del", f"{each.floating}/32"])
+    # The kernel would let who asks for it wait for up to 0.8 s.
+    delay = {f"ipv4/neigh/{each.interface}/proxy_delay": "0"}
+    for key, value in settings.wrong(delay).items():
+        work.before.setdefault("net", {})[key], work.after.setdefault("net", {})[key] = value, "0"
+        if not work.check_mode:
+            settings.put(delay)
     # An address of its own would make the host take the packets for itself; so it answers for the namespace.
     if (each.floating, each.interface) not in _proxied():
         argv = ["ip", "neigh", "add", "proxy", each.floating, "dev", each.interface]
