@@ -48,9 +48,12 @@ class Server(BaseApplication):
             "header_map": "drop",
             "limit_request_line": 4094,
             "proc_name": "novalite",
+            # a socket in the user's home, which a second server would take from the first
+            "control_socket_disable": True,
         }
         for name, value in options.items():
-            self.cfg.set(name, value)
+            if name in self.cfg.settings:  # older ones have no such socket
+                self.cfg.set(name, value)
 
     def load(self) -> t.Any:
         return create_app(self._settings, self._services)
