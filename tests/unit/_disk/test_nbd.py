@@ -10,7 +10,7 @@ import pathlib
 import threading
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ansible_collections.novalite.cloud.plugins.module_utils._disk.nbd import (
@@ -68,6 +68,7 @@ def test_none_is_free(tmp_path: pathlib.Path) -> None:
     assert is_loaded(paths) and not is_loaded(Paths(str(tmp_path)))
 
 
+@settings(deadline=None)  # it makes a tree of directories each time
 @given(busy=st.sets(st.integers(0, DEVICES - 1), max_size=DEVICES - 1), start=st.integers(0, DEVICES - 1))
 def test_the_next_free_one_from_the_start_is_taken(
     tmp_path_factory: pytest.TempPathFactory, busy: set[int], start: int
