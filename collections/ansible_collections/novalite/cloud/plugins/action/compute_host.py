@@ -53,6 +53,7 @@ class ActionModule(LedgerAction):
         # for SimpleCIDRAffinityFilter's like; a name is left alone, for to look it up may take seconds
         result["compute_host"]["address"] = _address(task_vars.get("ansible_host") or task_vars["inventory_hostname"])
         result["compute_host"]["tunnel_address"] = params["tunnel_address"] or result["compute_host"]["address"]
+        result["compute_host"]["antispoof"] = params["antispoof"]
         result["policy"] = policy
         entry = {**result["compute_host"], **policy}
         try:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import typing as t
 
 from .._addressing.macs import LINK_LOCAL, eui64
-from .._domain.guest import disk_backend
+from .._domain.guest import disk_backend, tap_device
 from .._guest_data import image_properties
 from .._guest_data.config_drive import config_drive
 from .._guest_data.interfaces import interfaces_of
@@ -55,6 +55,7 @@ def host_plan(
 
     An instance that is to be built has `guest`: what only the guest may know, `user_data`, `files`, `password_hash`.
     """
+    own_chains = facts.get("antispoof") == "chains"  # instead of libvirt's network filters
     return {
         "names": [instance["name"] for instance in instances],
         "uuids": [instance["uuid"] for instance in instances],
@@ -74,8 +75,8 @@ def host_plan(
             if one.get("guest") is not None and one["config_drive"]
         ],
         "secret": any(any((one.get("guest") or {}).values()) for one in instances),
-        "filters": [_filter(instance) for instance in instances],
-        "firewall_instances": [_firewall_instance(instance) for instance in instances],
+        "filters": [] if own_chains else [_filter(instance) for instance in instances],
+        "firewall_instances": [_firewall_instance(instance, own_chains) for instance in instances],
         "firewall_zones": _firewall_zones(instances),
         "security_groups": _security_groups(instances),
         "domains": [
@@ -160,15 +161,26 @@ def _filter(instance: Instance) -> Plan:
     references = ["nova-base"]
     if any(nic["ipv6"] for nic in instance["nics"]):
         references.append("nova-ipv6")
-    pairs = [
-        {"mac": pair.get("mac_address") or nic["mac"], "cidr": pair["ip_address"]}
-        for nic in instance["nics"]
-        for pair in nic.get("allowed_address_pairs") or ()
-    ]
+    pairs = [pair for nic in instance["nics"] for pair in _pairs(nic)]
     return {"name": f"nova-instance-{instance['domain_name']}", "references": references, "allowed_pairs": pairs}
 
 
-def _firewall_instance(instance: Instance) -> Plan:
+def _pairs(nic: t.Mapping[str, t.Any]) -> list[Plan]:
+    return [
+        {"mac": pair.get("mac_address") or nic["mac"], "cidr": pair["ip_address"]}
+        for pair in nic.get("allowed_address_pairs") or ()
+    ]
+
+
+def _port(nic: t.Mapping[str, t.Any]) -> Plan:
+    """What a guest may send through one interface; IPv6 only where it has an address of that kind, as for filters."""
+    own = [nic["ip"]] if nic["ip"] else []
+    if nic["ipv6"]:
+        own += [nic["ipv6"], eui64(LINK_LOCAL, nic["mac"])]
+    return {"device": tap_device(nic["id"]), "mac": nic["mac"], "addresses": own, "allowed_pairs": _pairs(nic)}
+
+
+def _firewall_instance(instance: Instance, own_chains: bool) -> Plan:
     nics = instance["nics"]
     addresses: list[str] = []
     scoped: dict[str, list[str]] = {}
@@ -188,6 +200,7 @@ def _firewall_instance(instance: Instance) -> Plan:
         "addresses": addresses,
         "scoped": [{"bridge": bridge, "addresses": scoped[bridge]} for bridge in sorted(scoped)],
         "allowed_pairs": pairs,
+        "ports": [_port(nic) for nic in nics] if own_chains else [],
         "dhcp_servers": sorted({nic["dhcp_server"] for nic in nics if nic["network"]["dhcp"]}),
         "ra_servers": [],
         "security_groups": [group["id"] for group in instance["security_groups"]],
