@@ -40,12 +40,16 @@ class Flow:
 
         The client's are judged by the rules as they are now; the server's are answers to what the client opened.
         """
-        if not by_client:
-            return True
         pings = self.protocol in (1, 58)
-        port, sport = ((8 if self.protocol == 1 else 128), 0) if pings else (self.port, self.sport)
+        request, reply = (8, 0) if self.protocol == 1 else (128, 129)
+        port, sport = (request, 0) if pings else (self.port, self.sport)
         probe = Probe("flow", self.client, self.server, self.client_ip, self.server_ip, self.protocol, port, sport)
-        return passes(policy, probe)
+        if by_client:
+            return passes(policy, probe)
+        port, sport = (reply, 0) if pings else (self.sport, self.port)
+        answer = Probe("flow", self.server, self.client, self.server_ip, self.client_ip, self.protocol, port, sport,
+                       answers=probe, established=True)
+        return passes(policy, answer)
 
     def packet(self, bed: Bed, by_client: bool, opening: bool = False) -> Packet:
         serial = bed.serial()

@@ -7,13 +7,24 @@
 It shares no code with the firewall that it judges, and knows nothing of chains. A policy is what the module `firewall`
 takes: `{"instances": [...], "security_groups": [...]}`.
 
-1. What is not addressed to an instance is none of the firewall's business.
-2. Neighbour discovery, and advertisements of the routers that an instance has (any link-local one when none is named),
+What arrives at an instance's address:
+
+1. Neighbour discovery, and advertisements of the routers that an instance has (any link-local one when none is named),
    reach it whatever its groups say. They are what it needs before anybody can speak to it.
-3. Answers to what an instance itself opened, and errors about that, reach it.
-4. What is malformed, or belongs to no connection though it claims to, does not.
-5. Of the rest that reaches it which one of its groups' rules allows, and answers of its DHCP servers (IPv6: of any on
+2. Answers to what an instance itself opened, and errors about that, reach it. Where egress rules apply to it, what they
+   allow now.
+3. What is malformed, or belongs to no connection though it claims to, does not.
+4. Of the rest that reaches it which one of its groups' rules allows, and answers of its DHCP servers (IPv6: of any on
    its network).
+
+What leaves from an instance's address:
+
+5. Anything, as long as none of its groups has an egress rule.
+6. Otherwise DHCP, neighbour discovery and multicast reports, errors about what it knows of, answers to what its ingress
+   rules allow, and what an egress rule allows.
+
+What concerns no instance is none of the firewall's business. An address that several instances may use (an allowed
+address pair) is one of an instance with the groups that all of them have.
 """
 
 from __future__ import annotations
@@ -45,6 +56,7 @@ class Probe:
     sport: int | None = None
     valid: bool = True  # False: belongs to no connection though it claims to
     answers: Probe | None = None  # it is an answer to that packet, which was sent just before
+    established: bool = False  # and that connection is known, whatever the rules say about it by now
     error_about: Probe | None = None  # it is an ICMP error about that packet
     style: str = ""  # how it is put on the wire; see probes.py
 
@@ -69,47 +81,40 @@ def why(policy: Policy, probe: Probe) -> tuple[bool, str]:
     """The verdict and its reason."""
     if probe.style == "lone fragment":
         return False, "a piece without its beginning is no packet"
-    owner = owner_of(policy, probe.destination)
-    if owner is None:
-        return True, "not addressed to an instance"
-    if probe.protocol == 58:
-        if probe.port in (135, 136):
-            return True, "neighbour discovery"
-        if probe.port == 134 and _is_router(owner, probe.source):
-            return True, "an advertisement of its router"
-    for earlier, what in ((probe.answers, "an answer to"), (probe.error_about, "an error about")):
-        if earlier is not None and passes(policy, earlier):
-            return True, f"{what} what the instance sent"
-    if not _makes_sense(probe):
-        return False, "belongs to no connection"
-    if _is_dhcp_answer(owner, probe):
-        return True, "an answer of its DHCP server"
-    groups = {group["id"]: group for group in policy["security_groups"]}
-    for number in owner["security_groups"]:
-        for rule in groups[number]["rules"]:
-            if allows(rule, probe, groups):
-                return True, f"group {number}: {rule}"
-    return False, "no rule allows it"
+    leaves, reason = _leaves(policy, probe)
+    if not leaves:
+        return False, f"may not be sent: {reason}"
+    return _arrives(policy, probe)
 
 
 def owner_of(policy: Policy, address: str) -> t.Mapping[str, t.Any] | None:
     wanted = ipaddress.ip_address(address)
+    sharing = []
     for instance in policy["instances"]:
         if wanted in [ipaddress.ip_address(one) for one in instance["addresses"]]:
             return t.cast("t.Mapping[str, t.Any]", instance)
-    return None
+        for pair in instance.get("allowed_pairs") or []:
+            network = ipaddress.ip_network(pair["cidr"])
+            if network.num_addresses == 1 and wanted in network:
+                sharing.append(instance)
+    if not sharing:
+        return None
+    common = [group for group in sharing[0]["security_groups"]
+              if all(group in one["security_groups"] for one in sharing)]
+    every = [group for one in sharing for group in one["security_groups"]]
+    return {"security_groups": common, "restricting": every}
 
 
-def allows(rule: Policy, probe: Probe, groups: t.Mapping[int, Policy]) -> bool:
-    """Whether a rule lets in a packet that opens something."""
-    if rule.get("direction", "ingress") != "ingress" or rule.get("ethertype", "IPv4") != f"IPv{probe.version}":
+def allows(rule: Policy, probe: Probe, groups: t.Mapping[int, Policy], direction: str = "ingress") -> bool:
+    """Whether a rule lets in, or out, a packet that opens something."""
+    if rule.get("direction", "ingress") != direction or rule.get("ethertype", "IPv4") != f"IPv{probe.version}":
         return False
-    source = ipaddress.ip_address(probe.source)
+    far = ipaddress.ip_address(probe.source if direction == "ingress" else probe.destination)
     if rule.get("remote_group_id") is not None:
         members = groups[rule["remote_group_id"]].get("members", [])
-        if source not in [ipaddress.ip_address(one) for one in members]:
+        if far not in [ipaddress.ip_address(one) for one in members]:
             return False
-    elif rule.get("cidr") is not None and source not in ipaddress.ip_network(rule["cidr"], strict=False):
+    elif rule.get("cidr") is not None and far not in ipaddress.ip_network(rule["cidr"], strict=False):
         return False
     name = str(rule.get("protocol") or "any").lower()
     if name == "any":
@@ -124,6 +129,67 @@ def allows(rule: Policy, probe: Probe, groups: t.Mapping[int, Policy]) -> bool:
         return low in (None, probe.port) and high in (None, probe.sport)
     ports = [port for port in (low, high) if port is not None]
     return not ports or (probe.port is not None and ports[0] <= probe.port <= ports[-1])
+
+
+def _arrives(policy: Policy, probe: Probe) -> tuple[bool, str]:
+    owner = owner_of(policy, probe.destination)
+    if owner is None:
+        return True, "not addressed to an instance"
+    if probe.protocol == 58:
+        if probe.port in (135, 136):
+            return True, "neighbour discovery"
+        if probe.port == 134 and _is_router(owner, probe.source):
+            return True, "an advertisement of its router"
+    if probe.error_about is not None and passes(policy, probe.error_about):
+        return True, "an error about what the instance sent"
+    known = _is_answer(policy, probe)
+    if known and (not _restricted(policy, owner) or _rule_for(policy, owner, probe.answers, "egress")):
+        return True, "an answer to what the instance sent"
+    if not known and not _makes_sense(probe):
+        return False, "belongs to no connection"
+    if _is_dhcp_answer(owner, probe):
+        return True, "an answer of its DHCP server"
+    rule = _rule_for(policy, owner, probe, "ingress")
+    return bool(rule), rule or "no rule allows it"
+
+
+def _leaves(policy: Policy, probe: Probe) -> tuple[bool, str]:
+    owner = owner_of(policy, probe.source)
+    if owner is None or not _restricted(policy, owner):
+        return True, "no egress rules apply to it"
+    if probe.protocol == 17 and (probe.sport, probe.port) == ((68, 67) if probe.version == 4 else (546, 547)):
+        return True, "DHCP"
+    if probe.version == 6 and probe.protocol == 58 and probe.port in (131, 132, 133, 135, 136, 143):
+        return True, "neighbour discovery"
+    if probe.error_about is not None and passes(policy, probe.error_about):
+        return True, "an error about what it knows"
+    known = _is_answer(policy, probe)
+    if known and _rule_for(policy, owner, probe.answers, "ingress"):
+        return True, "an answer to what its rules allow"
+    if not known and not _makes_sense(probe):
+        return False, "belongs to no connection"
+    rule = _rule_for(policy, owner, probe, "egress")
+    return bool(rule), rule or "no egress rule allows it"
+
+
+def _restricted(policy: Policy, owner: Policy) -> bool:
+    groups = {group["id"]: group for group in policy["security_groups"]}
+    return any(rule.get("direction") == "egress" for number in owner.get("restricting", owner["security_groups"])
+               for rule in groups[number]["rules"])
+
+
+def _rule_for(policy: Policy, owner: Policy, probe: Probe | None, direction: str) -> str:
+    """A rule that allows the packet, in words; nothing when there is none."""
+    groups = {group["id"]: group for group in policy["security_groups"]}
+    for number in owner["security_groups"]:
+        for rule in groups[number]["rules"]:
+            if probe is not None and allows(rule, probe, groups, direction):
+                return f"group {number}: {rule}"
+    return ""
+
+
+def _is_answer(policy: Policy, probe: Probe) -> bool:
+    return probe.answers is not None and (probe.established or passes(policy, probe.answers))
 
 
 def _makes_sense(probe: Probe) -> bool:

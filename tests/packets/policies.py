@@ -111,7 +111,42 @@ def fixed(places: t.Mapping[str, Place]) -> dict[str, Policy]:
             places, {1: [v6(protocol="icmpv6", port_min=128)]}, every,
             ra_servers=[HOST_LINK], dhcp_servers=[HOST, HOST6],
         ),
+        "egress": policy(
+            places,
+            {
+                1: [{"protocol": "any"}, v6(protocol="any"),
+                    {"direction": "egress", "protocol": "tcp", "port_min": 443, "port_max": 445,
+                     "cidr": "198.18.4.0/22"},
+                    {"direction": "egress", "protocol": "udp", "port_min": 53},
+                    v6(direction="egress", protocol="icmpv6", port_min=128),
+                    v6(direction="egress", protocol="tcp", port_min=80, remote_group_id=2)],
+                2: [SSH, {"direction": "egress", "protocol": "any", "remote_group_id": 2}],
+                3: [{"protocol": "icmp"}, v6(protocol="tcp", port_min=22, cidr="fd99::/64")],
+                4: [{"direction": "egress", "protocol": "any", "cidr": "0.0.0.0/0"}],
+            },
+            {1: [1], 2: [2, 3], 3: [3], 4: [3, 4]},
+        ),
+        "shared": shared(places),
     }
+
+
+def shared(places: t.Mapping[str, Place]) -> Policy:
+    """Addresses that several instances may use: what all of them allow reaches these."""
+    wanted = policy(
+        places,
+        {
+            1: [SSH, v6(**{**SSH, "cidr": "::/0"})],
+            2: [{"protocol": "udp", "port_min": 53}, v6(protocol="udp", port_min=53)],
+            3: [{"protocol": "icmp"}],
+        },
+        {1: [1, 2], 2: [1], 3: [2, 3], 4: []},
+    )
+    first, second, third, _fourth = wanted["instances"]
+    for instance in (first, second):
+        instance["allowed_pairs"] = [{"cidr": "10.99.0.100"}, {"cidr": "fd99::100/128"}, {"cidr": "10.99.1.0/24"}]
+    second["allowed_pairs"].append({"cidr": "10.99.0.101/32"})
+    third["allowed_pairs"] = [{"cidr": "10.99.0.100/32"}, {"cidr": "10.99.0.102"}]
+    return wanted
 
 
 def random_policy(places: t.Mapping[str, Place], seed: int, everybody: bool = False) -> Policy:
@@ -130,6 +165,9 @@ def random_policy(places: t.Mapping[str, Place], seed: int, everybody: bool = Fa
             instance["ra_servers"] = [HOST_LINK]
         if chance.random() < 0.2:
             instance["dhcp_servers"] = []
+        if chance.random() < 0.15:
+            address = chance.choice(("10.99.0.100", "10.99.0.101/32", "fd99::100"))
+            instance["allowed_pairs"] = [{"cidr": address}]
     return wanted
 
 
@@ -138,6 +176,8 @@ def _rule(chance: random.Random, groups: t.Sequence[int]) -> Rule:
     icmp = chance.choice(("icmp", "icmpv6")) if family == "IPv6" else "icmp"
     protocol = chance.choice(("tcp", "tcp", "tcp", "udp", "udp", icmp, "any", "TCP", "47", "50", "6", "17", "253"))
     rule: Rule = {"ethertype": family, "protocol": protocol}
+    if chance.random() < 0.12:
+        rule["direction"] = "egress"
     if protocol.lower() in ("tcp", "udp", "6", "17") and chance.random() < 0.85:
         low = chance.choice((0, 1, 22, 80, 1023, 1024, 65534, 65535, chance.randint(0, 65535)))
         high = min(65535, low + chance.choice((0, 0, 1, 2, 9, chance.randint(0, 65535))))

@@ -23,6 +23,7 @@ MALFORMED = {
     "syn+ack": frames.SYN | frames.ACK, "rst": frames.RST, "fin+ack": frames.FIN | frames.ACK,
     "syn+fin": frames.SYN | frames.FIN, "no flags": 0, "all flags": 0x3F,
 }
+OUT = "rule, out"
 PORTS = itertools.cycle(range(10000, 65000))  # of the sender: each packet is a connection of its own
 ADDRESSES = ("ip", "ip6", "link_local")
 # The host's, its neighbours', and others'.
@@ -59,13 +60,21 @@ def prepared(bed: Bed, policy: Policy, probes: t.Iterable[Probe]) -> list[Prepar
 
 def mismatches(bed: Bed, policy: Policy, probes: t.Iterable[Probe]) -> list[Mismatch]:
     """Send the probes, in order, and compare what came out with what the policy means."""
-    ready = prepared(bed, policy, probes)
-    arrived = bed.send(one.packet for one in ready)
-    return [
-        Mismatch(one.probe, *why(policy, one.probe))
-        for one in ready
-        if (one.packet.serial in arrived) != one.expected
-    ]
+    wrong = []
+    for part in phases(prepared(bed, policy, probes)):
+        bed.forget_connections()
+        arrived = bed.send(one.packet for one in part)
+        wrong += [
+            Mismatch(one.probe, *why(policy, one.probe))
+            for one in part
+            if (one.packet.serial in arrived) != one.expected
+        ]
+    return wrong
+
+
+def phases(ready: t.Sequence[Prepared]) -> list[list[Prepared]]:
+    """What egress rules are about comes by itself: without ports, a packet there is an answer to one from there."""
+    return [[one for one in ready if (one.probe.what == OUT) == outwards] for outwards in (False, True)]
 
 
 # ---- what to send
@@ -88,31 +97,32 @@ def of_rules(policy: Policy, places: t.Mapping[str, Place]) -> t.Iterator[Probe]
     for group in policy["security_groups"]:
         for rule in group["rules"]:
             version = int(rule.get("ethertype", "IPv4")[3])
-            kinds = list(_kinds(rule, version))
+            kinds, middle = list(_kinds(rule, version)), _middle(rule)
+            outwards = rule.get("direction") == "egress"
             for name, place in places.items():
                 if not name.startswith("guest-"):
                     continue
                 for attribute in ("ip",) if version == 4 else ("ip6", "link_local"):
-                    destination = getattr(place, attribute)
-                    for sender, source in _senders(rule, places, attribute):
-                        if sender == name or source == destination:
-                            continue
-                        yield from _edges(kinds, _middle(rule), sender, name, source, destination)
+                    own = getattr(place, attribute)
+                    for peer, address in _peers(rule, places, attribute):
+                        if peer != name and address != own:
+                            ends = (name, peer, own, address) if outwards else (peer, name, address, own)
+                            yield from _edges(OUT if outwards else "rule", kinds, middle, *ends)
 
 
 def _edges(
-    kinds: t.Sequence[tuple[int, int | None, int | None]], middle: tuple[int, int] | None,
+    what: str, kinds: t.Sequence[tuple[int, int | None, int | None]], middle: tuple[int, int] | None,
     sender: str, receiver: str, source: str, destination: str,
 ) -> t.Iterator[Probe]:
     ends = (sender, receiver, source, destination)
     for protocol, port, sport in kinds:
         # Without ports the answer to a packet is a packet like it: one direction only.
         if protocol in NUMBERS.values() or not (sender.startswith("guest-") and sender > receiver):
-            yield Probe("rule", *ends, protocol, port, sport)
+            yield Probe(what, *ends, protocol, port, sport)
     if middle is not None and middle[0] == 6:  # what may be opened may still not be claimed to be open
-        yield from (Probe("malformed", *ends, *middle, valid=False, style=style) for style in MALFORMED)
+        yield from (Probe(what, *ends, *middle, valid=False, style=style) for style in MALFORMED)
     elif middle is not None:
-        yield Probe("cut", *ends, *middle, style="fragments")
+        yield Probe(what, *ends, *middle, style="fragments")
 
 
 def _middle(rule: Policy) -> tuple[int, int] | None:
@@ -149,8 +159,8 @@ def _kinds(rule: Policy, version: int) -> t.Iterator[tuple[int, int | None, int 
         yield from ((other, None, None) for other in (protocol, 47, 50, 253))
 
 
-def _senders(rule: Policy, places: t.Mapping[str, Place], attribute: str) -> t.Iterator[tuple[str, str]]:
-    """(place, source address): whom the rule means, and his neighbours whom it does not."""
+def _peers(rule: Policy, places: t.Mapping[str, Place], attribute: str) -> t.Iterator[tuple[str, str]]:
+    """(place, address): whom the rule means, and his neighbours whom it does not."""
     link_local = attribute == "link_local"
     if rule.get("remote_group_id") is not None or link_local or rule.get("cidr") is None:
         for name in (*(name for name in places if name.startswith("guest-")), "bystander"):
@@ -192,7 +202,60 @@ def _of_everybody(policy: Policy, places: t.Mapping[str, Place]) -> t.Iterator[P
         source = getattr(places["guest-1"], attribute)
         for address in next_door(places, attribute):
             yield Probe("next door", "guest-1", "bystander", source, address, 17, 53, next(PORTS))
+    yield from _of_pairs(policy, places)
+    for name in (name for name in places if name.startswith("guest-")):
+        for attribute in ADDRESSES:
+            yield from _out(places, name, attribute)
+            yield from _to_dhcp_servers(places, name, attribute)
     yield Probe("out", "bystander", "outside", places["bystander"].ip, STRANGER[4], 17, 53, next(PORTS))
+
+
+def _of_pairs(policy: Policy, places: t.Mapping[str, Place]) -> t.Iterator[Probe]:
+    """To the addresses that several may use, at the place of each who may; and from there."""
+    for instance in policy["instances"]:
+        name = f"guest-{instance['id']}"
+        for pair in instance.get("allowed_pairs") or []:
+            address = str(next(iter(ipaddress.ip_network(pair["cidr"]))))
+            version = 6 if ":" in address else 4
+            neighbour = places["bystander"].ip6 if version == 6 else places["bystander"].ip
+            for source, sender in ((neighbour, "bystander"), (STRANGER[version], "outside")):
+                if sender == "outside" and address.startswith("10.99.1."):
+                    continue  # the host has no route to it
+                for protocol, port in ((6, 22), (17, 53), (6, 23)):
+                    if sender == "bystander":  # the host does not know who has the address right now
+                        yield Probe("shared", sender, name, source, address, protocol, port, next(PORTS))
+                    yield Probe("shared, out", name, sender, address, source, protocol, port, next(PORTS))
+                yield Probe("shared, out", name, sender, address, source, *((1, 8) if version == 4 else (58, 128)), 0)
+
+
+def _out(places: t.Mapping[str, Place], name: str, attribute: str) -> t.Iterator[Probe]:
+    """What a guest sends by itself, to the host too."""
+    version = 4 if attribute == "ip" else 6
+    own = getattr(places[name], attribute)
+    peers = [("host", {"ip": HOST, "ip6": HOST6, "link_local": HOST_LINK}[attribute]),
+             ("bystander", getattr(places["bystander"], attribute))]
+    if attribute != "link_local":
+        peers.append(("outside", STRANGER[version]))
+    for peer, address in peers:
+        ends = ("out", name, peer, own, address)
+        for protocol, port in ((6, 22), (6, 443), (17, 53), (17, 54)):
+            yield Probe(*ends, protocol, port, next(PORTS))
+        if peer != "host":
+            for style in MALFORMED:
+                yield Probe(*ends, 6, 443, next(PORTS), valid=False, style=style)
+        if version == 4:
+            yield Probe(*ends, 1, 8, 0)
+        else:
+            yield from (Probe(*ends, 58, kind, 0) for kind in (128, 130, 131, 132, 133, 135, 136, 139, 143))
+
+
+def _to_dhcp_servers(places: t.Mapping[str, Place], name: str, attribute: str) -> t.Iterator[Probe]:
+    version = 4 if attribute == "ip" else 6
+    client, server = (68, 67) if version == 4 else (546, 547)
+    # At an address that nobody has spoken from: no answers.
+    address = {"ip": "10.99.0.251", "ip6": "fd99::251", "link_local": "fe80::251"}[attribute]
+    for port, sport in ((server, client), (server, server), (client, client), (client, server)):
+        yield Probe("to a dhcp server", name, "bystander", getattr(places[name], attribute), address, 17, port, sport)
 
 
 def _of_address(
@@ -221,9 +284,10 @@ def _of_address(
             yield from (Probe("icmp", sender, name, source, own, 1, kind, 0) for kind in (0, 3, 13, 17))
         else:
             yield from _neighbours(name, own, sender, source)
-        for sport in (67, 68) if version == 4 else (546, 547):
-            for port in (67, 68, 69) if version == 4 else (545, 546, 547):
-                yield Probe("dhcp", sender, name, source, own, 17, port, sport)
+        if name != "bystander":  # whose answers they would be
+            for sport in (67, 68) if version == 4 else (546, 547):
+                for port in (67, 68, 69) if version == 4 else (545, 546, 547):
+                    yield Probe("dhcp", sender, name, source, own, 17, port, sport)
     if attribute != "link_local":
         yield Probe("routed", neighbour, name, near, own, 6, 22, next(PORTS), style="routed")
         yield Probe("routed", neighbour, name, near, own, 17, 53, next(PORTS), style="routed")
@@ -252,18 +316,17 @@ def _answers(
         ports = (port, next(PORTS)) if port else (None, None)
         opened = Probe("opens", name, peer, own, theirs, protocol, *ports)
         yield opened
-        style = "syn+ack" if protocol == 6 else ""
-        yield Probe("answer", peer, name, theirs, own, protocol, ports[1], ports[0], answers=opened, style=style,
-                    valid=protocol != 6)
-        if protocol == 6:
-            continue
         if protocol == 17:
+            # Before the answer, which may be a connection of its own that something can be said about.
             kind = (1, 3, 3) if version == 4 else (58, 1, 4)
             yield Probe("complaint", peer, name, theirs, own, *kind, error_about=opened)
             silent = dataclasses.replace(opened, sport=next(PORTS))
             about = dataclasses.replace(silent, sender=peer, receiver=name, source=theirs, destination=own, valid=False)
             yield Probe("complaint about nothing", peer, name, theirs, own, *kind, error_about=about)
             yield Probe("other port", peer, name, theirs, own, 17, silent.sport, port)
+        style = "syn+ack" if protocol == 6 else ""
+        yield Probe("answer", peer, name, theirs, own, protocol, ports[1], ports[0], answers=opened, style=style,
+                    valid=protocol != 6)
     protocol, request, reply = (1, 8, 0) if version == 4 else (58, 128, 129)
     opened = Probe("opens", name, peer, own, theirs, protocol, request, 0, style=f"echo {next(PORTS)}")
     yield opened

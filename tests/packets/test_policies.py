@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import os
+import random
 import typing as t
 
 import pytest
@@ -19,6 +20,7 @@ pytestmark = pytest.mark.root
 
 RANDOM = int(os.environ.get("NOVALITE_PACKET_POLICIES", "6"))
 SEED = int(os.environ.get("NOVALITE_PACKET_SEED", "0"))
+Policy = dict[str, t.Any]
 FIXED = list(fixed({place.name: place for place in all_places(4)}))
 
 
@@ -45,23 +47,48 @@ def test_fixed_policies(bed: Bed, name: str) -> None:
 
 @pytest.mark.parametrize("seed", range(SEED, SEED + RANDOM))
 def test_random_policies(bed: Bed, seed: int) -> None:
-    """Built from nothing, and changed into from another one: the same rules, and the same fate of every packet."""
-    policy = random_policy(bed.places, seed)
+    """Built from nothing, changed into from another one, and come to step by step: the same rules, and the same fate
+    of every packet."""
+    policy, former = random_policy(bed.places, seed), random_policy(bed.places, seed + 1_000_000)
     bed.enforce(**policy)
     check(bed, policy, 400, seed)
     anew = canonical(bed)
     bed.clear()
-    bed.enforce(**random_policy(bed.places, seed + 1_000_000))
+    bed.enforce(**former)
     bed.enforce(**policy, exclusive=True)
     assert canonical(bed) == anew
     check(bed, policy, 400, seed)
     assert not bed.enforce(**policy, exclusive=True)["changed"]
+    bed.clear()
+    bed.enforce(**former)
+    for step in steps(former, policy, random.Random(seed)):
+        bed.enforce(**step)
+    assert canonical(bed) == anew
+    check(bed, policy, 400, seed)
+
+
+def steps(former: Policy, policy: Policy, chance: random.Random) -> list[Policy]:
+    """One instance after the other, those that go and those that come or change, as launches and ends of them do."""
+    staying = [instance["id"] for instance in policy["instances"]]
+    going = [{"instances": [instance], "state": "absent"} for instance in former["instances"]
+             if instance["id"] not in staying]
+    coming = []
+    for instance in policy["instances"]:
+        shown = set(instance["security_groups"])
+        named = {rule.get("remote_group_id") for group in policy["security_groups"] if group["id"] in shown
+                 for rule in group["rules"]}
+        groups = [group for group in policy["security_groups"] if group["id"] in shown | named]
+        coming.append({"instances": [instance], "security_groups": groups})
+    chance.shuffle(coming)
+    return [*going, *coming]
 
 
 def canonical(bed: Bed) -> list[str]:
-    """Both families' rules; only where an instance's line stands in nova-local is no matter."""
+    """Both families' rules, and the sets; only the order of what leads to instances is no matter."""
     lines = [*bed.saved("IPv4").splitlines(), "", *bed.saved("IPv6").splitlines()]
-    local = sorted(line for line in lines if line.startswith("-A nova-local "))
-    return sorted(line for line in lines if line.startswith(":")) + local + [
-        line for line in lines if not line.startswith((":", "-A nova-local "))
+    unordered = (":", "-A nova-local ", "-A nova-out ", "-A nova-net-", "-A nova-from-")
+    return [
+        *sorted(line for line in lines if line.startswith(unordered)),
+        *(line for line in lines if not line.startswith(unordered)),
+        *sorted(line.partition(" hashsize")[0] for line in bed.sets().splitlines()),
     ]
