@@ -9,6 +9,7 @@ import json
 # prefix of the benchmark's name -> module with `run(wanted: str) -> Iterator[dict]`
 GROUPS = {
     "launch": "tests.bench.launch",
+    "firewall": "tests.bench.firewall",
     "scheduler": "tests.bench.scheduler",
     "scheduler.claims": "tests.bench.claims",
 }

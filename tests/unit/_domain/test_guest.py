@@ -100,6 +100,15 @@ def test_with_ipv6_every_interface_names_its_addresses_the_link_local_one_too() 
     assert second["parameters"]["IPV6"] == "fd00:1::2 fe80::f816:3eff:fe00:2"
 
 
+def test_without_filters_the_tap_device_has_a_name_that_chains_can_name() -> None:
+    with_id = instance(nics=[nic(id="0c0f9e5e-7d0e-4bb5-8f0c-0d6f1e1b2c3d")])
+    element = xml_of(with_id, antispoof="chains").find("devices/interface")
+    assert element is not None and element.find("filterref") is None
+    target = element.find("target")
+    assert target is not None and target.get("dev") == "tap0c0f9e5e-7d"
+    assert xml_of(with_id).find("devices/interface/target") is None
+
+
 @pytest.mark.parametrize("mtu", [None, 1450])
 def test_an_mtu_is_written_when_there_is_one(mtu: int | None) -> None:
     element = xml_of(instance(nics=[nic(network={"mtu": mtu})])).find("devices/interface/mtu")

@@ -7,9 +7,12 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import pathlib
 import socket
 import subprocess
+import sys
+import time
 import typing as t
 
 import pytest
@@ -147,6 +150,14 @@ def test_a_change_of_members_touches_no_rule(
         apply.apply(request_for(rules), backend=backend)
         assert in_set("nova-g-2-v4") == {"10.99.0.6"}
         assert in_set("nova-g-1-v4") == set()  # the group itself: its members were not said
+        told = [{"id": 2, "members": ["10.99.0.6", "10.99.0.8"]}]
+        with monkeypatch.context() as patch:
+            patch.setattr(apply.Tables, "write", None)
+            patch.setattr(apply.Tables, "text", None)
+            only = merge.Request(groups=tuple(policy.parse_groups(told)))
+            assert apply.apply(only, backend=backend).changed
+            assert in_set("nova-g-2-v4") == {"10.99.0.6", "10.99.0.8"}
+            assert not apply.apply(only, backend=backend).changed
         monkeypatch.setattr(apply.Tables, "write", None)
         few = ["10.99.0.6", "10.99.0.7", "fd99::7"]
         changed = apply.apply(request_for(rules, members=few), backend=backend)
@@ -254,6 +265,87 @@ def test_what_one_family_got_is_taken_back_when_the_other_fails(
         with pytest.raises(NovaliteError, match=r"refused 5 times.*line 7 failed"):
             apply.apply(request_for([SSH]), backend=backend)
         assert saved(backend) == before
+
+
+@pytest.mark.parametrize("lan", [0], indirect=True)
+def test_another_program_that_was_faster_is_looked_at_again(
+    lan: t.Any, backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write, tries = apply.Tables.write, []
+
+    def fail_twice(self: apply.Tables, family: str, text: str) -> None:
+        tries.append(family)
+        if len(tries) < 3:
+            iptables(backend, "-I", "FORWARD", "1", "-p", "tcp", "-j", "ACCEPT")
+            raise apply.CommandError(["iptables-restore"], 4, "line 9: COMMIT failed")
+        write(self, family, text)
+
+    with lan.enter(lan.hypervisor):
+        monkeypatch.setattr(apply.Tables, "write", fail_twice)
+        monkeypatch.setattr(apply.time, "sleep", lambda _seconds: None)
+        assert apply.apply(request_for([SSH]), backend=backend).restores == 2
+        assert tries == ["IPv4", "IPv4", "IPv4", "IPv6"]
+        forward = [line for line in saved(backend).splitlines() if line.startswith("-A FORWARD")]
+        assert forward == ["-A FORWARD -j nova-local", *["-A FORWARD -p tcp -j ACCEPT"] * 2, "-A FORWARD -j nova-local"]
+
+
+def _run_in(place: str, directory: str, backend: str, rules: list[dict[str, t.Any]]) -> subprocess.Popen[bytes]:
+    """`apply` in a process of its own, with the locks and files of `directory`."""
+    script = (
+        "import json, sys\n"
+        "from ansible_collections.novalite.cloud.plugins.module_utils import _host\n"
+        "from ansible_collections.novalite.cloud.plugins.module_utils._firewall import apply, merge, policy\n"
+        "directory, backend, rules = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])\n"
+        "_host.locked.__wrapped__.__defaults__ = (60.0, directory)\n"
+        "instances = [{'id': n, 'addresses': [f'10.99.1.{n}', f'fd99::{n}'], 'security_groups': [1]}\n"
+        "             for n in range(1, 60)]\n"
+        "request = merge.Request(tuple(policy.parse_instances(instances)),\n"
+        "                        tuple(policy.parse_groups([{'id': 1, 'rules': rules}])), exclusive=True)\n"
+        "apply.apply(request, backend=backend, directory=directory + '/kept')\n"
+    )
+    words = ["ip", "netns", "exec", place, sys.executable, "-c", script, directory, backend, json.dumps(rules)]
+    return subprocess.Popen(words)
+
+
+@pytest.mark.parametrize("lan", [0], indirect=True)
+def test_two_at_once_end_as_one_of_them_wants_it(lan: t.Any, backend: str, tmp_path: pathlib.Path) -> None:
+    wanted = [[{"protocol": "tcp", "port_min": port, "ethertype": family} for family in ("IPv4", "IPv6")]
+              for port in (22, 80)]
+    runs = [_run_in(lan.hypervisor, str(tmp_path), backend, rules) for rules in wanted]
+    assert [one.wait(60) for one in runs] == [0, 0]
+    with lan.enter(lan.hypervisor):
+        ports = [line.split("--dport ")[1].split()[0] for line in saved(backend).splitlines() if "--dport " in line
+                 and line.startswith("-A nova-sg-1")]
+    assert ports in (["22", "22"], ["80", "80"])
+
+
+@pytest.mark.parametrize("lan", [0], indirect=True)
+def test_a_kill_leaves_the_old_rules_or_the_new(lan: t.Any, backend: str, tmp_path: pathlib.Path) -> None:
+    both = [[{"protocol": "tcp", "port_min": port, "ethertype": family} for family in ("IPv4", "IPv6")]
+            for port in (22, 80)]
+
+    def family_rules() -> list[str]:
+        with lan.enter(lan.hypervisor):
+            return [part for part in saved(backend).split("*filter") if part]
+
+    states: list[list[str]] = []
+    for rules in both:
+        assert _run_in(lan.hypervisor, str(tmp_path), backend, rules).wait(60) == 0
+        states.append(family_rules())
+    began = time.monotonic()
+    assert _run_in(lan.hypervisor, str(tmp_path), backend, both[0]).wait(60) == 0
+    duration = time.monotonic() - began
+    for turn in range(4):
+        one = _run_in(lan.hypervisor, str(tmp_path), backend, both[(turn + 1) % 2])
+        time.sleep(duration * (0.55 + turn * 0.13))
+        one.kill()  # a command that it started may still finish
+        one.wait(60)
+        time.sleep(0.1)
+        for found, *known in zip(family_rules(), *states):
+            assert found in known
+    for turn in (0, 1):
+        assert _run_in(lan.hypervisor, str(tmp_path), backend, both[turn]).wait(60) == 0
+        assert family_rules() == states[turn]
 
 
 @pytest.mark.parametrize("lan", [0], indirect=True)

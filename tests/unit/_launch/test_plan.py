@@ -114,6 +114,7 @@ def test_the_firewall_knows_every_address_and_the_own_dhcp_server() -> None:
             "addresses": ["10.20.0.3", "fe80::f816:3eff:fe00:1", "10.30.0.9", "fd00::9", "fe80::f816:3eff:fe00:101"],
             "scoped": [],
             "allowed_pairs": [],
+            "ports": [],
             "dhcp_servers": ["10.20.0.1"],
             "ra_servers": [],
             "security_groups": [3],
@@ -138,6 +139,20 @@ def test_an_isolated_network_has_a_scope_and_a_conntrack_zone_of_its_own() -> No
     assert rules["allowed_pairs"] == [{"bridge": "br10000", "cidr": "10.20.0.99"}]
     assert plan["filters"][0]["allowed_pairs"] == [{"mac": "fa:16:3e:00:00:01", "cidr": "10.20.0.99"}]
     assert plan["firewall_zones"] == [{"bridge": "br10000", "zone": 2}]
+
+
+def test_a_host_may_hold_its_guests_to_their_addresses_with_chains_of_its_own() -> None:
+    one = instance(1, "hv1")
+    one["nics"][0]["id"] = "0c0f9e5e-7d0e-4bb5-8f0c-0d6f1e1b2c3d"
+    one["nics"].append({**one["nics"][0], "id": "1c", "ipv6": "fd00::9", "mac": "fa:16:3e:00:01:01", "ip": None,
+                        "allowed_address_pairs": [{"ip_address": "10.9.0.0/16", "mac_address": "00:00:5e:00:01:01"}]})
+    plan = plan_by_host([one], {"hv1": {"domain_type": "qemu", "antispoof": "chains"}}, render)["hv1"]
+    assert plan["filters"] == []
+    assert plan["firewall_instances"][0]["ports"] == [
+        {"device": "tap0c0f9e5e-7d", "mac": "fa:16:3e:00:00:01", "addresses": ["10.20.0.3"], "allowed_pairs": []},
+        {"device": "tap1c", "mac": "fa:16:3e:00:01:01", "addresses": ["fd00::9", "fe80::f816:3eff:fe00:101"],
+         "allowed_pairs": [{"mac": "00:00:5e:00:01:01", "cidr": "10.9.0.0/16"}]},
+    ]
 
 
 def test_the_partition_to_inject_into_is_the_images_to_say() -> None:

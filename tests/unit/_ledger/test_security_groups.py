@@ -46,7 +46,10 @@ def shape(**rule: t.Any) -> tuple[t.Any, ...]:
         ({"protocol": "icmp", "icmp_type": 8, "icmp_code": 0}, ("IPv4", "icmp", 8, 0, "0.0.0.0/0", None)),
         ({"protocol": "icmp", "icmp_type": -1, "icmp_code": -1}, ("IPv4", "icmp", None, None, "0.0.0.0/0", None)),
         ({"protocol": "ipv6-icmp"}, ("IPv6", "icmpv6", None, None, "::/0", None)),
-        ({"protocol": "047"}, ("IPv4", "47", None, None, "0.0.0.0/0", None)),
+        ({"protocol": "047"}, ("IPv4", "gre", None, None, "0.0.0.0/0", None)),
+        ({"protocol": "ESP"}, ("IPv4", "esp", None, None, "0.0.0.0/0", None)),
+        ({"protocol": "089"}, ("IPv4", "89", None, None, "0.0.0.0/0", None)),
+        ({"protocol": "132", "port_min": 5}, ("IPv4", "sctp", 5, 5, "0.0.0.0/0", None)),
         ({"protocol": "tcp", "remote_group": "web"}, ("IPv4", "tcp", None, None, None, "web")),
         ({"protocol": "icmpv6", "remote_group": "web"}, ("IPv6", "icmpv6", None, None, None, "web")),
     ],
@@ -66,10 +69,11 @@ def test_a_rule_has_one_form(rule: dict[str, t.Any], expected: tuple[t.Any, ...]
         ({"protocol": "tcp", "port_min": 22, "port_max": 65536}, "port 65536 is out of range"),
         ({"protocol": "tcp", "port_min": 80, "port_max": 22}, "port_min 80 is larger than port_max 22"),
         ({"protocol": "any", "port_min": 22}, "ports mean nothing to protocol any"),
-        ({"protocol": "47", "port_min": 22}, "ports mean nothing to protocol 47"),
+        ({"protocol": "0"}, "unknown protocol '0'"),
+        ({"protocol": "47", "port_min": 22}, "ports mean nothing to protocol gre"),
         ({"protocol": "icmp", "port_min": 8}, "icmp has no ports"),
         ({"protocol": "tcp", "icmp_type": 8}, "mean nothing to tcp"),
-        ({"protocol": "icmp", "icmp_type": 256}, "icmp_type 256 is out of range"),
+        ({"protocol": "icmp", "icmp_type": 255}, "icmp_type 255 is out of range"),
         ({"protocol": "icmp", "icmp_code": 0}, "icmp_code 0 needs an icmp_type"),
         ({"protocol": "any", "cidr": "10.0.0.1/8"}, "has bits set beyond its prefix: write 10.0.0.0/8"),
         ({"protocol": "any", "cidr": "10.0.0/8"}, "is no address range"),
@@ -91,12 +95,19 @@ RULES = st.fixed_dictionaries(
     optional={
         "port_min": st.integers(1, 65535),
         "port_max": st.integers(1, 65535),
-        "icmp_type": st.integers(-1, 255),
+        "icmp_type": st.integers(-1, 254),
         "cidr": st.ip_addresses().map(str),
         "ethertype": st.sampled_from(["IPv4", "IPv6"]),
         "remote_group": st.sampled_from(["a", "b"]),
     },
 )
+
+
+def test_a_rule_is_for_ingress_unless_it_says_otherwise() -> None:
+    assert normalised(SSH)["direction"] == "ingress"
+    egress = normalised({**SSH, "direction": "egress"})
+    assert egress["direction"] == "egress"
+    assert identity(egress) != identity(normalised(SSH))
 
 
 @given(RULES)

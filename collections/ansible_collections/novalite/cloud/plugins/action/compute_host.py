@@ -50,6 +50,7 @@ class ActionModule(LedgerAction):
         policy = {option: params[option] for option in compute_host.POLICY_ARGUMENTS if params[option] is not None}
         # for SimpleCIDRAffinityFilter's like; a name is left alone, for to look it up may take seconds
         result["compute_host"]["address"] = _address(task_vars.get("ansible_host") or task_vars["inventory_hostname"])
+        result["compute_host"]["antispoof"] = params["antispoof"]
         result["policy"] = policy
         entry = {**result["compute_host"], **policy}
         try:

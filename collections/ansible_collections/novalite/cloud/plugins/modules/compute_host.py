@@ -57,6 +57,14 @@ options:
     type: str
     choices: [auto, kvm, qemu]
     default: auto
+  antispoof:
+    description:
+      - What keeps guests from sending under addresses that are not theirs. V(nwfilter) is libvirt's network filters,
+        V(chains) is C(ebtables) in one transaction by M(novalite.cloud.firewall), which makes a start quicker.
+      - A guest that runs keeps what it was started with.
+    type: str
+    choices: [nwfilter, chains]
+    default: nwfilter
   zone:
     description:
       - Availability zone. Left as it is by default, V(nova) for a new host.
@@ -153,6 +161,9 @@ compute_host:
     domain_type:
       description: V(kvm) or V(qemu).
       type: str
+    antispoof:
+      description: What keeps guests from sending under foreign addresses, V(nwfilter) or V(chains).
+      type: str
     domain_type_reason:
       description: Why it is that one, unless KVM was found to work.
       type: str
@@ -216,6 +227,7 @@ POLICY_ARGUMENTS = {
 ARGUMENT_SPEC = {
     **FACT_ARGUMENTS,
     **POLICY_ARGUMENTS,
+    "antispoof": {"type": "str", "choices": ["nwfilter", "chains"], "default": "nwfilter"},
     # As in _controller.LEDGER_ARGUMENTS, which a hypervisor does not get: it would bring the ledger's code along.
     "home": {"type": "path"},
     "ledger_url": {"type": "str", "no_log": True},
@@ -236,7 +248,7 @@ def main() -> None:
         )
     except NovaliteError as error:
         module.fail_json(msg=str(error))
-    module.exit_json(changed=False, compute_host=facts)
+    module.exit_json(changed=False, compute_host={**facts, "antispoof": params["antispoof"]})
 
 
 if __name__ == "__main__":

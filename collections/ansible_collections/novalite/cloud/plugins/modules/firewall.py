@@ -23,6 +23,7 @@ author:
   - novalite contributors (@novalite)
 requirements:
   - iptables (with C(iptables-save) and C(iptables-restore)) on the hypervisor
+  - ebtables of the nf_tables kind, for O(instances[].ports)
   - ipset, for groups as source; without it, or where the kernel lacks it, there is one rule for each member
   - conntrack, to cut the connections of removed instances
 attributes:
@@ -82,6 +83,41 @@ options:
             description: The address.
             type: str
             required: true
+      ports:
+        description:
+          - Its network interfaces, on hosts that use no libvirt network filters. What it sends under another MAC or
+            address, by IPv4, IPv6 or ARP, as a DHCP server or as a router that advertises itself is dropped.
+        type: list
+        elements: dict
+        default: []
+        suboptions:
+          device:
+            description: Name of the tap device.
+            type: str
+            required: true
+          mac:
+            description: MAC of the interface.
+            type: str
+            required: true
+          addresses:
+            description: Addresses that it may send under, the link-local one too. Without an IPv6 address, no IPv6.
+            type: list
+            elements: str
+            default: []
+          allowed_pairs:
+            description: Further addresses or ranges, and the MAC that goes with them.
+            type: list
+            elements: dict
+            default: []
+            suboptions:
+              mac:
+                description: The MAC.
+                type: str
+                required: true
+              cidr:
+                description: One address or a range.
+                type: str
+                required: true
       dhcp_servers:
         description: Addresses whose DHCP answers the instance may receive.
         type: list
@@ -264,6 +300,22 @@ INSTANCE_SPEC = {
         "elements": "dict",
         "default": [],
         "options": {"bridge": {"type": "str"}, "cidr": {"type": "str", "required": True}},
+    },
+    "ports": {
+        "type": "list",
+        "elements": "dict",
+        "default": [],
+        "options": {
+            "device": {"type": "str", "required": True},
+            "mac": {"type": "str", "required": True},
+            "addresses": {"type": "list", "elements": "str", "default": []},
+            "allowed_pairs": {
+                "type": "list",
+                "elements": "dict",
+                "default": [],
+                "options": {"mac": {"type": "str", "required": True}, "cidr": {"type": "str", "required": True}},
+            },
+        },
     },
     "dhcp_servers": {"type": "list", "elements": "str", "default": []},
     "ra_servers": {"type": "list", "elements": "str", "default": []},

@@ -14,7 +14,7 @@ author:
   - novalite contributors (@novalite)
 description:
   - Makes, changes and removes security groups in the ledger. What instances let in is the sum of their groups' rules.
-    What no rule allows is denied. Egress is open.
+    What no rule allows is denied. Egress is open, unless one of the groups has a rule for V(egress).
   - Every project has a group V(default), without rules, from its first launch on.
 extends_documentation_fragment:
   - novalite.cloud.ledger
@@ -40,12 +40,21 @@ options:
         type: list
         elements: dict
         suboptions:
+          direction:
+            description:
+              - V(ingress) is what others may send to the instances of the group, V(egress) what these may send.
+              - The answers to what is allowed are allowed, too.
+            type: str
+            choices: [ingress, egress]
+            default: ingress
           protocol:
-            description: V(tcp), V(udp), V(icmp), V(icmpv6), V(any), or the number of a protocol, V(0) to V(255).
+            description:
+              - V(tcp), V(udp), V(sctp), V(icmp), V(icmpv6), V(gre), V(esp), V(ah), V(any), or the number of a protocol,
+                V(1) to V(255).
             type: str
             required: true
           port_min:
-            description: First port, for V(tcp) and V(udp). Without ports all are allowed.
+            description: First port, for V(tcp), V(udp) and V(sctp). Without ports all are allowed.
             type: int
           port_max:
             description: Last port. The same as O(security_groups[].rules[].port_min) when it is left out.
@@ -58,7 +67,7 @@ options:
             type: int
           cidr:
             description:
-              - Range of addresses, IPv4 or IPv6, that may connect.
+              - Range of addresses, IPv4 or IPv6, that may connect or, for V(egress), that may be connected to.
               - Everyone, of O(security_groups[].rules[].ethertype), without it and
                 O(security_groups[].rules[].remote_group).
             type: str
@@ -67,7 +76,8 @@ options:
             type: str
             choices: [IPv4, IPv6]
           remote_group:
-            description: Name of a group of the same project, whose instances may connect. It may be the group itself.
+            description:
+              - Name of a group of the same project, whose instances are the other end. It may be the group itself.
             type: str
   project:
     description: Name of the project that the groups belong to. M(novalite.cloud.project) makes projects.
@@ -142,6 +152,7 @@ ARGUMENT_SPEC = {
                 "type": "list",
                 "elements": "dict",
                 "options": {
+                    "direction": {"type": "str", "choices": ["ingress", "egress"], "default": "ingress"},
                     "protocol": {"type": "str", "required": True},
                     "port_min": {"type": "int"},
                     "port_max": {"type": "int"},

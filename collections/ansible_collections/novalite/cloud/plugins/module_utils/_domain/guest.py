@@ -38,6 +38,7 @@ class Interface:
     filter: str | None = None  # name of an nwfilter
     parameters: tuple[tuple[str, str], ...] = ()  # the filter's variables, in the order in which they are written
     mtu: int | None = None  # bytes; None leaves it to the bridge
+    device: str | None = None  # the host's end of it; None leaves the name to libvirt
     model: str = "virtio"
 
 
@@ -96,7 +97,7 @@ def guest_of(
         # QEMU takes neither a ramdisk nor a command line without a kernel.
         ramdisk=os.path.join(directory, "ramdisk") if kernel and image.get("ramdisk") else None,
         cmdline=(image.get("cmdline") or None) if kernel else None,
-        interfaces=_interfaces(instance),
+        interfaces=_interfaces(instance, own_chains=facts.get("antispoof") == "chains"),
         display_name=instance["name"],
         project_id=instance["project"]["id"],
         project_name=instance["project"]["name"],
@@ -128,15 +129,22 @@ def _template() -> jinja2.Template:
     return environment.get_template("domain.xml.j2")
 
 
-def _interfaces(instance: t.Mapping[str, t.Any]) -> tuple[Interface, ...]:
+def tap_device(vif_id: str) -> str:
+    """Nova's name for the host's end of an interface."""
+    return f"tap{vif_id[:11]}"
+
+
+def _interfaces(instance: t.Mapping[str, t.Any], own_chains: bool) -> tuple[Interface, ...]:
+    """`own_chains`: the host's firewall holds the guest to its addresses, so libvirt is to filter nothing."""
     # One filter serves all interfaces of an instance, so each needs every variable that the filter reads.
     with_ipv6 = any(nic.get("ipv6") for nic in instance["nics"])
     return tuple(
         Interface(
             mac=nic["mac"].lower(),
             bridge=nic["network"]["bridge"],
-            filter=FILTER_PREFIX + instance["domain_name"],
-            parameters=tuple(_filter_parameters(nic, with_ipv6)),
+            filter=None if own_chains else FILTER_PREFIX + instance["domain_name"],
+            parameters=() if own_chains else tuple(_filter_parameters(nic, with_ipv6)),
+            device=tap_device(nic["id"]) if own_chains else None,
             mtu=nic["network"].get("mtu"),
         )
         for nic in instance["nics"]

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import contextlib
 import dataclasses
 import hashlib
@@ -21,7 +22,7 @@ import typing as t
 from .._command import CommandError, run
 from .._errors import NovaliteError
 from .._host import locked
-from . import bridged, cache, conntrack, dispatch, fingerprint, merge, ruleset, sets
+from . import bridged, cache, conntrack, dispatch, fingerprint, merge, ports, ruleset, sets
 from .cache import DIRECTORY
 from .merge import Changes, Request
 from .policy import set_name
@@ -84,6 +85,7 @@ class Known:
     trusted: bool  # `presents` are what an earlier run kept
     fingerprint: dict[str, t.Any]
     kept: bool = False  # and are kept under this fingerprint
+    ports: ports.Present = dataclasses.field(default_factory=ports.Present)
 
 
 def apply(
@@ -152,8 +154,10 @@ class _Run:
     def _look(self, thorough: bool, keep: bool = True) -> Known:
         kept = None if self.check_mode or not keep else cache.load(self.directory)
         now = fingerprint.take()
-        if kept and fingerprint.trusted(kept.fingerprint, self.tables.backend, now, thorough):
-            return Known(kept.families, kept.facts, True, now, kept=True)
+        # Where only members are told, no rule is at stake.
+        rules = bool(self.request.instances) or any(group.rules is not None for group in self.request.groups)
+        if kept and fingerprint.trusted(kept.fingerprint, self.tables.backend, now, thorough, rules):
+            return Known(kept.families, kept.facts, True, now, True, self._kept_ports(kept.facts))
         texts = {}  # type: dict[str, str]
         for family in FAMILIES:
             try:
@@ -165,7 +169,7 @@ class _Run:
         digest = _digest(texts)
         if kept and kept.facts.get("digest") == digest:
             self._refuse_two_backends()
-            return Known(kept.families, kept.facts, True, now)
+            return Known(kept.families, kept.facts, True, now, False, self._read_ports())
         rulesets = {family: ruleset.parse(text) for family, text in texts.items()}
         self._refuse_two_backends()
         presents = {family: of_ruleset(rules) for family, rules in rulesets.items()}
@@ -174,7 +178,18 @@ class _Run:
             "warnings": [line for family, rules in rulesets.items() for line in _look_around(family, rules)],
             "foreign": sorted(_foreign_users(rulesets)),
         }
-        return Known(presents, facts, False, now)
+        return Known(presents, facts, False, now, False, self._read_ports())
+
+    def _kept_ports(self, facts: t.Mapping[str, t.Any]) -> ports.Present:
+        return ports.Present(facts["ports"], [f"-j {ports.ROOT}"] if facts["ports"] else [])
+
+    def _read_ports(self) -> ports.Present:
+        try:
+            return ports.read()
+        except CommandError:
+            if any(instance.ports for instance in self.request.instances):
+                raise
+            return ports.Present()  # a host without ebtables, and nothing of ours in it
 
     def _needed(self, family: str) -> bool:
         return self.request.state == "present" and any(one.of(family) for one in self.request.instances)
@@ -236,6 +251,16 @@ class _Run:
                     after[name] = [f"-I {chain} 1 {hook}"] if HOOKS[table, chain] in changes.roots else []
             if (before or after) and family not in self.outcome.before:
                 self.outcome.before[family], self.outcome.after[family] = before, after
+        ensuring = self.request.state == "present"
+        self.port_chains = ports.wanted(
+            known.ports,
+            {one.id: one.ports for one in self.request.instances if ensuring and one.ports},
+            {one.id for one in self.request.instances},
+            self.request.exclusive and ensuring,
+        )
+        was, shall = ports.difference(known.ports, self.port_chains)
+        if was or shall:
+            self.outcome.before["ports"], self.outcome.after["ports"] = was, shall
         self.sets = self._sets(known, found)
         if self.sets.was or self.sets.shall:
             self.outcome.before["sets"], self.outcome.after["sets"] = self.sets.was, self.sets.shall
@@ -265,14 +290,22 @@ class _Run:
     def _write(self, known: Known, found: t.Mapping[str, Changes]) -> None:
         texts = {family: self._text(known.presents[family], changes, family) for family, changes in found.items()}
         texts = {family: text for family, text in texts.items() if text}
+        bridged_texts = ports.delta(known.ports, self.port_chains)
         sets.restore(self.sets.before)
-        if texts:
+        if texts or bridged_texts:
             cache.forget(self.directory)
-        for family, text in texts.items():
-            self.written.append(family)
-            self.tables.write(family, text)
-            self.outcome.restores += 1
-        self._keep(known, found, sum(text.count("\nCOMMIT\n") for text in texts.values()))
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            # While iptables works this process has nothing to do.
+            idle = known.kept and not texts and not bridged_texts
+            update = None if idle else pool.submit(self._update, known, found)
+            for family, text in texts.items():
+                self.written.append(family)
+                self.tables.write(family, text)
+                self.outcome.restores += 1
+            ports.restore(bridged_texts)
+        if update is not None:
+            commits = sum(text.count("\nCOMMIT\n") for text in texts.values())
+            self._keep(update.result(), known, commits, len(bridged_texts))
         sets.restore(self.sets.after)
         self.outcome.warnings += conntrack.forget(self._changed_hands(known, found))
 
@@ -289,21 +322,24 @@ class _Run:
                 edits[root] = lines
         return ruleset.restore_text(changes.wanted, changes.gone, hooks, edits)
 
-    def _keep(self, known: Known, found: t.Mapping[str, Changes], commits: int) -> None:
-        if commits:
-            now = fingerprint.take()
-            if now["generation"] is not None and known.fingerprint["generation"] is not None:
-                ours = known.fingerprint["generation"] + (commits if self.tables.backend == "nft" else 0)
-                if now["generation"] != ours:
-                    return  # somebody else wrote in between
-            facts = {**known.facts, "digest": None}
-        elif known.kept:
-            return
-        else:
-            now, facts = known.fingerprint, known.facts
+    def _update(self, known: Known, found: t.Mapping[str, Changes]) -> cache.Update:
         update = cache.Update(self.directory)
         for family, changes in found.items():
             update.family(family, known.presents[family], changes)
+        return update
+
+    def _keep(self, update: cache.Update, known: Known, commits: int, bridged_commits: int) -> None:
+        facts = {**known.facts, "ports": self.port_chains}
+        now = known.fingerprint
+        if commits or bridged_commits:
+            now = fingerprint.take()
+            if now["generation"] is not None and known.fingerprint["generation"] is not None:
+                ours = known.fingerprint["generation"] + bridged_commits
+                ours += commits if self.tables.backend == "nft" else 0
+                if now["generation"] != ours:
+                    return  # somebody else wrote in between
+        if commits:
+            facts["digest"] = None
         update.commit(now, facts)
 
     def _changed_hands(self, known: Known, found: t.Mapping[str, Changes]) -> set[conntrack.Owned]:

@@ -11,7 +11,8 @@ nobody else has written to the tables; whether somebody has is a question for fi
 here too. The files lie where a reboot takes them away, as it does the tables. Whatever is wrong with them, the tables
 are read.
 
-One family is `head.json` and SHARDS files of instances' chains, of which a change opens a few.
+One family is a part of `head.json` and a file for the chains of each SHARD instances with neighbouring numbers, which
+those of one request usually have; a change opens one or two.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ from .present import Present
 from .rules import FAMILIES
 
 DIRECTORY = "/run/novalite/firewall"
-SHARDS = 128
-_VERSION = 1
+SHARD = 32
+_VERSION = 2
 _PREFIXES = (INSTANCE, NEW, OUT_OF)
 
 Shard = dict[str, t.Any]
@@ -38,14 +39,18 @@ Shard = dict[str, t.Any]
 class Chains(t.Mapping[str, "tuple[str, ...]"]):
     """Novalite's chains but for those that dispatch, read from the files when they are asked for."""
 
-    def __init__(self, directory: str, others: t.Mapping[str, t.Sequence[str]]) -> None:
+    def __init__(
+        self, directory: str, others: t.Mapping[str, t.Sequence[str]], files: t.Collection[int] = ()
+    ) -> None:
         self.directory = directory
+        self.files = set(files)
         self.others = {name: tuple(rules) for name, rules in others.items()}
         self.shards: dict[int, Shard] = {}
 
     def shard(self, number: int) -> Shard:
         if number not in self.shards:
-            self.shards[number] = _load(os.path.join(self.directory, f"{number}.json"))
+            there = number in self.files
+            self.shards[number] = _load(os.path.join(self.directory, f"{number}.json")) if there else {}
         return self.shards[number]
 
     def _home(self, name: str) -> t.Mapping[str, t.Sequence[str]]:
@@ -60,7 +65,7 @@ class Chains(t.Mapping[str, "tuple[str, ...]"]):
 
     def __iter__(self) -> t.Iterator[str]:
         yield from self.others
-        for number in range(SHARDS):
+        for number in sorted(self.files):
             yield from self.shard(number)
 
     def __len__(self) -> int:
@@ -78,7 +83,7 @@ class Kept(t.NamedTuple):
 def shard_of(name: str) -> int | None:
     for prefix in _PREFIXES:
         if name.startswith(prefix):
-            return int(name[len(prefix):].partition("+")[0]) % SHARDS
+            return int(name[len(prefix):].partition("+")[0]) // SHARD
     return None
 
 
@@ -92,7 +97,7 @@ def load(directory: str) -> Kept | None:
         for family in FAMILIES:
             kept = head["families"][family]
             families[family] = Present(
-                Chains(os.path.join(directory, family), kept["chains"]),
+                Chains(os.path.join(directory, family), kept["chains"], kept["files"]),
                 kept["inbound"],
                 kept["outbound"],
                 kept["zones"],
@@ -116,55 +121,60 @@ class Update:
     def __init__(self, directory: str) -> None:
         self.directory = directory
         self.files: dict[str, str] = {}
-        self.families: dict[str, t.Any] = {}
+        self.families: dict[str, str] = {}
 
     def family(self, family: str, present: Present, changes: Changes) -> None:
         where = os.path.join(self.directory, family)
         chains = present.chains
-        from_files = isinstance(chains, Chains)
         shards: dict[int, Shard] = {}
         others: dict[str, t.Sequence[str]] = {}
+        files: set[int] = set()
         if isinstance(chains, Chains):
-            others = dict(chains.others)
+            others, files = dict(chains.others), set(chains.files)
             for name in (*changes.wanted, *changes.gone):
                 number = shard_of(name)
                 if number is not None and number not in shards:
                     shards[number] = dict(chains.shard(number))
         else:
-            shards = {number: {} for number in range(SHARDS)}
             for name, rules in chains.items():
                 number = shard_of(name)
-                (others if number is None else shards[number])[name] = rules
+                (others if number is None else shards.setdefault(number, {}))[name] = rules
         for name in changes.gone:
             number = shard_of(name)
             (others if number is None else shards[number]).pop(name, None)
         for name, rules in changes.wanted.items():
             number = shard_of(name)
-            (others if number is None else shards[number])[name] = rules
-        if not from_files or shards:
-            for number, shard in shards.items():
-                self.files[os.path.join(where, f"{number}.json")] = json.dumps(shard)
-        self.families[family] = {
+            (others if number is None else shards.setdefault(number, {}))[name] = rules
+        for number, shard in shards.items():
+            path = os.path.join(where, f"{number}.json")
+            if shard:
+                self.files[path] = json.dumps(shard)
+                files.add(number)
+            else:
+                self.files[path] = ""
+                files.discard(number)
+        self.families[family] = json.dumps({
+            "files": sorted(files),
             "chains": {name: rules for name, rules in others.items() if not _dispatches(name)},
             "inbound": changes.inbound,
             "outbound": changes.outbound,
             "zones": changes.zones,
             "users": changes.users,
             "sets": sorted(changes.sets),
-        }
-
-    def unchanged(self, family: str, present: Present) -> None:
-        changes = Changes(inbound=present.inbound, outbound=present.outbound, zones=present.zones,
-                          users=present.users, sets=present.sets)
-        self.family(family, present, changes)
+        })
 
     def commit(self, fingerprint: t.Any, facts: t.Mapping[str, t.Any]) -> None:
         for family in FAMILIES:
             os.makedirs(os.path.join(self.directory, family), mode=0o700, exist_ok=True)
-        head = {"version": _VERSION, "families": self.families, "fingerprint": fingerprint, "facts": facts}
+        head = json.dumps({"version": _VERSION, "fingerprint": fingerprint, "facts": facts})
+        families = ", ".join(f"{json.dumps(family)}: {text}" for family, text in self.families.items())
         for path, text in self.files.items():
-            _write(path, text)
-        _write(os.path.join(self.directory, "head.json"), json.dumps(head))
+            if text:
+                _write(path, text)
+            else:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(path)
+        _write(os.path.join(self.directory, "head.json"), f'{head[:-1]}, "families": {{{families}}}}}')
 
 
 def _dispatches(name: str) -> bool:

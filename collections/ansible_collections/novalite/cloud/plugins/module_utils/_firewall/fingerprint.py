@@ -84,13 +84,14 @@ def take() -> dict[str, t.Any]:
     return {"namespace": namespace(), "generation": generation(), "legacy": legacy_tables()}
 
 
-def trusted(then: t.Any, backend: str, now: dict[str, t.Any], thorough: bool) -> bool:
-    """Whether the tables of `backend` are as they were. `thorough`: do not take the legacy tables' shape for it."""
+def trusted(then: t.Any, backend: str, now: dict[str, t.Any], thorough: bool, rules: bool = True) -> bool:
+    """Whether the tables of `backend` are as they were. `thorough`: do not take the legacy tables' shape for it.
+    `rules`: whether it is about rules at all, or only about sets of addresses."""
     if not isinstance(then, dict) or then != now or now["generation"] is None:
         return False
     if backend == "nft":
         return True
-    return not thorough and sum(info[0] for info in now["legacy"].values()) > LEGACY_ENTRIES
+    return not thorough and (not rules or sum(info[0] for info in now["legacy"].values()) > LEGACY_ENTRIES)
 
 
 def _legacy_info(family: str, table: str) -> list[t.Any] | None:

@@ -46,6 +46,7 @@ import typing as t
 
 from .._errors import NovaliteError
 from .dispatch import IN, OUT
+from .ports import Port, parse_port
 from .rules import Rule, host, hosts, inexpressible, parse_rule, texts
 
 LOCAL = IN.root
@@ -117,6 +118,7 @@ class Instance:
     dhcp_servers: tuple[str, ...] = ()
     ra_servers: tuple[str, ...] = ()
     security_groups: tuple[int, ...] = ()
+    ports: tuple[Port, ...] = ()
 
     def of(self, family: str) -> list[tuple[str, str]]:
         """(scope, address as a CIDR of a single host) of one family, the shared ones not."""
@@ -153,6 +155,7 @@ def parse_instances(values: t.Iterable[t.Mapping[str, t.Any]]) -> list[Instance]
             dhcp_servers=_texts(value.get("dhcp_servers")),
             ra_servers=_texts(value.get("ra_servers")),
             security_groups=tuple(dict.fromkeys(int(group) for group in value.get("security_groups") or ())),
+            ports=tuple(parse_port(value["id"], port) for port in value.get("ports") or ()),
         )
         if instance.id in ids:
             raise NovaliteError(f"instance {instance.id} is given twice; give it once, with all its addresses")

@@ -16,6 +16,7 @@ import ipaddress
 import typing as t
 
 from .._addressing.macs import LINK_LOCAL, eui64
+from .._domain.guest import tap_device
 
 Instance = t.Mapping[str, t.Any]
 Plan = dict[str, t.Any]
@@ -37,6 +38,7 @@ def plan_by_host(
 
 def host_plan(instances: t.Sequence[Instance], facts: t.Mapping[str, t.Any], render: Renderer) -> Plan:
     """The plan of one host: each key holds the list that the host module of that name takes."""
+    own_chains = facts.get("antispoof") == "chains"  # instead of libvirt's network filters
     return {
         "names": [instance["name"] for instance in instances],
         "uuids": [instance["uuid"] for instance in instances],
@@ -45,8 +47,8 @@ def host_plan(instances: t.Sequence[Instance], facts: t.Mapping[str, t.Any], ren
         "images": _images(instances),
         "disks": [_disk(instance) for instance in instances],
         "injections": [_injection(instance) for instance in instances],
-        "filters": [_filter(instance) for instance in instances],
-        "firewall_instances": [_firewall_instance(instance) for instance in instances],
+        "filters": [] if own_chains else [_filter(instance) for instance in instances],
+        "firewall_instances": [_firewall_instance(instance, own_chains) for instance in instances],
         "firewall_zones": _firewall_zones(instances),
         "security_groups": _security_groups(instances),
         "domains": [
@@ -160,15 +162,26 @@ def _filter(instance: Instance) -> Plan:
     references = ["nova-base"]
     if any(nic["ipv6"] for nic in instance["nics"]):
         references.append("nova-ipv6")
-    pairs = [
-        {"mac": pair.get("mac_address") or nic["mac"], "cidr": pair["ip_address"]}
-        for nic in instance["nics"]
-        for pair in nic.get("allowed_address_pairs") or ()
-    ]
+    pairs = [pair for nic in instance["nics"] for pair in _pairs(nic)]
     return {"name": f"nova-instance-{instance['domain_name']}", "references": references, "allowed_pairs": pairs}
 
 
-def _firewall_instance(instance: Instance) -> Plan:
+def _pairs(nic: t.Mapping[str, t.Any]) -> list[Plan]:
+    return [
+        {"mac": pair.get("mac_address") or nic["mac"], "cidr": pair["ip_address"]}
+        for pair in nic.get("allowed_address_pairs") or ()
+    ]
+
+
+def _port(nic: t.Mapping[str, t.Any]) -> Plan:
+    """What a guest may send through one interface; IPv6 only where it has an address of that kind, as for filters."""
+    own = [nic["ip"]] if nic["ip"] else []
+    if nic["ipv6"]:
+        own += [nic["ipv6"], eui64(LINK_LOCAL, nic["mac"])]
+    return {"device": tap_device(nic["id"]), "mac": nic["mac"], "addresses": own, "allowed_pairs": _pairs(nic)}
+
+
+def _firewall_instance(instance: Instance, own_chains: bool) -> Plan:
     nics = instance["nics"]
     addresses: list[str] = []
     scoped: dict[str, list[str]] = {}
@@ -188,6 +201,7 @@ def _firewall_instance(instance: Instance) -> Plan:
         "addresses": addresses,
         "scoped": [{"bridge": bridge, "addresses": scoped[bridge]} for bridge in sorted(scoped)],
         "allowed_pairs": pairs,
+        "ports": [_port(nic) for nic in nics] if own_chains else [],
         "dhcp_servers": sorted({nic["dhcp_server"] for nic in nics if nic["network"]["dhcp"]}),
         "ra_servers": [],
         "security_groups": [group["id"] for group in instance["security_groups"]],

@@ -14,6 +14,7 @@ import sqlalchemy as sa
 
 from .._domain.guest import guest_of, render
 from .._launch.plan import Plan, plan_by_host
+from . import group_members
 from .tables import compute_host, instance, vif
 
 
@@ -23,11 +24,15 @@ def server_plan(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dic
     `instances` are to be built, `existing` run already (their plan is what they are compared with), `leaving` are to
     be taken away. An instance without a host is in no plan: nothing of it is on any.
     """
-    facts = dict(connection.execute(sa.select(compute_host.c.name, compute_host.c.facts)).tuples().all())
+    rows = connection.execute(sa.select(compute_host.c.name, compute_host.c.facts))
+    facts: dict[str, dict[str, t.Any]] = {row.name: row.facts for row in rows}
     facts.update({one["name"]: one for one in params["compute_hosts"] or []})
     hosts: dict[str, dict[str, Plan]] = {}
-    for kind, option in (("build", "instances"), ("keep", "existing"), ("remove", "leaving")):
-        placed = [one for one in params[option] or [] if one["host"]]
+    given = {
+        kind: [one for one in params[option] or [] if one["host"]]
+        for kind, option in (("build", "instances"), ("keep", "existing"), ("remove", "leaving"))
+    }
+    for kind, placed in given.items():
         for host, plan in plan_by_host(
             placed, facts, lambda one, of_host: render(guest_of(one, of_host, state_dir=params["state_dir"]))
         ).items():
@@ -41,6 +46,7 @@ def server_plan(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dic
                 plans[kind]["last_bridges"] = [
                     bridge for bridge in plans[kind]["bridges"] if not networks[bridge["name"]] & staying
                 ]
+    group_members.complete(connection, hosts, given)
     return {"changed": False, "hosts": hosts}
 
 

@@ -23,16 +23,21 @@ PROTOCOLS = {
     "tcp": "tcp", "6": "tcp",
     "udp": "udp", "17": "udp",
     "icmpv6": "icmpv6", "ipv6-icmp": "icmpv6", "58": "icmpv6",
+    "sctp": "sctp", "132": "sctp",
+    "gre": "gre", "47": "gre",
+    "esp": "esp", "50": "esp",
+    "ah": "ah", "51": "ah",
 }  # fmt: skip
 EVERYONE = {"IPv4": "0.0.0.0/0", "IPv6": "::/0"}
 COLUMNS = ("direction", "ethertype", "protocol", "port_min", "port_max", "cidr", "remote_group")
 
 
 def normalised(rule: t.Mapping[str, t.Any]) -> Rule:
-    """`rule` (protocol, port_min, port_max, icmp_type, icmp_code, cidr, ethertype, remote_group) in its stored form.
+    """`rule` (protocol, port_min, port_max, icmp_type, icmp_code, cidr, ethertype, remote_group, direction) in its
+    stored form.
 
     For ICMP, port_min holds the type and port_max the code, as in Nova; None is any. Without cidr and remote_group
-    the source is everyone. Raises NovaliteError.
+    the other end is everyone. Raises NovaliteError.
     """
     protocol = _protocol(str(rule["protocol"]))
     cidr, ethertype = _source(rule, protocol)
@@ -41,7 +46,7 @@ def normalised(rule: t.Mapping[str, t.Any]) -> Rule:
         raise NovaliteError(f"rule: {protocol} does not exist in {ethertype}: write icmp for IPv4, icmpv6 for IPv6")
     low, high = (_icmp if icmp else _ports)(rule, protocol)
     return {
-        "direction": "ingress",
+        "direction": rule.get("direction") or "ingress",
         "ethertype": ethertype,
         "protocol": protocol,
         "port_min": low,
@@ -66,10 +71,12 @@ def _protocol(text: str) -> str:
     if folded in PROTOCOLS:
         return PROTOCOLS[folded]
     # isdecimal: int() takes "+6", "1_7" and other scripts' digits as well
-    if folded.isascii() and folded.isdecimal() and int(folded) <= 255:
+    if folded.isascii() and folded.isdecimal() and 1 <= int(folded) <= 255:  # to iptables 0 is any
         number = str(int(folded))
         return PROTOCOLS.get(number, number)
-    raise NovaliteError(f"rule: unknown protocol {text[:40]!r}: write tcp, udp, icmp, icmpv6, any, or a number to 255")
+    raise NovaliteError(
+        f"rule: unknown protocol {text[:40]!r}: write tcp, udp, sctp, icmp, icmpv6, gre, esp, ah, any, or 1 to 255"
+    )
 
 
 def _source(rule: t.Mapping[str, t.Any], protocol: str) -> tuple[str | None, str]:
@@ -101,7 +108,7 @@ def _ports(rule: t.Mapping[str, t.Any], protocol: str) -> tuple[int | None, int 
     given = [port for port in (first, last) if port is not None]
     if not given:
         return None, None
-    if protocol not in ("tcp", "udp"):
+    if protocol not in ("tcp", "udp", "sctp"):
         raise NovaliteError(f"rule: ports mean nothing to protocol {protocol}: leave port_min and port_max out")
     low, high = given[0], given[-1]
     for port in (low, high):
@@ -120,7 +127,8 @@ def _icmp(rule: t.Mapping[str, t.Any], protocol: str) -> tuple[int | None, int |
     code = None if code == -1 else code
     if kind is None and code is not None:
         raise NovaliteError(f"rule: icmp_code {code} needs an icmp_type")
-    for what, value in (("icmp_type", kind), ("icmp_code", code)):
-        if value is not None:
-            check_range(f"rule: {what}", value, 0, 255)
+    if kind is not None:
+        check_range("rule: icmp_type", kind, 0, 254)  # to iptables 255 is any
+    if code is not None:
+        check_range("rule: icmp_code", code, 0, 255)
     return kind, code

@@ -4,7 +4,8 @@
 
 # This module_utils is PRIVATE to the collection and may change at any time.
 
-"""Operation `security_group`: groups of ingress rules. What no rule allows is denied; egress is open, as in Nova."""
+"""Operation `security_group`: groups of rules. What no ingress rule allows is denied; egress is open, as in Nova, until
+a group has an egress rule."""
 
 from __future__ import annotations
 

@@ -1,0 +1,95 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The groups that rules name, with everybody who is in them, wherever they are."""
+
+from __future__ import annotations
+
+import typing as t
+
+import sqlalchemy as sa
+
+from ansible_collections.novalite.cloud.plugins.module_utils._addressing.macs import eui64
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.plans import server_plan
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security_groups import security_group
+
+FACTS = {"domain_type": "qemu", "arch": "x86_64", "machine": "pc", "emulator": "/q", "disk_cache": "none"}
+
+
+def launch(cloud: t.Any, name: str, host: str, *groups: str) -> dict[str, t.Any]:
+    (one,) = cloud.server(
+        {"name": name, "flavor": "m1.nano", "image": "ami-tiny", "security_groups": list(groups)})["to_build"]
+    cloud.place(one["uuid"], host)
+    (placed,) = cloud.info(names=[name])
+    return t.cast("dict[str, t.Any]", placed)
+
+
+def plan(cloud: t.Any, **params: t.Any) -> dict[str, t.Any]:
+    facts = [{"name": name, **FACTS} for name in ("hv1", "hv2")]
+    with transaction(cloud.engine) as connection:
+        return server_plan(
+            connection,
+            {"instances": [], "existing": [], "leaving": [], "compute_hosts": facts, "state_dir": "/x", **params}
+        )["hosts"]
+
+
+def addresses(*ones: dict[str, t.Any]) -> list[str]:
+    return sorted(address for one in ones for nic in one["nics"]
+                  for address in (nic["ip"], eui64("fe80::/64", nic["mac"])))
+
+
+def groups(cloud: t.Any) -> dict[str, int]:
+    def group(name: str, *rules: dict[str, t.Any]) -> dict[str, t.Any]:
+        return {"name": name, "description": None, "rules": [{"protocol": "any", **rule} for rule in rules]}
+
+    with transaction(cloud.engine) as connection:
+        made = security_group(connection, {"project": "demo", "state": "present", "security_groups": [
+            group("db", {"remote_group": "web"}), group("web"), group("own", {"remote_group": "own"})]})
+    return {one["name"]: one["id"] for one in made["security_groups"]}
+
+
+def test_a_host_is_told_the_members_of_the_groups_that_its_rules_name(cloud: t.Any) -> None:
+    ids = groups(cloud)
+    web = launch(cloud, "web", "hv2", "web")
+    db = launch(cloud, "db", "hv1", "db")
+    hosts = plan(cloud, instances=[db])
+    assert set(hosts) == {"hv1"}
+    own, named = hosts["hv1"]["build"]["security_groups"]
+    assert (own["id"], "members" in own) == (ids["db"], False)
+    assert named == {"id": ids["web"], "members": addresses(web)}
+
+
+def test_other_hosts_are_told_who_joins_and_who_leaves(cloud: t.Any) -> None:
+    ids = groups(cloud)
+    launch(cloud, "db", "hv1", "db")
+    first = launch(cloud, "web", "hv2", "web")
+    second = launch(cloud, "web-2", "hv2", "web")
+    cloud.write(sa.update(tables.vif).where(tables.vif.c.instance_uuid == second["uuid"]).values(
+        allowed_address_pairs=[{"ip_address": "10.20.0.99"}, {"ip_address": "10.9.0.0/16"}]))
+    hosts = plan(cloud, instances=[second])
+    assert set(hosts) == {"hv1", "hv2"}
+    joined = {"id": ids["web"], "members": sorted([*addresses(first, second), "10.20.0.99"])}
+    assert hosts["hv1"] == {"groups": {"security_groups": [joined]}}
+    assert "groups" not in hosts["hv2"]
+    left = plan(cloud, leaving=[second])["hv1"]["groups"]["security_groups"]
+    assert left == [{"id": ids["web"], "members": addresses(first)}]
+
+
+def test_a_group_that_names_itself(cloud: t.Any) -> None:
+    ids = groups(cloud)
+    one, two = launch(cloud, "one", "hv1", "own"), launch(cloud, "two", "hv2", "own")
+    hosts = plan(cloud, instances=[two])
+    (own,) = hosts["hv2"]["build"]["security_groups"]
+    assert (own["id"], own["members"], len(own["rules"])) == (ids["own"], addresses(one, two), 1)
+    assert hosts["hv1"]["groups"]["security_groups"] == [{"id": ids["own"], "members": addresses(one, two)}]
+
+
+def test_without_such_rules_nobody_is_asked(cloud: t.Any) -> None:
+    groups(cloud)
+    web = launch(cloud, "web", "hv1", "web")
+    hosts = plan(cloud, instances=[web])
+    assert set(hosts["hv1"]) == {"build"}
+    assert [set(group) & {"members"} for group in hosts["hv1"]["build"]["security_groups"]] == [set()]
