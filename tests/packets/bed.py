@@ -34,11 +34,11 @@ SOL_PACKET, PACKET_STATISTICS, PACKET_IGNORE_OUTGOING, ETH_P_ALL = 263, 6, 23, 3
 BATCH = 256  # frames on the way at a time; the kernel's queue of a CPU holds 1,000
 PATIENCE = 20.0  # seconds for a marker, which always comes
 
-EMPTY = "\n".join(
-    ["*filter", ":INPUT ACCEPT", ":FORWARD ACCEPT", ":OUTPUT ACCEPT", "COMMIT",
-     "*security", ":INPUT ACCEPT", ":FORWARD ACCEPT", ":OUTPUT ACCEPT", "COMMIT",
-     "*raw", ":PREROUTING ACCEPT", ":OUTPUT ACCEPT", "COMMIT"]
-)
+EMPTY = {
+    "filter": ["*filter", ":INPUT ACCEPT", ":FORWARD ACCEPT", ":OUTPUT ACCEPT", "COMMIT"],
+    "security": ["*security", ":INPUT ACCEPT", ":FORWARD ACCEPT", ":OUTPUT ACCEPT", "COMMIT"],
+    "raw": ["*raw", ":PREROUTING ACCEPT", ":OUTPUT ACCEPT", "COMMIT"],
+}
 HOST_MAC, UPLINK_MAC = "fe:16:3e:00:00:01", "fe:16:3e:00:00:02"
 HOST, HOST6, HOST_LINK = "10.99.0.1", "fd99::1", "fe80::1"
 
@@ -138,9 +138,12 @@ class Bed:
         return "\n".join(line.partition(" [")[0] for line in text.splitlines() if not line.startswith("#"))
 
     def restore(self, family: str, text: str) -> None:
-        """Replace these tables."""
+        """Make these the rules; tables that are not spoken of end up empty."""
+        given = text.splitlines()
+        rest = [line for table, lines in EMPTY.items() if f"*{table}" not in given for line in lines]
         with self.on_host():
-            run(f"{'ip6tables' if family == 'IPv6' else 'iptables'}-{self.backend}-restore", text=text + "\n")
+            run(f"{'ip6tables' if family == 'IPv6' else 'iptables'}-{self.backend}-restore",
+                text="\n".join([*given, *rest, ""]))
 
     def sets(self) -> str:
         with self.on_host():
@@ -149,7 +152,7 @@ class Bed:
     def clear(self) -> None:
         """As after a boot: no rules, no sets, no connections."""
         for family in ("IPv4", "IPv6"):
-            self.restore(family, EMPTY)
+            self.restore(family, "")
         with self.on_host():
             run("ipset", "destroy")
         self.forget_connections()

@@ -14,8 +14,11 @@ import typing as t
 def mutants(text: str) -> t.Iterator[tuple[str, str]]:
     """(what was done, the text of `iptables-save -t filter` with that mistake)"""
     lines = text.splitlines()
+    empty = {line[1:].partition(" ")[0] for line in lines if line.startswith(":nova-")}
+    empty -= {line.split(" ")[1] for line in lines if line.startswith("-A ")}
+    lines = [line for line in lines if line.rpartition(" -j ")[2] not in empty]  # they do nothing
     for number, line in enumerate(lines):
-        if not line.startswith("-A "):
+        if not line.startswith("-A ") or _is_doubled(line, text):
             continue
         for what, changed in _of_line(line):
             yield f"{what}: {line}", "\n".join([*lines[:number], *changed, *lines[number + 1:]])
@@ -61,7 +64,7 @@ def _of_line(line: str) -> t.Iterator[tuple[str, list[str]]]:
     kind = re.search(r" -m icmp6? --icmp\S* (\S+)", line)
     if kind:
         yield "any ICMP", [line.replace(kind[0], "")]
-    destination = re.search(r"-A nova-local -d (\S+)/(32|128) -j (\S+)", line)
+    destination = re.search(r"-A nova-(?:local -d|out -s) (\S+)/(32|128) -[jg] (\S+)", line)
     if destination:
         wider = ipaddress.ip_network(f"{destination[1]}/{int(destination[2]) - 2}", strict=False)
         yield "a wider destination", [line.replace(f"{destination[1]}/{destination[2]}", str(wider))]
@@ -69,11 +72,21 @@ def _of_line(line: str) -> t.Iterator[tuple[str, list[str]]]:
         yield "accept instead of the group", [re.sub(r"-j nova-sg-\d+$", "-j ACCEPT", line)]
 
 
+def _is_doubled(line: str, text: str) -> bool:
+    """Rules that do again what the end of another chain does, for an instance to which egress rules apply: there is no
+    wholesale ACCEPT of what is established that `nova-new` would have to come before."""
+    found = re.match(r"-A nova-inst-(\d+) .*-j nova-new-\1$", line) or re.match(
+        r"-A nova-new-(\d+) -j nova-ipv[46]-fallback$", line
+    )
+    return bool(found and f"-A nova-out-{found[1]} " in text)
+
+
 def _order_matters(one: str, other: str) -> bool:
     """Not of rules that no packet meets both of, nor of those that only accept."""
     both = (one, other)
-    if all(line.endswith("-j ACCEPT") or re.search(r"-j nova-sg-\d+$", line) for line in both):
+    if all(line.endswith("-j ACCEPT") or re.search(r"-j nova-(?:sg|eg|ri|re)-\d+$", line) for line in both):
         return False
     # A packet has one state, and neighbour discovery has none.
-    stateful = sum("--ctstate" in line or "--icmpv6-type 13" in line for line in both)
-    return not (stateful == 2 and any("INVALID" in line for line in both)) and "-A nova-local" not in one
+    stateful = sum("--ctstate" in line or "--icmpv6-type 13" in line or "--sport" in line for line in both)
+    exclusive = stateful == 2 and any("INVALID" in line for line in both)
+    return not exclusive and not one.startswith(("-A nova-local", "-A nova-out -s"))

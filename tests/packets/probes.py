@@ -119,6 +119,8 @@ def _edges(
         # Without ports the answer to a packet is a packet like it: one direction only.
         if protocol in NUMBERS.values() or not (sender.startswith("guest-") and sender > receiver):
             yield Probe(what, *ends, protocol, port, sport)
+        if (protocol, port, sport) in ((1, 8, 0), (58, 128, 0)) and sender != "host":  # nobody checks what he sends
+            yield Probe(what, *ends, protocol, port, sport, valid=False, style="bad checksum")
     if middle is not None and middle[0] == 6:  # what may be opened may still not be claimed to be open
         yield from (Probe(what, *ends, *middle, valid=False, style=style) for style in MALFORMED)
     elif middle is not None:
@@ -202,12 +204,38 @@ def _of_everybody(policy: Policy, places: t.Mapping[str, Place]) -> t.Iterator[P
         source = getattr(places["guest-1"], attribute)
         for address in next_door(places, attribute):
             yield Probe("next door", "guest-1", "bystander", source, address, 17, 53, next(PORTS))
+    yield from _conversations(policy, places)
     yield from _of_pairs(policy, places)
     for name in (name for name in places if name.startswith("guest-")):
         for attribute in ADDRESSES:
             yield from _out(places, name, attribute)
             yield from _to_dhcp_servers(places, name, attribute)
     yield Probe("out", "bystander", "outside", places["bystander"].ip, STRANGER[4], 17, 53, next(PORTS))
+
+
+def _conversations(policy: Policy, places: t.Mapping[str, Place]) -> t.Iterator[Probe]:
+    """What each rule allows, and for each guest: opened, complained about, answered."""
+    guests = [name for name in places if name.startswith("guest-")]
+    for group, name in itertools.product(policy["security_groups"], guests):
+        for rule in group["rules"]:
+            middle, version = _middle(rule), int(rule.get("ethertype", "IPv4")[3])
+            if middle is None:
+                continue
+            attribute = "ip" if version == 4 else "ip6"
+            own = getattr(places[name], attribute)
+            peers = [one for one in _peers(rule, places, attribute) if name not in one and own not in one]
+            for peer, address in peers[:: max(1, len(peers) // 3)]:
+                ends = [(peer, address), (name, own)]
+                if rule.get("direction") == "egress":
+                    ends.reverse()
+                (client, theirs), (server, at) = ends
+                opened = Probe("opens", client, server, theirs, at, *middle, next(PORTS))
+                yield opened
+                kind = (1, 3, 3) if version == 4 else (58, 1, 4)
+                yield Probe("complaint", server, client, at, theirs, *kind, error_about=opened)
+                answer = Probe("answer", server, client, at, theirs, middle[0], opened.sport, middle[1], answers=opened)
+                tcp = middle[0] == 6
+                yield dataclasses.replace(answer, style="syn+ack" if tcp else "", valid=not tcp)
 
 
 def _of_pairs(policy: Policy, places: t.Mapping[str, Place]) -> t.Iterator[Probe]:
@@ -254,7 +282,8 @@ def _to_dhcp_servers(places: t.Mapping[str, Place], name: str, attribute: str) -
     client, server = (68, 67) if version == 4 else (546, 547)
     # At an address that nobody has spoken from: no answers.
     address = {"ip": "10.99.0.251", "ip6": "fd99::251", "link_local": "fe80::251"}[attribute]
-    for port, sport in ((server, client), (server, server), (client, client), (client, server)):
+    for port, sport in ((server, client), (server - 1, client), (server + 1, client), (server, server),
+                        (client, client), (client, server)):
         yield Probe("to a dhcp server", name, "bystander", getattr(places[name], attribute), address, 17, port, sport)
 
 
@@ -373,6 +402,9 @@ class Wire:
             return pieces if probe.style == "fragments" else pieces[1:]
         # Neighbour discovery counts from a neighbour only, whose packets have met no router.
         packet = frames.ip(*ends, ident=ident, hops=255 if probe.protocol == 58 else 64)
+        if probe.style == "bad checksum":
+            place = (20 if probe.version == 4 else 40) + 2
+            packet = packet[:place] + bytes([packet[place] ^ 0xFF]) + packet[place + 1:]
         self._sent[probe] = packet
         return [packet]
 

@@ -34,8 +34,11 @@ def rich_policy(bed: Bed) -> dict[str, t.Any]:
             2: [{"protocol": "udp", "port_min": 5000, "port_max": 5010}, v6(protocol="tcp", port_min=80, port_max=90)],
             3: [{"protocol": "tcp", "port_min": 3306, "remote_group_id": 1},
                 v6(protocol="any", cidr="2001:db8:40::/44")],
+            4: [{"direction": "egress", "protocol": "tcp", "port_min": 443, "cidr": "198.18.8.0/22"},
+                v6(direction="egress", protocol="tcp", port_min=443, cidr="2001:db8:80::/44"),
+                v6(direction="egress", protocol="tcp", port_min=80, remote_group_id=2)],
         },
-        {1: [1], 2: [1, 2], 3: [3], 4: [2, 3]},
+        {1: [1], 2: [1, 2], 3: [3], 4: [2, 3, 4]},
     )
 
 
