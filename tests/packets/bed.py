@@ -155,6 +155,7 @@ class Bed:
             self.restore(family, "")
         with self.on_host():
             run("ipset", "destroy")
+            run("ebtables", "-t", "nat", "--init-table")
         self.forget_connections()
 
     def connections(self) -> list[str]:
@@ -164,6 +165,10 @@ class Bed:
     def forget_connections(self) -> None:
         with self.on_host():
             subprocess.run(["conntrack", "-F"], check=True, capture_output=True)
+
+    def tap(self, name: str) -> str:
+        """The host's end of a place's wire."""
+        return "up0" if name == "outside" else f"tap{list(self.places).index(name)}"
 
     # ---- packets
 
@@ -261,10 +266,10 @@ class Bed:
             f"addr add {HOST6}/64 dev br0 nodad",
             f"addr add {HOST_LINK}/64 dev br0 nodad",
         ]
-        for index, place in enumerate(self.places.values()):
+        for place in self.places.values():
             if place.name == "host":
                 continue
-            tap = "up0" if place.name == "outside" else f"tap{index}"
+            tap = self.tap(place.name)
             peer = f"peer name eth0 address {place.mac} netns {self.prefix + place.name}"
             if place.name == "outside":
                 lines += [
@@ -284,9 +289,9 @@ class Bed:
                 ]
         with self.on_host():
             run("ip", "-batch", "-", text="\n".join(lines) + "\n")
-            for index, place in enumerate(self.places.values()):
+            for place in self.places.values():
                 if place.name not in ("host", "outside"):
-                    run("bridge", "fdb", "replace", place.mac, "dev", f"tap{index}", "master", "static")
+                    run("bridge", "fdb", "replace", place.mac, "dev", self.tap(place.name), "master", "static")
             for name, value in (
                 ("net.ipv4.ip_forward", "1"), ("net.ipv6.conf.all.forwarding", "1"),
                 ("net.ipv4.conf.all.rp_filter", "0"), ("net.ipv4.conf.default.rp_filter", "0"),

@@ -56,7 +56,7 @@ def ip(source: str, destination: str, protocol: int, body: bytes, *, ident: int 
     if version == 4:
         return ipv4_header(source, destination, protocol, len(body), ident=ident, hops=hops) + body
     head = struct.pack("!IHBB", 6 << 28, len(body), protocol, hops)
-    return head + _packed(source) + _packed(destination) + body
+    return head + address(source) + address(destination) + body
 
 
 def ipv4_header(
@@ -64,7 +64,7 @@ def ipv4_header(
 ) -> bytes:
     """`fragment` is the field of that name: flags in the upper three bits, offset in units of 8 bytes below."""
     head = struct.pack("!BBHHHBBH", 0x45, 0, 20 + length, ident & 0xFFFF, fragment, hops, protocol, 0)
-    head += _packed(source) + _packed(destination)
+    head += address(source) + address(destination)
     return head[:10] + struct.pack("!H", _sum(head)) + head[12:]
 
 
@@ -82,7 +82,7 @@ def fragments(source: str, destination: str, protocol: int, body: bytes, *, iden
     for piece, field in zip(pieces, (1, cut), strict=True):  # offset in the upper 13 bits, "more" in the lowest
         extension = struct.pack("!BBHI", protocol, 0, field, ident) + piece
         packets.append(
-            struct.pack("!IHBB", 6 << 28, len(extension), 44, 64) + _packed(source) + _packed(destination) + extension
+            struct.pack("!IHBB", 6 << 28, len(extension), 44, 64) + address(source) + address(destination) + extension
         )
     return packets
 
@@ -106,7 +106,7 @@ def _with_checksum(source: str, destination: str, protocol: int, body: bytes) ->
         return body
     pseudo = b""
     if protocol != ICMP:
-        pseudo = _packed(source) + _packed(destination) + struct.pack("!II", len(body), protocol)
+        pseudo = address(source) + address(destination) + struct.pack("!II", len(body), protocol)
     value = _sum(pseudo + body)
     if protocol == UDP and value == 0:
         value = 0xFFFF
@@ -122,5 +122,5 @@ def _sum(data: bytes) -> int:
     return ~total & 0xFFFF
 
 
-def _packed(address: str) -> bytes:
-    return socket.inet_pton(socket.AF_INET6 if ":" in address else socket.AF_INET, address)
+def address(text: str) -> bytes:
+    return socket.inet_pton(socket.AF_INET6 if ":" in text else socket.AF_INET, text)
