@@ -119,6 +119,34 @@ def test_a_daemon_that_outlived_its_run_is_ended(host: Host) -> None:
         subprocess.run(["umount", "--lazy", str(work / "raw")], check=False, capture_output=True)
 
 
+DEAF_ONCE = """
+import signal, sys, time
+asked = []
+signal.signal(signal.SIGTERM, lambda *_: asked.append(1) if not asked else sys.exit(0))
+print("ready", flush=True)
+while True:
+    time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize(("patience", "code"), [(20.0, 0), (0.0, -9)])
+def test_a_daemon_that_misses_the_first_signal_is_asked_again(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, patience: float, code: int
+) -> None:
+    monkeypatch.setattr(daemon, "STOP_TIMEOUT", patience)
+    (tmp_path / daemon.ERRORS).touch()
+    child = subprocess.Popen([sys.executable, "-c", DEAF_ONCE], stdout=subprocess.PIPE)
+    assert child.stdout is not None
+    with child.stdout:
+        assert child.stdout.readline() == b"ready\n"
+        if code:
+            with pytest.raises(daemon.DaemonError, match="ended with -9"):
+                daemon.stop(child, str(tmp_path))
+        else:
+            daemon.stop(child, str(tmp_path))
+    assert child.returncode == code
+
+
 def test_only_our_own_programs_at_that_disk_are_ended(tmp_path: pathlib.Path) -> None:
     disk = "/var/lib/novalite/instances/x/disk"
     qsd = [b"setpriv", b"--pdeathsig", b"KILL", b"--", b"qemu-storage-daemon", b"--blockdev"]
