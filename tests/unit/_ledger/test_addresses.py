@@ -17,9 +17,6 @@ import uuid
 
 import pytest
 import sqlalchemy as sa
-from hypothesis import settings
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from ansible_collections.novalite.cloud.plugins.module_utils._addressing import pools
 from ansible_collections.novalite.cloud.plugins.module_utils._addressing.ipv6 import stable_privacy
@@ -423,63 +420,6 @@ def test_a_claim_does_so_on_postgresql_as_soon_as_there_is_a_network(postgresql_
         for plan in map("\n".join, plans):
             assert "Index Scan using ix_fixed_ip_free" in plan and "uq_fixed_ip" not in plan
     made.dispose()
-
-
-class PoolMachine(RuleBasedStateMachine):
-    """Any order of claims, repeats and releases on a small pool, held against a model."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.engine = sa.create_engine("sqlite://", poolclass=sa.StaticPool)
-        tables.metadata.create_all(self.engine)
-        self.connection = self.engine.connect()
-        self.network = add_network(self.connection, dhcp=False, gateway="10.20.0.1")
-        self.free = [f"10.20.0.{last}" for last in range(2, 7)]  # longest free first
-        self.held: dict[str, tuple[dict[str, t.Any], str]] = {}
-        self.now = NOW
-
-    @rule(count=st.integers(1, 4))
-    def claim(self, count: int) -> None:
-        instances = some(count, self.network)
-        with self.connection.begin_nested() as savepoint:
-            try:
-                result = fixed_ip(self.connection, {"instances": instances})
-            except NovaliteError:
-                savepoint.rollback()
-                assert count > len(self.free)
-                return
-        expected, self.free = self.free[:count], self.free[count:]
-        assert ips(result) == expected
-        for one, address in zip(instances, expected):
-            self.held[one["nics"][0]["id"]] = (one, address)
-
-    @rule()
-    def repeat(self) -> None:
-        result = fixed_ip(self.connection, {"instances": [one for one, _address in self.held.values()]})
-        assert not result["changed"]
-        assert ips(result) == [address for _one, address in self.held.values()]
-
-    @rule(data=st.data())
-    def release(self, data: st.DataObject) -> None:
-        if not self.held:
-            return
-        gone = data.draw(st.sets(st.sampled_from(sorted(self.held)), min_size=1))
-        self.now += 1
-        assert release_addresses(self.connection, [*gone, "unknown"], self.now) == len(gone)
-        self.free += sorted(self.held.pop(one)[1] for one in gone)
-
-    @invariant()
-    def the_rows_agree(self) -> None:
-        expected = {address: f"vif:{nic}" for nic, (_one, address) in self.held.items()}
-        assert owners(self.connection) == expected
-
-    def teardown(self) -> None:
-        self.connection.close()
-        self.engine.dispose()
-
-
-PoolMachine.TestCase.settings = settings(max_examples=30, stateful_step_count=20, deadline=None)
-TestPool = PoolMachine.TestCase
 
 
 def _churn(url: str, network: Network, host: str, rounds: int) -> None:

@@ -1,0 +1,274 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Any order of launches, repeats, releases, waits and reservations on two small networks, held against a model."""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import typing as t
+import unittest.mock
+import uuid
+
+import pytest
+import sqlalchemy as sa
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from ansible_collections.novalite.cloud.plugins.module_utils._addressing.pools import to_int, to_text
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import addresses, tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.addresses import (
+    fixed_ip,
+    release_addresses,
+    release_host_address,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.networks import network
+from ansible_collections.novalite.cloud.plugins.modules.network import ARGUMENT_SPEC
+
+NOTHING_SAID = dict.fromkeys(t.cast(t.Any, ARGUMENT_SPEC)["networks"]["options"])
+HOSTS = ("hv1", "hv2")
+QUARANTINE = 600
+
+
+@dataclasses.dataclass
+class Pool:
+    """What the rules say about one network."""
+
+    id: int
+    name: str
+    first: int
+    serves: bool  # each host has an address of its own
+    gateway: int | None
+    released: dict[int, int]  # address -> when; of those that nobody has
+    owner: dict[int, str] = dataclasses.field(default_factory=dict)
+    last_owner: dict[int, str] = dataclasses.field(default_factory=dict)
+    reserved: set[int] = dataclasses.field(default_factory=set)
+
+    def free(self) -> list[int]:
+        """Longest free first."""
+        there = (ip for ip in self.released if ip not in self.reserved)
+        return sorted(there, key=lambda ip: (self.released[ip], ip))
+
+    def has(self, owner: str) -> int | None:
+        return next((ip for ip, one in self.owner.items() if one == owner), None)
+
+    def had(self, owner: str) -> int | None:
+        theirs = [ip for ip in self.free() if self.last_owner.get(ip) == owner]
+        return max(theirs, key=lambda ip: (self.released[ip], ip), default=None)
+
+    def take(self, ip: int, owner: str) -> None:
+        del self.released[ip]
+        self.owner[ip] = owner
+
+    def give_back(self, owner: str, now: int) -> bool:
+        ip = self.has(owner)
+        if ip is not None:
+            self.last_owner[ip] = self.owner.pop(ip)
+            self.released[ip] = now
+        return ip is not None
+
+
+class Refused(Exception):
+    """What the model says no to."""
+
+
+class AddressMachine(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = 1_000_000
+        clock = types.SimpleNamespace(time=lambda: self.now)
+        self.patch = unittest.mock.patch.object(addresses, "time", clock)
+        self.patch.start()
+        self.engine = sa.create_engine("sqlite://", poolclass=sa.StaticPool)
+        tables.metadata.create_all(self.engine)
+        self.connection = self.engine.connect()
+        self.connection.execute(sa.insert(tables.project).values(id="p", name="p", created_at=0))
+        self.pools = [self.make("served", 10 << 24, None), self.make("routed", 11 << 24, (11 << 24) + 1)]
+        self.instances: dict[str, dict[str, t.Any]] = {}  # by name
+
+    def make(self, name: str, first: int, gateway: int | None) -> Pool:
+        said = {"name": name, "cidr": f"{to_text(first)}/29"}
+        if gateway is not None:
+            said |= {"gateway": to_text(gateway), "manager": "flat"}
+        [made] = self.network(said)["networks"]
+        inside = {ip: 0 for ip in range(first + 1, first + 7) if ip != gateway}
+        return Pool(made["id"], name, first, gateway is None, gateway, inside)
+
+    def network(self, said: dict[str, t.Any]) -> dict[str, t.Any]:
+        with self.connection.begin_nested():
+            return network(
+                self.connection, {"networks": [{**NOTHING_SAID, **said}], "project": None, "state": "present"}
+            )
+
+    def ask(self, instances: list[dict[str, t.Any]]) -> dict[str, t.Any]:
+        with self.connection.begin_nested():
+            return fixed_ip(self.connection, {"instances": instances})
+
+    # --- the model of one call ---
+
+    def expected(self, instances: list[dict[str, t.Any]]) -> tuple[list[Pool], int, int]:
+        """The pools after a call, how many addresses it takes, and how many of those out of quarantine."""
+        taken = warned = 0
+        after = []
+        for pool in self.pools:
+            pool = dataclasses.replace(pool, released=dict(pool.released), owner=dict(pool.owner))
+            after.append(pool)
+            owners: dict[str, int | None] = {}
+            for one in instances:
+                if pool.serves and any(nic["network"]["id"] == pool.id for nic in one["nics"]):
+                    owners[f"dhcp:{one['host']}"] = None
+            for one in instances:
+                for nic in one["nics"]:
+                    if nic["network"]["id"] == pool.id:
+                        asked = nic["ip"] or nic["requested_ip"]
+                        owners[f"vif:{nic['id']}"] = None if asked is None else to_int(asked)
+            missing = [owner for owner in owners if pool.has(owner) is None]
+            taken += len(missing)
+            for owner, asked in owners.items():
+                if asked is None or pool.has(owner) == asked:
+                    continue
+                if pool.has(owner) is not None:
+                    raise Refused("cannot get")
+                if not pool.first <= asked < pool.first + 8:
+                    raise Refused("is outside of")
+                if asked in pool.owner:
+                    raise Refused("is in use by")
+                if asked not in pool.free():
+                    raise Refused("is reserved in")
+                pool.take(asked, owner)
+            for owner in owners:
+                if pool.has(owner) is None and (again := pool.had(owner)) is not None:
+                    pool.take(again, owner)
+            rest = [owner for owner in owners if pool.has(owner) is None]
+            if len(rest) > len(pool.free()):
+                raise Refused("has no free address left")
+            for owner, ip in zip(rest, pool.free()):
+                warned += pool.released[ip] > self.now - QUARANTINE
+                pool.take(ip, owner)
+        return after, taken, warned
+
+    def call(self, instances: list[dict[str, t.Any]]) -> bool:
+        """Make the call and hold it against the model; whether it was carried out."""
+        try:
+            after, taken, warned = self.expected(instances)
+        except Refused as refused:
+            with pytest.raises(NovaliteError, match=str(refused)):
+                self.ask(instances)
+            return False
+        result = self.ask(instances)
+        self.pools = after
+        assert result["changed"] == (taken > 0)
+        assert len(result.get("warnings", [])) == warned
+        for one in result["instances"]:
+            for nic in one["nics"]:
+                [pool] = [pool for pool in after if pool.id == nic["network"]["id"]]
+                own = pool.has(f"dhcp:{one['host']}")
+                assert nic["ip"] == to_text(t.cast(int, pool.has(f"vif:{nic['id']}")))
+                assert nic["dhcp_server"] == (None if own is None or not pool.serves else to_text(own))
+        return True
+
+    # --- rules ---
+
+    @rule(
+        count=st.integers(1, 3),
+        where=st.sampled_from([(0,), (1,), (0, 1)]),
+        host=st.sampled_from(HOSTS),
+        asked=st.none() | st.integers(-1, 8),
+    )
+    def launch(self, count: int, where: tuple[int, ...], host: str, asked: int | None) -> None:
+        new: list[dict[str, t.Any]] = []
+        for number in range(count):
+            nics = []
+            for index in where:
+                pool = self.pools[index]
+                wanted = to_text(pool.first + asked) if asked is not None and number == count - 1 else None
+                of_network = {"id": pool.id, "name": pool.name}
+                nics.append(
+                    {"id": str(uuid.uuid4()), "mac": None, "network": of_network, "ip": None, "requested_ip": wanted}
+                )
+            new.append({"uuid": str(uuid.uuid4()), "name": f"i{uuid.uuid4().hex}", "host": host, "nics": nics})
+        if self.call(new):
+            for one in new:
+                self.record(one)
+                self.instances[one["name"]] = one
+
+    @precondition(lambda self: self.instances)
+    @rule(data=st.data())
+    def repeat_some(self, data: st.DataObject) -> None:
+        some = data.draw(st.sets(st.sampled_from(sorted(self.instances)), min_size=1))
+        self.call([self.instances[name] for name in sorted(some)])
+
+    @precondition(lambda self: self.instances)
+    @rule(data=st.data(), forget=st.booleans())
+    def release(self, data: st.DataObject, forget: bool) -> None:
+        """The addresses go back; without `forget` the interface stays, as after a failed build, and may ask again."""
+        name: str = data.draw(st.sampled_from(sorted(self.instances)))
+        nics = [nic["id"] for nic in self.instances[name]["nics"]]
+        expected = sum(pool.give_back(f"vif:{nic}", self.now) for pool in self.pools for nic in nics)
+        assert release_addresses(self.connection, [*nics, "unknown"], self.now) == expected
+        if forget:
+            self.connection.execute(sa.delete(tables.vif).where(tables.vif.c.id.in_(nics)))
+            del self.instances[name]
+
+    @rule(index=st.integers(0, 1), host=st.sampled_from(HOSTS))
+    def leave_host(self, index: int, host: str) -> None:
+        pool = self.pools[index]
+        needed = any(
+            pool.has(f"vif:{nic['id']}") is not None
+            for one in self.instances.values()
+            if one["host"] == host
+            for nic in one["nics"]
+        )
+        expected = not needed and pool.give_back(f"dhcp:{host}", self.now)
+        assert release_host_address(self.connection, pool.id, host, self.now) == expected
+
+    @rule(seconds=st.sampled_from([1, 60, 599, 600, 3600]))
+    def wait(self, seconds: int) -> None:
+        self.now += seconds
+
+    @rule(index=st.integers(0, 1), numbers=st.sets(st.integers(1, 6), max_size=2))
+    def reserve(self, index: int, numbers: set[int]) -> None:
+        pool = self.pools[index]
+        wanted = {pool.first + number for number in numbers if pool.first + number != pool.gateway}
+        said = {"name": pool.name, "reserved": [to_text(ip) for ip in sorted(wanted)]}
+        if any(ip in pool.owner for ip in wanted):
+            with pytest.raises(ConflictError, match="is in use: it can be reserved when it is free"):
+                self.network(said)
+        else:
+            self.network(said)
+            pool.reserved = wanted
+
+    @invariant()
+    def the_rows_agree(self) -> None:
+        table = tables.fixed_ip
+        owned = self.connection.execute(
+            sa.select(table.c.network_id, table.c.ip, table.c.owner).where(table.c.owner.is_not(None))
+        ).all()
+        assert {(row.network_id, row.ip): row.owner for row in owned} == {
+            (pool.id, ip): owner for pool in self.pools for ip, owner in pool.owner.items()
+        }
+
+    # --- rows that the operation needs beside it ---
+
+    def record(self, one: dict[str, t.Any]) -> None:
+        row = {"project_id": "p", "flavor": {}, "image": {}, "metadata": {}, "vm_state": "active", "attempts": []}
+        row |= {"uuid": one["uuid"], "name": one["name"], "hostname": one["name"], "host": one["host"]}
+        self.connection.execute(sa.insert(tables.instance).values(created_at=0, updated_at=0, **row))
+        for position, nic in enumerate(one["nics"]):
+            values = {"id": nic["id"], "instance_uuid": one["uuid"], "network_id": nic["network"]["id"]}
+            self.connection.execute(
+                sa.insert(tables.vif).values(position=position, mac=nic["id"][:17], **values)
+            )
+
+    def teardown(self) -> None:
+        self.patch.stop()
+        self.connection.close()
+        self.engine.dispose()
+
+
+AddressMachine.TestCase.settings = settings(max_examples=25, stateful_step_count=30, deadline=None)
+TestAddresses = AddressMachine.TestCase
