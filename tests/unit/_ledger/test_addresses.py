@@ -10,6 +10,7 @@ import concurrent.futures
 import ipaddress
 import json
 import multiprocessing
+import re
 import time
 import types
 import typing as t
@@ -419,6 +420,10 @@ def test_a_claim_does_so_on_postgresql_as_soon_as_there_is_a_network(postgresql_
         ]
         for plan in map("\n".join, plans):
             assert "Index Scan using ix_fixed_ip_free" in plan and "uq_fixed_ip" not in plan
+        question = {"network_id": row["id"], "owners": json.dumps(["vif:1"])}
+        plan = "\n".join(connection.execute(sa.text(f"EXPLAIN {pool_claims._HELD_POSTGRESQL}"), question).scalars())
+        # by the owner, too: by the network alone it would read all that are free, or all that were ever released
+        assert len(re.findall(r"\(network_id = .*\) AND \(\((last_)?owner\)::text = wanted", plan)) == 2, plan
     made.dispose()
 
 

@@ -14,11 +14,13 @@ author:
   - novalite contributors (@novalite)
 description:
   - Takes addresses out of the networks' pools for all interfaces of all O(instances), or for none.
-  - The address that was free for longest is taken first. One that was released within the network's quarantine is
-    taken only when there is no other, with a warning.
-  - An interface that has an address keeps it.
+  - An interface that has an address keeps it. One that had one and gave it back, after a build that failed, gets the
+    same one again, if it is still free.
+  - Otherwise the address that was free for longest is taken first. One that was released within the network's
+    quarantine is taken only when there is no other, with a warning.
   - On a network with DHCP, or without a gateway, each compute host gets an address of its own.
-  - IPv6 addresses are not taken from a pool. They follow from the MAC (EUI-64), as the guest itself makes them.
+  - IPv6 addresses are not taken from a pool. They follow from the MAC (EUI-64), as the guest itself makes them, or from
+    a secret in the ledger (RFC 7217), as the network says.
 extends_documentation_fragment:
   - novalite.cloud.ledger
   - novalite.cloud.ledger.attributes
