@@ -7,6 +7,9 @@
 ::
 
     outside ---- uplink [ host: routes, bridge br0 10.99.0.1, fd99::1 ] br0 ---- guest-1 .. guest-n, bystander, witness
+                                                                        br1 ---- twin-1, twin-2, twin-bystander, ...
+
+br1 is an isolated network: nothing leads there, and it uses the addresses of br0 again.
 
 Only `host` has an IP stack. The others are sockets that put frames on a wire and take frames off it, so that a packet
 is exactly what a test says and nobody answers by himself. One process holds all of them.
@@ -51,6 +54,7 @@ class Place(t.NamedTuple):
     ip: str
     ip6: str
     link_local: str
+    bridge: str = ""
 
 
 class Packet(t.NamedTuple):
@@ -208,11 +212,13 @@ class Bed:
     def _settle(self) -> list[tuple[int, str]]:
         """Wait until everything on the way has arrived or is lost; (serial, place) of what arrived."""
         seen: list[tuple[int, str]] = []
-        first, second = self.serial(), self.serial()
+        second = self.serial()
         broadcast = "ff:ff:ff:ff:ff:ff"
-        witness = self.places["witness"].mac
-        self._ends["witness"].send(frames.ethernet(broadcast, witness, frames.MARKER_TYPE, frames.tag(first)))
-        self._drain(seen, first, {name for name in self._ends if name not in ("witness", "outside", "uplink")})
+        for witness in ("twin-witness", "witness"):
+            own, first = self.places[witness], self.serial()
+            self._ends[witness].send(frames.ethernet(broadcast, own.mac, frames.MARKER_TYPE, frames.tag(first)))
+            there = {name for name, place in self.places.items() if place.bridge == own.bridge and name != witness}
+            self._drain(seen, first, there)
         # What the host takes for itself has passed its rules when a process gets it.
         for end in self._inside:
             with contextlib.suppress(BlockingIOError):
@@ -258,10 +264,14 @@ class Bed:
                 _sysctl("net.ipv6.conf.default.accept_dad", "0")
                 _sysctl("net.ipv6.conf.default.disable_ipv6", "0" if name == "host" else "1")
                 _sysctl("net.ipv6.conf.all.disable_ipv6", "0" if name == "host" else "1")
+                # A bridge that got a link-local address would speak by itself.
+                _sysctl("net.ipv6.conf.default.addr_gen_mode", "1")
         lines = [
             "link set lo up",
             f"link add br0 address {HOST_MAC} type bridge forward_delay 0 mcast_snooping 0",
             "link set br0 up",
+            "link add br1 type bridge forward_delay 0 mcast_snooping 0",
+            "link set br1 up",
             f"addr add {HOST}/24 dev br0",
             f"addr add {HOST6}/64 dev br0 nodad",
             f"addr add {HOST_LINK}/64 dev br0 nodad",
@@ -282,9 +292,9 @@ class Bed:
                     f"route add default via {place.link_local} dev up0",
                 ]
             else:
-                lines += [f"link add {tap} type veth {peer}", f"link set {tap} master br0 up"]
+                lines += [f"link add {tap} type veth {peer}", f"link set {tap} master {place.bridge} up"]
                 lines += [
-                    f"neigh add {address} lladdr {place.mac} dev br0 nud permanent"
+                    f"neigh add {address} lladdr {place.mac} dev {place.bridge} nud permanent"
                     for address in (place.ip, place.ip6, place.link_local)
                 ]
         with self.on_host():
@@ -334,17 +344,19 @@ class Bed:
 
 
 def all_places(guests: int) -> t.Iterator[Place]:
-    yield Place("host", HOST_MAC, HOST, HOST6, HOST_LINK)
+    yield Place("host", HOST_MAC, HOST, HOST6, HOST_LINK, "br0")
     for number in range(1, guests + 1):
         yield _on_the_bridge(f"guest-{number}", 10 + number)
     yield _on_the_bridge("bystander", 200)
     yield _on_the_bridge("witness", 201)
+    for name, number in (("twin-1", 11), ("twin-2", 12), ("twin-bystander", 200), ("twin-witness", 201)):
+        yield _on_the_bridge(name, number)._replace(mac=f"fa:16:3e:00:01:{number:02x}", bridge="br1")
     yield Place("outside", "fe:16:3e:00:00:03", "203.0.113.2", "2001:db8:ffff::2", "fe80::2")
 
 
 def _on_the_bridge(name: str, number: int) -> Place:
     mac = f"fa:16:3e:00:00:{number:02x}"
-    return Place(name, mac, f"10.99.0.{number}", f"fd99::{number:x}", f"fe80::f816:3eff:fe00:{number:x}")
+    return Place(name, mac, f"10.99.0.{number}", f"fd99::{number:x}", f"fe80::f816:3eff:fe00:{number:x}", "br0")
 
 
 

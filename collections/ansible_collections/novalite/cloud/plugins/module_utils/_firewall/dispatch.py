@@ -36,6 +36,7 @@ LEAF = 16
 Entries = dict[str, str]  # address, hexadecimal -> what it leads to (`<target prefix><rest>`, an instance's id)
 Chains = dict[str, tuple[str, ...]]
 
+SHIELD = "-j RETURN"
 EVERYWHERE = ""  # the scope of addresses that are no isolated network's
 
 
@@ -120,9 +121,10 @@ def changed(
 
 
 def _scope_jumps(side: Side, scopes: t.Mapping[str, Entries]) -> list[str]:
-    """The first rules of the first root. Goto: a packet on an isolated bridge never meets other networks' addresses."""
-    return [f"{side.device} {scope} -g {side.network}{scope}"
-            for scope in sorted(scopes) if scope != EVERYWHERE and scopes[scope]]
+    """The first rules of the first root. Goto: a packet on an isolated bridge never meets other networks' addresses,
+    nor where nothing is to be found on that bridge itself (RETURN)."""
+    return [f"{side.device} {scope} -g {side.network}{scope}" if scopes[scope] else f"{side.device} {scope} {SHIELD}"
+            for scope in sorted(scopes) if scope != EVERYWHERE and (scopes[scope] or side == OUT)]
 
 
 def read(side: Side, root: str, rules_of: t.Callable[[str], t.Sequence[str]]) -> Entries:

@@ -234,7 +234,9 @@ class _Merge:
                     if who in writing and self.restricted.get(who) and entries.get(key) != who:
                         entries[key] = who
                         keys.add(key)
-        self.changes.outbound = {scope: entries for scope, entries in outbound.items() if entries}
+        isolated = {scope for scope, entries in self.changes.inbound.items()
+                    if scope != dispatch.EVERYWHERE and entries} if any(outbound.values()) else set()
+        self.changes.outbound = {scope: entries for scope, entries in outbound.items() if entries or scope in isolated}
 
     # -- chains of groups
 

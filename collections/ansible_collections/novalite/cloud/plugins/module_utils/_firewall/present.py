@@ -100,10 +100,12 @@ def sets_in(chains: Chains) -> set[int]:
 
 
 def _scopes(side: Side, chains: Chains) -> Scopes:
-    roots = {EVERYWHERE: side.root}
+    roots, shielded = {EVERYWHERE: side.root}, set()
     for rule in chains.get(side.root, ()):
         words = rule.split(" ")
         if len(words) == 4 and words[0] == side.device and words[3] == f"{side.network}{words[1]}":
             roots[words[1]] = words[3]
+        elif len(words) == 4 and rule == f"{side.device} {words[1]} {dispatch.SHIELD}":
+            shielded.add(words[1])
     found = {scope: dispatch.read(side, root, lambda name: chains.get(name, ())) for scope, root in roots.items()}
-    return {scope: entries for scope, entries in found.items() if entries}
+    return {scope: entries for scope, entries in found.items() if entries} | {scope: {} for scope in shielded}

@@ -1,0 +1,103 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Rules that somebody else changed: a check names what is wrong and touches nothing, one run puts it right."""
+
+from __future__ import annotations
+
+import typing as t
+
+import pytest
+
+from tests.packets.bed import Bed, run
+from tests.packets.policies import SSH, policy, v6
+from tests.packets.test_policies import canonical, check
+
+pytestmark = pytest.mark.root
+
+
+def state(bed: Bed) -> dict[str, t.Any]:
+    return policy(
+        bed.places,
+        {
+            1: [SSH, v6(**{**SSH, "cidr": "::/0"})],
+            2: [{"protocol": "any", "remote_group_id": 1}, v6(protocol="any", remote_group_id=1)],
+            3: [{"direction": "egress", "protocol": "tcp", "port_min": 443}],
+        },
+        {1: [1], 2: [1, 2], 3: [3]},
+    )
+
+
+def iptables(*lines: str) -> t.Callable[[Bed], None]:
+    def break_it(bed: Bed) -> None:
+        for line in lines:
+            family, *words = line.split(" ")
+            bed.iptables(family, *words)
+
+    return break_it
+
+
+def on_host(*lines: str) -> t.Callable[[Bed], None]:
+    def break_it(bed: Bed) -> None:
+        with bed.on_host():
+            for line in lines:
+                run(*line.split(" "))
+
+    return break_it
+
+
+# what somebody did -> how, and what a check has to name
+DRIFT: dict[str, tuple[t.Callable[[Bed], None], list[str]]] = {
+    "deleted hook": (iptables("IPv4 -D FORWARD -j nova-local"), ["IPv4", "FORWARD"]),
+    "deleted hook of what the host sends": (iptables("IPv6 -D OUTPUT -j nova-local"), ["IPv6", "OUTPUT"]),
+    "moved hook": (iptables("IPv4 -I FORWARD 1 -s 192.0.2.0/24 -j ACCEPT"), ["IPv4", "FORWARD"]),
+    "a second hook": (iptables("IPv4 -A FORWARD -j nova-local"), ["IPv4", "FORWARD"]),
+    "deleted egress hook": (iptables("IPv4 -t security -D FORWARD -j nova-out"), ["IPv4", "security FORWARD"]),
+    "flushed group": (iptables("IPv4 -F nova-sg-1"), ["IPv4", "nova-sg-1"]),
+    "flushed instance": (iptables("IPv6 -F nova-inst-2"), ["IPv6", "nova-inst-2"]),
+    "flushed fallback": (iptables("IPv4 -F nova-ipv4-fallback"), ["IPv4", "nova-ipv4-fallback"]),
+    "flushed dispatch": (iptables("IPv4 -F nova-local"), ["IPv4", "nova-local"]),
+    "flushed everything": (iptables("IPv4 -F", "IPv6 -F"), ["IPv4", "FORWARD"]),
+    "foreign rule in an instance": (iptables("IPv4 -I nova-inst-1 1 -j ACCEPT"), ["IPv4", "nova-inst-1"]),
+    "foreign rule in a group": (iptables("IPv6 -A nova-sg-1 -p udp -j ACCEPT"), ["IPv6", "nova-sg-1"]),
+    "deleted rule": (iptables("IPv4 -D nova-sg-1 -p tcp -m tcp --dport 22 -j ACCEPT"), ["IPv4", "nova-sg-1"]),
+    "member missing": (on_host("ipset del nova-g-1-v4 10.99.0.11"), ["sets", "nova-g-1-v4"]),
+    "member too many": (on_host("ipset add nova-g-1-v6 fd99::c8"), ["sets", "nova-g-1-v6"]),
+    "flushed set": (on_host("ipset flush nova-g-1-v4"), ["sets", "nova-g-1-v4"]),
+    "sysctl off": (
+        on_host("sysctl -q net.bridge.bridge-nf-call-iptables=0"), ["sysctl", "net.bridge.bridge-nf-call-iptables"]
+    ),
+    "sysctl off for IPv6": (
+        on_host("sysctl -q net.bridge.bridge-nf-call-ip6tables=0"), ["sysctl", "net.bridge.bridge-nf-call-ip6tables"]
+    ),
+}
+
+
+@pytest.mark.parametrize("exclusive", [True, False], ids=["exclusive", "one of them"])
+@pytest.mark.parametrize("what", DRIFT)
+def test_drift(bed: Bed, what: str, exclusive: bool) -> None:
+    break_it, (part, name) = DRIFT[what]
+    wanted = state(bed)
+    foreign = "-s 192.0.2.99/32 -j ACCEPT"
+    bed.iptables("IPv4", "-A", "FORWARD", "-s", "192.0.2.99/32", "-j", "ACCEPT")
+    bed.enforce(**wanted, exclusive=True)
+    right = canonical(bed)
+    break_it(bed)
+    broken = (bed.saved("IPv4"), bed.saved("IPv6"), bed.sets())
+    request = {**wanted, "exclusive": exclusive}
+    seen = bed.enforce(check=True, **request)
+    assert seen["changed"]
+    assert name in seen["diff"]["before"].get(part, {}) or name in seen["diff"]["after"].get(part, {}), seen["diff"]
+    assert seen["diff"]["before"] != seen["diff"]["after"]
+    assert (bed.saved("IPv4"), bed.saved("IPv6"), bed.sets()) == broken
+    done = bed.enforce(**request)
+    assert done["changed"] and done["diff"] == seen["diff"]
+    check(bed, wanted, 100)
+    repaired = canonical(bed)
+    if what == "moved hook":
+        repaired.remove("-A FORWARD -s 192.0.2.0/24 -j ACCEPT")
+    if what == "flushed everything":
+        repaired.insert(repaired.index("-A FORWARD -j nova-local") + 1, f"-A FORWARD {foreign}")
+    assert repaired == right
+    assert not bed.enforce(**request)["changed"]

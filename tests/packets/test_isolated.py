@@ -1,0 +1,123 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""An isolated network that uses the addresses of another: neither's rules, nor its connections, count for the other."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+import pytest
+
+from tests.packets.bed import Bed, Place
+from tests.packets.oracle import Probe
+from tests.packets.policies import SSH, policy, random_policy, v6
+from tests.packets.probes import PORTS, Wire, mismatches, probes_of
+
+pytestmark = pytest.mark.root
+
+TWINS = {"guest-1": "twin-1", "guest-2": "twin-2", "bystander": "twin-bystander"}
+NUMBER = 100  # twin-1 is instance 101, and groups are numbered so too
+
+
+def twin_places(bed: Bed) -> dict[str, Place]:
+    """The isolated network, under the names that policies and probes go by."""
+    return {name: bed.places[twin] for name, twin in TWINS.items()}
+
+
+def scoped(twins: dict[str, t.Any]) -> dict[str, t.Any]:
+    """A policy of twin_places() as the module takes it beside another."""
+    return {
+        "instances": [
+            {**instance, "id": instance["id"] + NUMBER, "addresses": [],
+             "scoped": [{"bridge": "br1", "addresses": instance["addresses"]}],
+             "security_groups": [group + NUMBER for group in instance["security_groups"]]}
+            for instance in twins["instances"]
+        ],
+        "security_groups": [
+            {**group, "id": group["id"] + NUMBER,
+             "rules": [{**rule, **({"remote_group_id": rule["remote_group_id"] + NUMBER}
+                                   if rule.get("remote_group_id") is not None else {})} for rule in group["rules"]]}
+            for group in twins["security_groups"]
+        ],
+    }
+
+
+def both(one: dict[str, t.Any], twins: dict[str, t.Any]) -> dict[str, t.Any]:
+    other = scoped(twins)
+    return {
+        "instances": one["instances"] + other["instances"],
+        "security_groups": one["security_groups"] + other["security_groups"],
+        "zones": [{"bridge": "br1", "zone": 7}],
+    }
+
+
+def on_the_other(probe: Probe) -> Probe:
+    """The probe under the names of the isolated network's places."""
+    return dataclasses.replace(
+        probe,
+        sender=TWINS[probe.sender],
+        receiver=TWINS[probe.receiver],
+        answers=None if probe.answers is None else on_the_other(probe.answers),
+        error_about=None if probe.error_about is None else on_the_other(probe.error_about),
+    )
+
+
+def wrong(bed: Bed, one: dict[str, t.Any], twins: dict[str, t.Any], seed: int = 0) -> list[str]:
+    """Both networks' probes, in turn."""
+    found = [str(problem) for problem in mismatches(bed, one, probes_of(one, bed.places, 200, seed))]
+    probes = [
+        probe for probe in probes_of(twins, {"host": bed.places["host"], **twin_places(bed)}, 300, seed)
+        if probe.sender in TWINS and probe.receiver in TWINS and probe.style != "routed"
+    ]
+    found += [str(problem) for problem in mismatches(bed, twins, map(on_the_other, probes))]
+    return found
+
+
+def test_same_addresses_other_rules(bed: Bed) -> None:
+    one = policy(bed.places, {1: [SSH, v6(**{**SSH, "cidr": "::/0"})]}, {1: [1], 2: [1], 3: []})
+    twins = policy(twin_places(bed), {1: [{"protocol": "udp"}, v6(protocol="udp", port_min=53)]}, {1: [1], 2: []})
+    bed.enforce(**both(one, twins))
+    problems = wrong(bed, one, twins)
+    assert not problems, "\n".join(problems[:20])
+    assert not bed.enforce(**both(one, twins), exclusive=True)["changed"]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_random_rules(bed: Bed, seed: int) -> None:
+    one = random_policy(bed.places, 3000 + seed)
+    twins = random_policy(twin_places(bed), 4000 + seed)
+    for group in twins["security_groups"]:
+        # Members are addresses: those of one network are not told from those of another.
+        group["rules"] = [rule for rule in group["rules"] if rule.get("remote_group_id") is None]
+    for instance in twins["instances"]:
+        for pair in instance.get("allowed_pairs", []):
+            pair["bridge"] = "br1"
+    bed.enforce(**both(random_policy(bed.places, 5000 + seed), random_policy(twin_places(bed), 6000 + seed)))
+    bed.enforce(**both(one, twins), exclusive=True)
+    problems = wrong(bed, one, twins, seed)
+    assert not problems, "\n".join([*problems[:20], str(one), str(twins)])
+
+
+def test_connections_of_one_are_not_the_others(bed: Bed) -> None:
+    closed: dict[int, list[dict[str, t.Any]]] = {1: []}
+    one, twins = policy(bed.places, closed, {1: [1]}), policy(twin_places(bed), closed, {1: [1]})
+    bed.enforce(**both(one, twins))
+    wire = Wire(bed)
+    problems = []
+    for attribute in ("ip", "ip6"):
+        for (guest, peer), (other, others_peer) in (
+            (("guest-1", "bystander"), ("twin-1", "twin-bystander")),
+            (("twin-1", "twin-bystander"), ("guest-1", "bystander")),
+        ):
+            own, theirs = getattr(bed.places[guest], attribute), getattr(bed.places[peer], attribute)
+            opened = Probe("opens", guest, peer, own, theirs, 17, 53, next(PORTS))
+            answer = Probe("answer", peer, guest, theirs, own, 17, opened.sport, 53)
+            stray = dataclasses.replace(answer, sender=others_peer, receiver=other)
+            packets = [wire.packet(probe) for probe in (opened, stray, answer)]
+            arrived = [packet.serial in bed.send([packet]) for packet in packets]
+            if arrived != [True, False, True]:
+                problems.append(f"{opened}: opened, answered on the other network, answered: {arrived}")
+    assert not problems, "\n".join(problems)
