@@ -193,7 +193,7 @@ def _is_host(host: str) -> bool:
         ipaddress.ip_address(host)
     except ValueError:
         return bool(_HOSTNAME.fullmatch(host)) and ".." not in host
-    return True
+    return "%" not in host  # behind it anything may stand
 
 
 def _base64(key: bytes) -> str:

@@ -1,0 +1,105 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import pathlib
+import subprocess
+import typing as t
+
+import pytest
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._network import haproxy
+from ansible_collections.novalite.cloud.plugins.module_utils._network.haproxy import Proxy, Upstream
+
+UUID = "5f0c6ad8-5e8f-4ef5-a0d6-2f0d1ad1b5c2"
+KEY = b"\x00\xffkey" * 8
+
+
+def text(proxy: Proxy, url: str = "http://192.0.2.10:8775", place: int | None = 7) -> str:
+    return haproxy.config(proxy, haproxy.parse_upstream(url), "hv1.example", KEY, place)
+
+
+@pytest.mark.parametrize(
+    ("url", "found"),
+    [
+        ("http://192.0.2.10:8775", Upstream("192.0.2.10", 8775)),
+        ("http://192.0.2.10:8775/", Upstream("192.0.2.10", 8775)),
+        ("http://controller", Upstream("controller", 80)),
+        ("https://metadata.example.com", Upstream("metadata.example.com", 443, tls=True)),
+        ("http://[2001:db8::1]:8775", Upstream("2001:db8::1", 8775)),
+    ],
+)
+def test_where_the_service_is(url: str, found: Upstream) -> None:
+    assert haproxy.parse_upstream(url) == found
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "", "192.0.2.10:8775", "ftp://192.0.2.10", "http://", "http://a:0", "http://a:99999", "http://a:b", "http://a/b",
+        "http://a?b", "http://a#b", "http://user:password@a", "http://a b", "http://a\n    bind", "http://-a", "http://a..b",
+        "http://[2001:db8::1%eth0]", "http://[x]", "http://a,b", "http://" + "a" * 254,
+    ],
+)  # fmt: skip
+def test_what_is_no_url_of_a_service(url: str) -> None:
+    with pytest.raises(NovaliteError, match="is not of the form"):
+        haproxy.parse_upstream(url)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"bridge": ""},
+        {"bridge": "b" * 16},
+        {"bridge": "../x"},
+        {"bridge": "br 100"},
+        {"bridge": "br100\n"},
+        {"namespace": "nova/br100"},
+        {"namespace": "..", "bridge": "br100"},
+        {"namespace": "a b"},
+        {"network": "x"},
+        {"network": ""},
+    ],
+)
+def test_what_is_no_network(changes: dict[str, t.Any]) -> None:
+    with pytest.raises(NovaliteError):
+        haproxy.parse([{"bridge": "br100", "namespace": None, "network": UUID, **changes}])
+
+
+def test_a_bridge_that_is_given_twice() -> None:
+    with pytest.raises(NovaliteError, match="twice"):
+        haproxy.parse([{"bridge": "br100", "network": UUID}] * 2)
+
+
+def test_what_is_written_is_read_again() -> None:
+    for proxy in (Proxy("br100", None, UUID), Proxy("br10000", "nova-br10000", UUID)):
+        assert haproxy.read(text(proxy)) == proxy
+        assert haproxy.read(text(proxy, place=None)) == proxy
+    for other in ("", "# novalite: ", "# novalite: []\n", '# novalite: {"bridge": "a"}\n', "global\n"):
+        assert haproxy.read(other) is None
+
+
+def test_people_see_that_a_key_changed_and_not_the_key() -> None:
+    proxy = Proxy("br100", None, UUID)
+    one, other = text(proxy), text(proxy).replace("AP9rZXk", "BP9rZXk")
+    assert one != other
+    assert "AP9rZXk" not in "\n".join(haproxy.shown(one))
+    assert haproxy.shown(one) != haproxy.shown(other)
+    assert haproxy.shown(one) == haproxy.shown(text(proxy))
+
+
+def test_a_proxy_is_tied_to_its_network() -> None:
+    assert "bind 169.254.169.254:80 interface br100\n" in text(Proxy("br100", None, UUID))
+    assert "bind 169.254.169.254:80 namespace nova-br10000\n" in text(Proxy("br10000", "nova-br10000", UUID))
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("url", ["http://192.0.2.10:8775", "https://localhost", "http://[2001:db8::1]:8775"])
+def test_haproxy_takes_it(url: str, tmp_path: pathlib.Path) -> None:
+    conf = tmp_path / "haproxy.cfg"
+    conf.write_text(text(Proxy("lo", None, UUID), url))
+    done = subprocess.run(["/usr/sbin/haproxy", "-c", "-f", str(conf)], check=False, capture_output=True, text=True)
+    assert (done.returncode, "WARNING" in done.stderr) == (0, False), done.stderr
