@@ -141,6 +141,11 @@ class Bed:
             text = run(f"{'ip6tables' if family == 'IPv6' else 'iptables'}-{self.backend}-save")
         return "\n".join(line.partition(" [")[0] for line in text.splitlines() if not line.startswith("#"))
 
+    def saved_bridge(self) -> list[str]:
+        """The table that bridged frames meet first."""
+        with self.on_host():
+            return [line for line in run("ebtables-save", "-t", "nat").splitlines() if not line.startswith("#")]
+
     def restore(self, family: str, text: str) -> None:
         """Make these the rules; tables that are not spoken of end up empty."""
         given = text.splitlines()

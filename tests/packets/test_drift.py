@@ -153,15 +153,12 @@ def test_ports(bed: Bed, what: str) -> None:
         "flush": "ebtables -t nat -F nova-port-1-0",
         "one more": "ebtables -t nat -I nova-port-1-0 1 -j ACCEPT",
     }[what]
-    with bed.on_host():
-        right = run("ebtables-save", "-t", "nat").splitlines()
-        run(*break_it.split(" "))
-        wrong = run("ebtables-save", "-t", "nat").splitlines()
+    right = bed.saved_bridge()
+    on_host(break_it)(bed)
+    wrong = bed.saved_bridge()
     seen = bed.enforce(check=True, **wanted)
     assert seen["diff"]["before"]["ports"] != seen["diff"]["after"]["ports"]
-    with bed.on_host():
-        assert run("ebtables-save", "-t", "nat").splitlines()[1:] == wrong[1:]
+    assert bed.saved_bridge() == wrong
     assert bed.enforce(**wanted)["changed"]
-    with bed.on_host():
-        assert run("ebtables-save", "-t", "nat").splitlines()[1:] == right[1:]
+    assert bed.saved_bridge() == right
     assert not bed.enforce(**wanted, exclusive=True)["changed"]
