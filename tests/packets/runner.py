@@ -20,6 +20,7 @@ import subprocess
 import sys
 import typing as t
 
+from ansible.module_utils.common import warnings
 from ansible.module_utils.testing import patch_module_args
 
 from ansible_collections.novalite.cloud.plugins.module_utils import _host
@@ -70,6 +71,7 @@ def run_firewall(namespace: str, locks: str, arguments: t.Mapping[str, t.Any]) -
         stack.enter_context(patch_module_args(dict(arguments)))
         stack.enter_context(contextlib.redirect_stdout(out))
         stack.enter_context(contextlib.suppress(SystemExit))
+        warnings._global_warnings.clear()  # of an earlier run in this process
         firewall.main()
     return t.cast("dict[str, t.Any]", json.loads(out.getvalue()))
 

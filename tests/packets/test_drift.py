@@ -10,7 +10,7 @@ import typing as t
 
 import pytest
 
-from tests.packets.bed import Bed, run
+from tests.packets.bed import Bed, Failed, run
 from tests.packets.policies import SSH, policy, v6
 from tests.packets.test_policies import canonical, check
 
@@ -101,3 +101,64 @@ def test_drift(bed: Bed, what: str, exclusive: bool) -> None:
         repaired.insert(repaired.index("-A FORWARD -j nova-local") + 1, f"-A FORWARD {foreign}")
     assert repaired == right
     assert not bed.enforce(**request)["changed"]
+
+
+def other(backend: str) -> str:
+    return "legacy" if backend == "nft" else "nft"
+
+
+def test_rules_in_the_other_backend(bed: Bed) -> None:
+    """A host whose iptables was switched over: refused, until all its instances are given, which moves them."""
+    wanted = state(bed)
+    bed.enforce(**wanted, backend=other(bed.backend))
+    with pytest.raises(Failed, match=f"iptables-{other(bed.backend)} too"):
+        bed.enforce(**wanted)
+    seen = bed.enforce(check=True, **wanted, exclusive=True)
+    before = seen["diff"]["before"][f"iptables-{other(bed.backend)}"]
+    assert "nova-inst-1" in before["IPv4"] and "nova-inst-1" in before["IPv6"]
+    assert seen["diff"]["after"][f"iptables-{other(bed.backend)}"] == {}
+    assert bed.enforce(**wanted, exclusive=True)["changed"]
+    with bed.on_host():
+        for command in ("iptables", "ip6tables"):
+            assert "nova" not in run(f"{command}-{other(bed.backend)}-save")
+    check(bed, wanted, 100)
+    assert not bed.enforce(**wanted, exclusive=True)["changed"]
+    assert not bed.enforce(**wanted)["changed"]
+
+
+def test_a_policy_that_drops_is_named(bed: Bed) -> None:
+    """Docker sets one. What reaches instances is as before; what they send elsewhere is up to the host's own rules."""
+    wanted = state(bed)
+    bed.enforce(**wanted)
+    bed.iptables("IPv4", "-N", "DOCKER-USER")
+    bed.iptables("IPv4", "-P", "FORWARD", "DROP")
+    for checking in (True, False):
+        answer = bed.enforce(check=checking, **wanted, exclusive=True)
+        assert not answer["changed"]
+        assert "Docker sets it" in str(answer["warnings"])
+    bed.iptables("IPv4", "-P", "FORWARD", "ACCEPT")
+    assert "warnings" not in bed.enforce(check=True, **wanted, exclusive=True)
+
+
+@pytest.mark.parametrize("what", ["hook", "flush", "one more"])
+def test_ports(bed: Bed, what: str) -> None:
+    """The chains against spoofing."""
+    wanted = state(bed)
+    for instance in wanted["instances"]:
+        place = bed.places[f"guest-{instance['id']}"]
+        instance["ports"] = [{"device": bed.tap(place.name), "mac": place.mac, "addresses": [place.ip]}]
+    bed.enforce(**wanted, exclusive=True)
+    break_it = {
+        "hook": "ebtables -t nat -D PREROUTING -j nova-ports",
+        "flush": "ebtables -t nat -F nova-port-1-0",
+        "one more": "ebtables -t nat -I nova-port-1-0 1 -j ACCEPT",
+    }[what]
+    right = bed.saved_bridge()
+    on_host(break_it)(bed)
+    wrong = bed.saved_bridge()
+    seen = bed.enforce(check=True, **wanted)
+    assert seen["diff"]["before"]["ports"] != seen["diff"]["after"]["ports"]
+    assert bed.saved_bridge() == wrong
+    assert bed.enforce(**wanted)["changed"]
+    assert bed.saved_bridge() == right
+    assert not bed.enforce(**wanted, exclusive=True)["changed"]

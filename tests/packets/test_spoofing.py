@@ -225,8 +225,7 @@ def test_wrong_chains_are_noticed(bed: Bed) -> None:
     bed.enforce(**ports(bed, wanted, lambda place: [place.ip, place.ip6, place.link_local]))
     me, other, near = (bed.places[name] for name in ("guest-1", "guest-2", "bystander"))
     sent = [*of_ipv4(me, other, near), *of_ipv6(me, other, near)]
-    with bed.on_host():
-        right = [line for line in run("ebtables-save", "-t", "nat").splitlines() if not line.startswith("#")]
+    right = bed.saved_bridge()
     unnoticed = []
     for number, line in enumerate(right):
         if not line.startswith("-A "):

@@ -83,6 +83,10 @@ options:
     description: Name of the project that the groups belong to. M(novalite.cloud.project) makes projects.
     type: str
     default: demo
+  plan:
+    description: Whether to return RV(hosts), what the hosts must be told.
+    type: bool
+    default: false
   state:
     description: Whether the groups exist.
     type: str
@@ -136,6 +140,13 @@ security_groups:
       rules:
         - {direction: ingress, ethertype: IPv4, protocol: tcp, port_min: 22, port_max: 22, cidr: 0.0.0.0/0,
            remote_group: null}
+hosts:
+  description: >-
+    For each compute host that carries a member of the groups, or an instance whose rules name one, the arguments
+    RV(ignore:instances), RV(ignore:security_groups) and RV(ignore:zones) of M(novalite.cloud.firewall).
+  returned: with O(plan=true) and O(state=present)
+  type: dict
+  sample: {"hv1": {"instances": [], "security_groups": [{"id": 1, "members": ["10.20.0.5"]}], "zones": []}}
 """
 
 from ..module_utils._controller import run_module
@@ -166,6 +177,7 @@ ARGUMENT_SPEC = {
         },
     },
     "project": {"type": "str", "default": "demo"},
+    "plan": {"type": "bool", "default": False},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
 }
 SPEC_RULES: dict = {}

@@ -12,14 +12,12 @@ import concurrent.futures
 import contextlib
 import dataclasses
 import hashlib
-import os
 import random
 import re
-import shutil
 import time
 import typing as t
 
-from .._command import CommandError, run
+from .._command import CommandError
 from .._errors import NovaliteError
 from .._host import locked
 from . import bridged, cache, conntrack, dispatch, fingerprint, merge, ports, ruleset, sets
@@ -29,10 +27,9 @@ from .policy import set_name
 from .present import Present, everything, of_ruleset, root_rules
 from .rules import FAMILIES
 from .ruleset import HOOKS, Ruleset
+from .tables import Second, Tables
 
 ATTEMPTS = 5
-_WAIT = "20"  # seconds for the xtables lock of other programs; without -w iptables gives up at once
-_COMMAND = {"IPv4": "iptables", "IPv6": "ip6tables"}
 _VOLATILE = re.compile(r"^(?:#.*\n|(:[A-Z]+ [A-Z]+) \[\d+:\d+\])", re.MULTILINE)  # time stamps, counters
 
 
@@ -48,32 +45,6 @@ class Outcome:
     @property
     def changed(self) -> bool:
         return self.before != self.after
-
-
-class Tables:
-    """iptables and ip6tables of one backend: `auto` (what the host's iptables command is), `nft` or `legacy`."""
-
-    def __init__(self, backend: str = "auto") -> None:
-        self._infix = "" if backend == "auto" else f"-{backend}"
-        self.backend = self._resolve() if backend == "auto" else backend
-
-    def read(self, family: str) -> Ruleset:
-        return ruleset.parse(self.text(family))
-
-    def text(self, family: str) -> str:
-        return run([f"{_COMMAND[family]}{self._infix}-save"]).stdout
-
-    def write(self, family: str, text: str) -> None:
-        run([f"{_COMMAND[family]}{self._infix}-restore", "--noflush", "--wait", _WAIT], stdin=text)
-
-    @staticmethod
-    def _resolve() -> str:
-        path = os.path.realpath(shutil.which("iptables", path=f"/usr/local/sbin:/usr/sbin:/sbin:{os.defpath}") or "")
-        for backend in ("nft", "legacy"):
-            if backend in os.path.basename(path):
-                return backend
-        # 1.8.2 called itself xtables; before 1.8 there was legacy only.
-        return "nft" if "nf_tables" in run(["iptables", "--version"]).stdout else "legacy"
 
 
 @dataclasses.dataclass
@@ -119,13 +90,14 @@ class _Run:
     def __init__(self, tables: Tables, request: Request, outcome: Outcome, check_mode: bool, directory: str) -> None:
         self.tables, self.request, self.outcome = tables, request, outcome
         self.check_mode, self.directory = check_mode, directory
+        self.second = Second(tables.backend)
         self.first: Known | None = None  # as it was found, to go back to
         self.written: list[str] = []  # families
 
     def converge(self) -> None:
         """Try, and when another program was faster or iptables failed, look again, up to ATTEMPTS times."""
         pause = 0.05
-        thorough = self.check_mode or (self.request.exclusive and self.request.state == "present")
+        thorough = self.check_mode or self._is_everything()
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 known = self._look(thorough)
@@ -153,6 +125,8 @@ class _Run:
 
     def _look(self, thorough: bool, keep: bool = True) -> Known:
         kept = None if self.check_mode or not keep else cache.load(self.directory)
+        if kept and kept.facts.get("backend") != self.tables.backend:
+            kept = None  # what an earlier run wrote, it wrote elsewhere
         now = fingerprint.take()
         # Where only members are told, no rule is at stake.
         rules = bool(self.request.instances) or any(group.rules is not None for group in self.request.groups)
@@ -168,12 +142,13 @@ class _Run:
                 texts[family] = ""  # a host without ip6tables, and nothing of ours in it
         digest = _digest(texts)
         if kept and kept.facts.get("digest") == digest:
-            self._refuse_two_backends()
+            self._look_at_the_other()
             return Known(kept.families, kept.facts, True, now, False, self._read_ports())
         rulesets = {family: ruleset.parse(text) for family, text in texts.items()}
-        self._refuse_two_backends()
+        self._look_at_the_other()
         presents = {family: of_ruleset(rules) for family, rules in rulesets.items()}
         facts = {
+            "backend": self.tables.backend,
             "digest": digest,
             "warnings": [line for family, rules in rulesets.items() for line in _look_around(family, rules)],
             "foreign": sorted(_foreign_users(rulesets)),
@@ -194,22 +169,20 @@ class _Run:
     def _needed(self, family: str) -> bool:
         return self.request.state == "present" and any(one.of(family) for one in self.request.instances)
 
-    def _refuse_two_backends(self) -> None:
-        other = "legacy" if self.tables.backend == "nft" else "nft"
-        # Legacy tables exist only when listed; asking iptables-legacy itself would create them.
-        there = fingerprint.legacy_tables() if other == "legacy" else dict.fromkeys(FAMILIES)
-        for family in FAMILIES:
-            if not any(name.startswith(family) for name in there):
-                continue
-            try:
-                owned = Tables(other).read(family).owned()
-            except (CommandError, OSError):
-                continue
-            if owned:
-                raise NovaliteError(
-                    f"novalite's chains are in iptables-{other} too, and packets traverse both: remove them there "
-                    f"(state: absent with backend: {other}) or switch the host's iptables alternative back"
-                )
+    def _look_at_the_other(self) -> None:
+        """Only who gives all instances of the host can have what the other backend holds taken out: whatever was left
+        there alone would be protected no more."""
+        if not self.second.look() or self._is_everything():
+            return
+        backend, other = self.tables.backend, self.second.backend
+        raise NovaliteError(
+            f"novalite's chains are in iptables-{other} too, and packets traverse both: give all instances of this "
+            f"host with exclusive: true and backend: {backend}, as playbooks/firewall.yml does, or switch the host's "
+            f"iptables alternative to {other}"
+        )
+
+    def _is_everything(self) -> bool:
+        return self.request.exclusive and self.request.state == "present"
 
     # -- what shall be there
 
@@ -261,6 +234,9 @@ class _Run:
         was, shall = ports.difference(known.ports, self.port_chains)
         if was or shall:
             self.outcome.before["ports"], self.outcome.after["ports"] = was, shall
+        if self.second.rulesets:
+            self.outcome.before[f"iptables-{self.second.backend}"] = self.second.chains()
+            self.outcome.after[f"iptables-{self.second.backend}"] = {}
         self.sets = self._sets(known, found)
         if self.sets.was or self.sets.shall:
             self.outcome.before["sets"], self.outcome.after["sets"] = self.sets.was, self.sets.shall
@@ -303,6 +279,9 @@ class _Run:
                 self.tables.write(family, text)
                 self.outcome.restores += 1
             ports.restore(bridged_texts)
+        if self.second.rulesets:
+            self.second.clear()  # which changes what the fingerprint is of: the next run looks for itself
+            update = None
         if update is not None:
             commits = sum(text.count("\nCOMMIT\n") for text in texts.values())
             self._keep(update.result(), known, commits, len(bridged_texts))

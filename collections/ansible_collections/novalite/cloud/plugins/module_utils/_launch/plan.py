@@ -87,6 +87,16 @@ def host_plan(
     }
 
 
+def firewall_plan(instances: t.Sequence[Instance], facts: t.Mapping[str, t.Any]) -> Plan:
+    """The part of host_plan() that the module `firewall` takes: its `instances`, `security_groups` and `zones`."""
+    own_chains = facts.get("antispoof") == "chains"
+    return {
+        "instances": [_firewall_instance(instance, own_chains) for instance in instances],
+        "security_groups": _security_groups(instances),
+        "zones": _firewall_zones(instances),
+    }
+
+
 def _images(instances: t.Iterable[Instance]) -> list[Plan]:
     images: dict[str, Plan] = {}
     for instance in instances:

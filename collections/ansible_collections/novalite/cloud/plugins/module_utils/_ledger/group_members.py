@@ -29,7 +29,7 @@ def complete(connection: sa.Connection, hosts: dict[str, dict[str, Plan]], given
     """
     changing = {group["id"] for kind in ("build", "remove") for one in given.get(kind, ())
                 for group in one["security_groups"]}
-    elsewhere = _hosts_naming(connection, changing)
+    elsewhere = hosts_naming(connection, changing)
     named = {rule["remote_group_id"] for plans in hosts.values() for plan in plans.values()
              for group in plan.get("security_groups", ()) for rule in group["rules"]} - {None}
     if not named and not elsewhere:
@@ -82,7 +82,7 @@ def _addresses(
     }
 
 
-def _hosts_naming(connection: sa.Connection, groups: t.Collection[int]) -> dict[str, set[int]]:
+def hosts_naming(connection: sa.Connection, groups: t.Collection[int]) -> dict[str, set[int]]:
     """Host -> those of `groups` that rules of groups of its instances name."""
     rules, link = security_group_rule, instance_security_group
     found: dict[str, set[int]] = {}

@@ -16,6 +16,7 @@ import sqlalchemy as sa
 
 from .._errors import ConflictError, NovaliteError
 from . import tables
+from .firewalls import plan_for_groups
 from .lookups import project_by_name, security_groups_by_name
 from .quotas import check_quota
 from .records import Changes, check_text, checked_names, inserted_id
@@ -73,10 +74,14 @@ def security_group(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> 
         count = sa.select(sa.func.count()).select_from(table).where(table.c.project_id == owner)
         check_quota(connection, owner, "security_groups", connection.execute(count).scalar_one())
     rows = security_groups_by_name(connection, names, owner)
-    return changes.result(
+    result = changes.result(
         "security_groups",
         [{"id": row["id"], "uuid": row["uuid"], "name": row["name"], **now[row["name"]]} for row in rows],
     )
+    if params.get("plan"):
+        # Also when nothing changed here: an earlier run may not have reached every host.
+        result["hosts"] = plan_for_groups(connection, [row["id"] for row in rows])
+    return result
 
 
 def _insert(connection: sa.Connection, project_id: str, name: str, description: str) -> int:

@@ -1,0 +1,85 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""The tables of one of a host's two iptables, and what the other one still holds of novalite's."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import typing as t
+
+from .._command import CommandError, run
+from . import fingerprint, ruleset
+from .rules import FAMILIES
+from .ruleset import Ruleset
+
+_WAIT = "20"  # seconds for the xtables lock of other programs; without -w iptables gives up at once
+_COMMAND = {"IPv4": "iptables", "IPv6": "ip6tables"}
+
+
+class Tables:
+    """iptables and ip6tables of one backend: `auto` (what the host's iptables command is), `nft` or `legacy`."""
+
+    def __init__(self, backend: str = "auto") -> None:
+        self._infix = "" if backend == "auto" else f"-{backend}"
+        self.backend = self._resolve() if backend == "auto" else backend
+
+    def read(self, family: str) -> Ruleset:
+        return ruleset.parse(self.text(family))
+
+    def text(self, family: str) -> str:
+        return run([f"{_COMMAND[family]}{self._infix}-save"]).stdout
+
+    def write(self, family: str, text: str) -> None:
+        run([f"{_COMMAND[family]}{self._infix}-restore", "--noflush", "--wait", _WAIT], stdin=text)
+
+    @staticmethod
+    def _resolve() -> str:
+        path = os.path.realpath(shutil.which("iptables", path=f"/usr/local/sbin:/usr/sbin:/sbin:{os.defpath}") or "")
+        for backend in ("nft", "legacy"):
+            if backend in os.path.basename(path):
+                return backend
+        # 1.8.2 called itself xtables; before 1.8 there was legacy only.
+        return "nft" if "nf_tables" in run(["iptables", "--version"]).stdout else "legacy"
+
+
+class Second:
+    """The backend that this host does not use (any more). Packets traverse both, so that rules left behind there count
+    as much as those that are kept up to date."""
+
+    def __init__(self, used: str) -> None:
+        self.backend = "legacy" if used == "nft" else "nft"
+        self.rulesets: dict[str, Ruleset] = {}
+
+    def look(self) -> bool:
+        """Whether it holds chains of novalite's."""
+        self.rulesets = {}
+        # Legacy tables exist only when listed; asking iptables-legacy itself would create them.
+        there = fingerprint.legacy_tables() if self.backend == "legacy" else dict.fromkeys(FAMILIES)
+        for family in FAMILIES:
+            if not any(name.startswith(family) for name in there):
+                continue
+            try:
+                found = Tables(self.backend).read(family)
+            except (CommandError, OSError):
+                continue
+            if found.owned():
+                self.rulesets[family] = found
+        return bool(self.rulesets)
+
+    def chains(self) -> dict[str, t.Any]:
+        """By family, for the user."""
+        return {family: {name: [f"-A {name} {rule}".rstrip() for rule in rules]
+                         for name, rules in found.owned().items()}
+                for family, found in self.rulesets.items()}
+
+    def clear(self) -> None:
+        """Take novalite's chains out. Raises NovaliteError when a rule of somebody else's uses one."""
+        for family, found in self.rulesets.items():
+            text = ruleset.delta(found, {}, ())
+            if text:
+                Tables(self.backend).write(family, text)
