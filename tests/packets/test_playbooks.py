@@ -1,0 +1,139 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The playbooks over a ledger and two hosts, which are network namespaces: what is touched, and what is then there."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import typing as t
+
+import pytest
+
+from tests.packets.bed import run
+from tests.packets.runner import entered
+from tests.unit._ledger.servers.conftest import Cloud, seed
+from tests.unit._ledger.servers.test_firewalls import change
+from tests.unit._ledger.servers.test_group_members import launch
+
+pytestmark = pytest.mark.root
+
+ROOT = pathlib.Path(__file__).parents[2]
+HOSTS = ("hv1", "hv2")
+INTERPRETER = """#!/bin/sh
+# This host's Python: in its network namespace, with locks and notes of its own.
+exec ip netns exec {namespace} sh -c 'mount --bind {own}/lock /run/lock && mount --bind {own}/run /run/novalite \\
+  && exec /usr/bin/python3 "$@"' sh "$@"
+"""
+
+
+class Site:
+    """A ledger with db on hv1 and web on hv2, and the playbooks run over it."""
+
+    def __init__(self, path: pathlib.Path) -> None:
+        self.path = path
+        self.namespaces = {host: f"nvp{os.getpid()}-{host}" for host in HOSTS}
+        hosts = {}
+        os.makedirs("/run/novalite", exist_ok=True)
+        for host, namespace in self.namespaces.items():
+            run("ip", "netns", "add", namespace)
+            for name in ("lock", "run"):
+                (path / host / name).mkdir(parents=True)
+            interpreter = path / host / "python"
+            interpreter.write_text(INTERPRETER.format(namespace=namespace, own=path / host))
+            interpreter.chmod(0o755)
+            hosts[host] = {"ansible_connection": "local", "ansible_python_interpreter": str(interpreter)}
+        (path / "hosts.json").write_text(json.dumps({"compute": {"hosts": hosts}}))
+        home = path / "home"
+        home.mkdir()
+        self.cloud = Cloud(f"sqlite:///{home}/ledger.sqlite")
+        seed(self.cloud)
+        change(self.cloud, web=[{"protocol": "tcp", "port_min": 22}], db=[
+            {"protocol": "tcp", "port_min": 3306, "remote_group": "web"}])
+        for name, host in (("db", "hv1"), ("web", "hv2")):
+            launch(self.cloud, name, host, name)
+
+    def close(self) -> None:
+        self.cloud.engine.dispose()
+        for namespace in self.namespaces.values():
+            subprocess.run(["ip", "netns", "del", namespace], check=False, capture_output=True)
+
+    def play(self, playbook: str, *options: str, **variables: t.Any) -> str:
+        done = subprocess.run(
+            ["ansible-playbook", "-i", str(self.path / "hosts.json"), f"playbooks/{playbook}", "-e",
+             json.dumps({"novalite_home": str(self.path / "home"), **variables}), *options],
+            cwd=ROOT, text=True, capture_output=True, check=False, env={**os.environ, "ANSIBLE_NOCOLOR": "1"},
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def rules(self, host: str) -> str:
+        with entered(self.namespaces[host]):
+            return run("iptables-save") + run("ip6tables-save") + run("ipset", "save")
+
+
+def changes(output: str) -> dict[str, int]:
+    """Host -> changed tasks, of every host that was spoken to."""
+    found = re.findall(r"^(\S+) +: ok=\d+ +changed=(\d+)", output, re.MULTILINE)
+    return {host: int(count) for host, count in found if host != "localhost"}
+
+
+@pytest.fixture
+def site(tmp_path: pathlib.Path) -> t.Iterator[Site]:
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    made = Site(tmp_path)
+    yield made
+    made.close()
+
+
+def test_playbooks(site: Site) -> None:
+    assert changes(site.play("firewall.yml")) == {"hv1": 1, "hv2": 1}
+    assert "--dport 3306 -m set --match-set nova-g-" in site.rules("hv1")
+    assert changes(site.play("firewall.yml")) == {"hv1": 0, "hv2": 0}
+
+    # drift: shown, then repaired, where it is
+    with entered(site.namespaces["hv1"]):
+        run("iptables", "-D", "FORWARD", "-j", "nova-local")
+        broken = run("iptables-save", "-t", "filter").count("nova-local")
+    shown = site.play("firewall.yml", "--check", "--diff")
+    assert changes(shown) == {"hv1": 1, "hv2": 0}
+    assert "-I FORWARD 1 -j nova-local" in shown
+    with entered(site.namespaces["hv1"]):
+        assert run("iptables-save", "-t", "filter").count("nova-local") == broken
+    assert changes(site.play("firewall.yml")) == {"hv1": 1, "hv2": 0}
+    assert "-A FORWARD -j nova-local" in site.rules("hv1")
+
+    # a rule: only the host that carries the group is spoken to
+    wanted = [{"name": "db", "rules": [{"protocol": "tcp", "port_min": 5432, "remote_group": "web"}]}]
+    assert changes(site.play("security_groups.yml", "--check", security_groups=wanted)) == {"hv1": 1}
+    assert "5432" not in site.rules("hv1")
+    assert changes(site.play("security_groups.yml", security_groups=wanted)) == {"hv1": 1}
+    assert "--dport 5432" in site.rules("hv1") and "3306" not in site.rules("hv1")
+    assert changes(site.play("security_groups.yml", security_groups=wanted)) == {"hv1": 0}
+
+    # a member: the host that it is on, and the one whose rules ask for it
+    web = [{"name": "db", "security_groups": ["web"]}]
+    (own,) = [one for one in site.cloud.info() if one["name"] == "db"]
+    address = own["nics"][0]["ip"]
+    assert f" {address}\n" not in site.rules("hv1").partition("create")[2]
+    assert changes(site.play("security_groups.yml", join=web)) == {"hv1": 1}
+    assert f" {address}\n" in site.rules("hv1").partition("create")[2]
+    gone = site.play("security_groups.yml", leave=web, join=[{"name": "web", "security_groups": ["default"]}])
+    assert changes(gone) == {"hv1": 1, "hv2": 1}
+    assert f" {address}\n" not in site.rules("hv1").partition("create")[2]
+    assert changes(site.play("firewall.yml")) == {"hv1": 0, "hv2": 0}
+
+    # and what the ledger says about it
+    said = site.play("may.yml", **{"from": "web", "to": "db", "port": 5432})
+    assert "allowed, web may send anything, let in by group db: tcp 5432 from group web" in said
+    assert "not allowed" in site.play("may.yml", **{"from": "db", "to": "web", "port": 80})
+    if shutil.which("dot"):
+        site.play("picture.yml", file=str(site.path / "groups.svg"))
+        assert "tcp 5432" in (site.path / "groups.svg").read_text()
