@@ -149,7 +149,7 @@ def site(lan: t.Any, monkeypatch: pytest.MonkeyPatch) -> t.Iterator[Site]:
         with contextlib.suppress(FileNotFoundError):
             network = dnsmasq.parse([site.network()])[0]
             server = dhcp.Server(network, os.path.join(directory, "networks", "br0"))
-            server._stop(server.pid())  # by the module's own proof of whose process it is
+            server.process.stop()  # by the module's own proof of whose process it is
         shutil.rmtree(directory)
 
 

@@ -12,7 +12,6 @@ import contextlib
 import dataclasses
 import os
 import secrets
-import select
 import shutil
 import signal
 import socket
@@ -26,8 +25,8 @@ from .._host import STATE_DIR, in_threads, locked, write_atomically
 from . import dnsmasq
 from .dnsmasq import Host, Network
 from .namespaces import entered
+from .process import Server as Process
 
-_PATIENCE = 5.0  # seconds for dnsmasq to end
 _FILES = ("conf", "hosts", "names", "others")
 
 
@@ -61,6 +60,7 @@ class Server:
         self.network = network
         self.directory = directory
         self.conf = os.path.join(directory, "conf")
+        self.process = Process("dnsmasq", f"--conf-file={self.conf}", os.path.join(directory, "pid"))
         self._old = {name: self._read(name) for name in _FILES}
         self._hosts = dnsmasq.read_hosts(self._old["hosts"] or "")
 
@@ -69,7 +69,7 @@ class Server:
         if not hosts and self._old["conf"] is None:
             return {}, {}  # it comes with its first host: there may be no bridge yet
         new = self._texts(hosts, dnsmasq.config(self.network, self.directory))
-        pid = self.pid()
+        pid = self.process.pid()
         before, after = self._state(self._old, pid is not None), self._state(new, True)
         if before == after or check_mode:
             return before, after
@@ -87,11 +87,11 @@ class Server:
             return {}, {}
         hosts = dnsmasq.without(self._hosts, self.network.hosts)
         self.network = dataclasses.replace(self.network, names=None)
-        pid = self.pid()
+        pid = self.process.pid()
         before = self._state(self._old, pid is not None)
         if not hosts:
             if not check_mode:
-                self._stop(pid)
+                self.process.stop()
                 shutil.rmtree(self.directory)
             return before, {}
         new = self._texts(hosts, self._old["conf"] or "")
@@ -102,25 +102,6 @@ class Server:
                 stale = [host for host in self._hosts if host not in hosts]
                 self._apply(pid, restart=False, stale=stale)
         return before, after
-
-    def pid(self) -> int | None:
-        """The running server's process id. A number in a file proves nothing: the process must name our file; and
-        where the number is wrong, a server that still runs would hold the address."""
-        text = (self._read("pid") or "").strip()
-        if text.isdecimal() and self._is_ours(int(text)):
-            return int(text)
-        if self._old["conf"] is None:
-            return None
-        return next((int(name) for name in os.listdir("/proc") if name.isdecimal() and self._is_ours(int(name))), None)
-
-    def _is_ours(self, pid: int) -> bool:
-        try:
-            with open(f"/proc/{pid}/cmdline", "rb") as handle:
-                words = handle.read().split(b"\0")
-        except OSError:
-            return False
-        # A zombie has no words.
-        return os.path.basename(words[0]) == b"dnsmasq" and f"--conf-file={self.conf}".encode() in words
 
     def _texts(self, hosts: t.Sequence[Host], conf: str) -> dict[str, str | None]:
         others = self._old["others"] or ""
@@ -161,38 +142,18 @@ class Server:
             if not self._leased(stale, patience=1.0):
                 return
         # dnsmasq would refuse an address to its new owner as long as the old one's lease runs, up to a day.
-        self._stop(pid)
+        self.process.stop()
         self._forget_leases(stale)
         self._start()
 
     def _start(self) -> None:
         with entered(self.network.namespace):
             run(["dnsmasq", f"--conf-file={self.conf}"])
-        if not self._is_ours(int((self._read("pid") or "0").strip() or 0)):
+        started = self.process.written_pid()
+        if started is None or not self.process.is_it(started):
             raise NovaliteError(
                 f"dnsmasq for {self.network.bridge} ended right after its start; see the host's log and {self.conf}"
             )
-
-    def _stop(self, pid: int | None) -> None:
-        if pid is None:
-            return
-        try:
-            process = os.pidfd_open(pid)
-        except ProcessLookupError:
-            return
-        try:
-            if not self._is_ours(pid):  # asked again, now that the number cannot pass to another process any more
-                return
-            signal.pidfd_send_signal(process, signal.SIGTERM)
-            # Its command line is gone before its sockets are, so that is nothing to wait for.
-            ended = select.poll()
-            ended.register(process, select.POLLIN)
-            if not ended.poll(_PATIENCE * 1000):
-                raise NovaliteError(
-                    f"dnsmasq for {self.network.bridge} (process {pid}) did not end within {_PATIENCE:g} s; end it"
-                )
-        finally:
-            os.close(process)
 
     def _leased(self, hosts: t.Sequence[Host], patience: float) -> bool:
         """Whether one of the hosts still has a lease after up to `patience` seconds."""
@@ -237,13 +198,13 @@ class Server:
         """Put the old files back, or remove the directory that this call made, and let the old server run again."""
         with contextlib.suppress(NovaliteError, OSError):
             if self._old["conf"] is None:
-                self._stop(self.pid())
+                self.process.stop()
                 shutil.rmtree(self.directory)
                 return
             for name, text in self._old.items():
                 if text is not None:
                     write_atomically(os.path.join(self.directory, name), text)
-            pid = self.pid()
+            pid = self.process.pid()
             if was_running and pid is None:
                 self._start()
             elif pid is not None:
