@@ -51,7 +51,7 @@ def dot(groups: t.Iterable[t.Mapping[str, t.Any]]) -> str:
     lines += [f"  {_quoted(key)} [shape=box, style=\"rounded,filled\", fillcolor=\"#f2f2f2\", color=\"#999999\", "
               f"label={_quoted(label)}];" for key, label in sorted(outside.items())]
     several = len({one.get("project") for one in groups}) > 1
-    lines += [_box(group, f"{group['project']}: " * several + str(group["name"])) for group in groups]
+    lines += [_box(group, f"{group.get('project')}: " * several + str(group["name"])) for group in groups]
     for (tail, head, egress), subjects in sorted(arrows.items()):
         label = "\\n".join(_label(what, subjects[what]) for what in sorted(subjects, key=_by_number))
         style = ", style=dashed" if egress else ""
