@@ -20,7 +20,7 @@ from tests.packets.test_policies import canonical
 
 pytestmark = pytest.mark.root
 
-KILLS = int(os.environ.get("NOVALITE_PACKET_KILLS", "8"))
+KILLS = int(os.environ.get("NOVALITE_PACKET_KILLS", "4"))
 
 
 def big_state(bed: Bed, seed: int) -> dict[str, t.Any]:

@@ -103,9 +103,9 @@ def test_picture() -> None:
         {**DB, "project": "demo", "servers": ['db "1" <a>']},
         {**OUT, "project": "demo", "servers": []},
     ])
-    assert '"anyone" -> "group1" [label="tcp 80-81"];' in text
+    assert '"ingress anyone" -> "group1" [label="tcp 80-81"];' in text
     assert '"group1" -> "group2" [label="tcp 3306"];' in text
-    assert '"group3" -> "10.0.0.0/8" [label="tcp 80", style=dashed];' in text
+    assert '"group3" -> "egress 10.0.0.0/8" [label="tcp 80", style=dashed];' in text
     assert "and 2 more" in text and "db &quot;1&quot; &lt;a&gt;" in text and "no instance" in text
 
 
@@ -113,4 +113,4 @@ def test_picture_says_one_thing_once() -> None:
     both = [{"protocol": "tcp", "port_min": 22, "ethertype": family} for family in ("IPv4", "IPv6")]
     only = {"protocol": "udp", "port_min": 53, "ethertype": "IPv6"}
     text = picture.dot([{"id": 7, "name": "a", "rules": [*both, only], "servers": []}])
-    assert '"anyone" -> "group7" [label="tcp 22\\nudp 53 (IPv6)"];' in text
+    assert '"ingress anyone" -> "group7" [label="tcp 22\\nudp 53 (IPv6)"];' in text

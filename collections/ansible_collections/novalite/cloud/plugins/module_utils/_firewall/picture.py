@@ -40,20 +40,34 @@ def dot(groups: t.Iterable[t.Mapping[str, t.Any]]) -> str:
                     outside[f"group{rule.remote_group_id}"] = f"group {rule.remote_group_id}"
                 far = f"group{rule.remote_group_id}"
             else:
-                far = ANYONE if rule.cidr in _EVERYWHERE else str(rule.cidr)
-                outside[far] = far
+                # Those who come in and those who are spoken to are drawn apart: nothing passes through them.
+                name = ANYONE if rule.cidr in _EVERYWHERE else _short(str(rule.cidr))
+                far = f"{rule.direction} {name}"
+                outside[far] = name
             egress = rule.direction == "egress"
             ends = (own, far, True) if egress else (far, own, False)
             arrows.setdefault(ends, {}).setdefault(subject(rule), set()).add(_family(rule))
     lines = ["digraph security_groups {", _STYLE]
     lines += [f"  {_quoted(key)} [shape=box, style=\"rounded,filled\", fillcolor=\"#f2f2f2\", color=\"#999999\", "
               f"label={_quoted(label)}];" for key, label in sorted(outside.items())]
-    lines += [_box(group) for group in groups]
+    several = len({one.get("project") for one in groups}) > 1
+    lines += [_box(group, f"{group.get('project')}: " * several + str(group["name"])) for group in groups]
     for (tail, head, egress), subjects in sorted(arrows.items()):
-        label = "\\n".join(sorted(_label(what, families) for what, families in subjects.items()))
+        label = "\\n".join(_label(what, subjects[what]) for what in sorted(subjects, key=_by_number))
         style = ", style=dashed" if egress else ""
         lines.append(f"  {_quoted(tail)} -> {_quoted(head)} [label=\"{label}\"{style}];")
     return "\n".join([*lines, "}", ""])
+
+
+def _short(cidr: str) -> str:
+    address, _slash, length = cidr.partition("/")
+    return address if length == ("128" if ":" in address else "32") else cidr
+
+
+def _by_number(what: str) -> tuple[str, int, str]:
+    words = what.split(" ")
+    number = words[-1].partition("-")[0]
+    return words[0], int(number) if number.isdecimal() else -1, what
 
 
 def _family(rule: Rule) -> str:
@@ -66,14 +80,14 @@ def _label(what: str, families: t.Collection[str]) -> str:
     return f"{what} (IPv6)" if set(families) == {"IPv6"} and not what.startswith("icmpv6") else what
 
 
-def _box(group: t.Mapping[str, t.Any]) -> str:
+def _box(group: t.Mapping[str, t.Any], title: str) -> str:
     servers = [str(name) for name in group["servers"]]
     rows = servers[:SHOWN] + ([f"and {len(servers) - SHOWN} more"] if len(servers) > SHOWN else [])
-    cells = "".join(f"<tr><td align=\"left\">{_escaped(name)}</td></tr>" for name in rows or ["no instance"])
-    title = _escaped(str(group["name"]))
+    members = "".join(f"{_escaped(name)}<br align=\"left\"/>" for name in rows or ["no instance"])
     return (
         f"  \"group{group['id']}\" [label=<<table border=\"0\" cellborder=\"1\" cellspacing=\"0\" cellpadding=\"5\" "
-        f"color=\"#336699\"><tr><td bgcolor=\"#d6e4f0\"><b>{title}</b></td></tr>{cells}</table>>];"
+        f"color=\"#336699\"><tr><td bgcolor=\"#d6e4f0\"><b>{_escaped(title)}</b></td></tr>"
+        f"<tr><td align=\"left\">{members}</td></tr></table>>];"
     )
 
 
