@@ -36,7 +36,7 @@ def rich_policy(bed: Bed) -> dict[str, t.Any]:
                 v6(protocol="any", cidr="2001:db8:40::/44")],
             4: [{"direction": "egress", "protocol": "tcp", "port_min": 443, "cidr": "198.18.8.0/22"},
                 v6(direction="egress", protocol="tcp", port_min=443, cidr="2001:db8:80::/44"),
-                v6(direction="egress", protocol="tcp", port_min=80, remote_group_id=2)],
+                v6(direction="egress", protocol="tcp", port_min=85, remote_group_id=2)],
         },
         {1: [1], 2: [1, 2], 3: [3], 4: [2, 3, 4]},
     )
