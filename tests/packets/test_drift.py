@@ -93,7 +93,8 @@ def test_drift(bed: Bed, what: str, exclusive: bool) -> None:
     assert (bed.saved("IPv4"), bed.saved("IPv6"), bed.sets()) == broken
     done = bed.enforce(**request)
     assert done["changed"] and done["diff"] == seen["diff"]
-    check(bed, wanted, 100)
+    if exclusive:
+        check(bed, wanted, 100)
     repaired = canonical(bed)
     if what == "moved hook":
         repaired.remove("-A FORWARD -s 192.0.2.0/24 -j ACCEPT")

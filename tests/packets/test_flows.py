@@ -29,7 +29,7 @@ def open_policy(bed: Bed) -> dict[str, t.Any]:
 def test_a_removed_rule_cuts_its_flows(bed: Bed, change: str, client_first: bool) -> None:
     before = open_policy(bed)
     bed.enforce(**before)
-    flows = flows_of(bed, (22, 53, 8080))
+    flows = flows_of(bed, (22, 53))
     open_all(bed, flows)
     every: dict[int, list[int]] = {1: [1], 2: [1], 3: [1], 4: [1]}
     after = {
@@ -56,7 +56,7 @@ def test_a_removed_rule_cuts_its_flows(bed: Bed, change: str, client_first: bool
     assert not wrong_packets(bed, before, flows, client_first)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_random_changes_under_open_flows(bed: Bed, seed: int) -> None:
     bed.enforce(**open_policy(bed))
     flows = flows_of(bed, (22, 80))

@@ -20,7 +20,7 @@ from tests.packets.test_policies import canonical
 
 pytestmark = pytest.mark.root
 
-KILLS = int(os.environ.get("NOVALITE_PACKET_KILLS", "4"))
+KILLS = int(os.environ.get("NOVALITE_PACKET_KILLS", "3"))
 
 
 def big_state(bed: Bed, seed: int) -> dict[str, t.Any]:
@@ -54,7 +54,7 @@ def test_two_runs_at_once(bed: Bed) -> None:
         bed.enforce(**state)
         ends.append(canonical(bed))
     with bed.runner() as one, bed.runner() as two:
-        for attempt in range(4):
+        for attempt in range(3):
             for runner, state in ((one, states[attempt % 2]), (two, states[(attempt + 1) % 2])):
                 runner.start(backend=bed.backend, **state)
             answers = [one.finish(), two.finish()]

@@ -94,7 +94,7 @@ class Battery:
 
 
 # Of some 400 mutants those that a quick run tries; NOVALITE_PACKET_MUTANTS=0 for all.
-SAMPLE = int(os.environ.get("NOVALITE_PACKET_MUTANTS", "40"))
+SAMPLE = int(os.environ.get("NOVALITE_PACKET_MUTANTS", "30"))
 
 
 def test_wrong_rules_are_noticed(bed: Bed) -> None:
