@@ -12,13 +12,12 @@ import ipaddress
 import typing as t
 
 from .._addressing.ipv6 import host_ipv6
+from .._addressing.macs import LINK_LOCAL
 
 Instance = t.Mapping[str, t.Any]
 Network = t.Mapping[str, t.Any]
 Plan = dict[str, t.Any]
 Wires = t.Mapping[int, t.Mapping[str, t.Optional[str]]]  # id of a VXLAN network -> host -> its tunnel end
-
-LINK_LOCAL = "fe80::/64"
 
 
 def namespace_of(network: Network) -> str | None:
