@@ -63,7 +63,7 @@ def enqueue(
     """
     one = kind_of(kind)
     given = dict(variables or {})
-    if one.project and project_id is not None and (given or not instances):
+    if one.project and project_id is not None and not (one.merge and instances):
         name = connection.execute(sa.select(project.c.name).where(project.c.id == project_id)).scalar_one()
         given["project"] = name  # whatever was asked for
     wanted = list(dict.fromkeys(instances))
