@@ -29,10 +29,13 @@ _SECRET = re.compile(r"(?i)\b([a-z_-]*(?:passw(?:or)?d|secret|token|passphrase|a
 
 def one_line(message: str | None) -> str:
     """`message` as one printable line of at most 255 characters, without passwords and the like."""
-    line = " ".join("".join(c if c.isprintable() else " " for c in message or "").split())
-    line = _URL_LOGIN.sub(r"\1***@", line)
-    line = _SECRET.sub(r"\1\2***", line)
+    line = without_secrets(" ".join("".join(c if c.isprintable() else " " for c in message or "").split()))
     return line if len(line) <= MAX_MESSAGE else line[: MAX_MESSAGE - 3] + "..."
+
+
+def without_secrets(text: str) -> str:
+    """`text` with stars for what looks like a password, a token, or the login of a URL."""
+    return _SECRET.sub(r"\1\2***", _URL_LOGIN.sub(r"\1***@", text))
 
 
 def new_request_id() -> str:
