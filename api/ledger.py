@@ -13,7 +13,7 @@ import typing as t
 import sqlalchemy as sa
 from flask import current_app
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import open_ledger, reading
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import open_ledger, reading, transaction
 
 from .settings import Settings
 
@@ -46,4 +46,12 @@ def reading_ledger() -> t.Iterator[sa.Connection]:
     """One consistent view of the current application's ledger, for reading only."""
     ledger: Ledger = current_app.extensions["ledger"]
     with reading(ledger.engine) as connection:
+        yield connection
+
+
+@contextlib.contextmanager
+def writing_ledger() -> t.Iterator[sa.Connection]:
+    """One transaction of the current application's ledger: all of it is written at its end, or nothing."""
+    ledger: Ledger = current_app.extensions["ledger"]
+    with transaction(ledger.engine) as connection:
         yield connection

@@ -295,7 +295,7 @@ def test_a_killed_process_leaves_nothing_behind(ledger: sa.Engine, ledger_url: s
         f"from {rooms.__name__} import open_ledger, transaction\n"
         f"engine = open_ledger(url={ledger_url!r})\n"
         "with transaction(engine) as connection:\n"
-        "    connection.exec_driver_sql(\"INSERT INTO project VALUES ('1', 'killed', 0)\")\n"
+        "    connection.exec_driver_sql(\"INSERT INTO project (id, name, created_at) VALUES ('1', 'killed', 0)\")\n"
         "    print('written', flush=True)\n"
         "    time.sleep(60)\n"
     )

@@ -28,10 +28,11 @@ options:
     type: str
     default: demo
   servers:
-    description: The servers, by name.
+    description:
+      - The servers, by name.
+      - Exactly one of O(servers) and O(uuids) is required.
     type: list
     elements: dict
-    required: true
     suboptions:
       name:
         description:
@@ -134,6 +135,13 @@ options:
           - Which of them first, as an expression whose higher value wins, for example V(-num_instances). It takes
             effect with the choice V(filter_scheduler) of M(novalite.cloud.scheduler).
         type: str
+  uuids:
+    description:
+      - UUIDs of servers that were recorded before, by the API, of whatever project. Those that are still to be built,
+        or to be deleted, are returned; what has come to its end meanwhile is passed over.
+      - The caller sees to it that no other run works on them.
+    type: list
+    elements: str
   state:
     description: Whether the servers shall exist.
     type: str
@@ -335,7 +343,6 @@ ARGUMENT_SPEC = {
     "servers": {
         "type": "list",
         "elements": "dict",
-        "required": True,
         "options": {
             "name": {"type": "str", "required": True},
             "count": {"type": "raw"},
@@ -364,12 +371,13 @@ ARGUMENT_SPEC = {
             "rank": {"type": "str"},
         },
     },
+    "uuids": {"type": "list", "elements": "str"},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
     "takeover": {"type": "bool", "default": False},
     "build_timeout": {"type": "int", "default": 600},
     "mac_prefix": {"type": "str", "default": "fa:16:3e"},
 }
-SPEC_RULES: dict = {}
+SPEC_RULES: dict = {"mutually_exclusive": [("servers", "uuids")], "required_one_of": [("servers", "uuids")]}
 
 
 def main() -> None:

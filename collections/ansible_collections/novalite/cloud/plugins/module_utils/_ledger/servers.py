@@ -23,7 +23,7 @@ from .._addressing import pools
 from .._addressing.macs import MAC_PREFIX
 from .._errors import ConflictError, NotFoundError, NovaliteError
 from .._guest_data import image_properties
-from . import actions, guest_requests, hints, lookups, quotas, server_requests
+from . import actions, guest_requests, hints, lookups, quotas, recorded, server_requests
 from .addresses import release_addresses
 from .claims import release_claims
 from .pool_claims import claim_one
@@ -51,9 +51,13 @@ def server(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str
 
     Raises NovaliteError for the first thing that is wrong with any server; nothing was written then.
     """
+    absent = (params.get("state") or "present") == "absent"
+    if params.get("uuids") is not None:
+        carry_on = recorded.leaving if absent else recorded.wanted
+        result = carry_on(connection, params["uuids"])
+        return {"to_build": [], "existing": [], "differences": [], "to_delete": [], **result}
     # One writer for each project at a time: on PostgreSQL two runs could otherwise both count before either commits.
     owner = lookups.project_by_name(connection, params.get("project") or DEFAULT_PROJECT, lock=True)
-    absent = (params.get("state") or "present") == "absent"
     result = _absent(connection, owner["id"], params) if absent else _present(connection, owner, params)
     return {"to_build": [], "existing": [], "differences": [], "to_delete": [], **result}
 
@@ -373,16 +377,7 @@ def _absent(connection: sa.Connection, project_id: str, params: t.Mapping[str, t
     doomed = instances_by(connection, names=names, project_id=project_id)
     if not doomed:
         return {"changed": False}
-    now, request_id = int(time.time()), actions.new_request_id()
-    # One that another run was deleting is deleted again: it may have died, and every step can be repeated.
-    fresh = [one["uuid"] for one in doomed if one["task_state"] != "deleting"]
-    connection.execute(
-        sa.update(instance)
-        .where(instance.c.uuid.in_(fresh), instance.c.deleted == 0)
-        .values(task_state="deleting", updated_at=now)
-    )
-    actions.abandon(connection, fresh, "ended by a request to delete", now)
-    actions.start(connection, "delete", {one: {} for one in fresh}, request_id, now)
+    request_id = recorded.mark(connection, doomed)
     return {
         "changed": True,
         "to_delete": instances_by(connection, uuids=[one["uuid"] for one in doomed]),

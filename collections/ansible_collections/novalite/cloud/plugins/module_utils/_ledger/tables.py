@@ -15,18 +15,10 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-metadata = sa.MetaData(
-    naming_convention={
-        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
-        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
-        "ck": "ck_%(table_name)s_%(constraint_name)s",
-        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
-        "pk": "pk_%(table_name)s",
-    }
-)
+from . import tables_identity, tables_jobs
+from .schema import BigId, metadata
 
-# SQLite only auto-increments INTEGER keys; PostgreSQL gets the 64 bits.
-BigId = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+__all__ = ["BigId", "metadata", "tables_identity", "tables_jobs"]  # the rest is read as tables.<name>
 
 secret = sa.Table(  # what keys are derived from (secrets.py); never shown
     "secret",
@@ -41,6 +33,8 @@ project = sa.Table(
     sa.Column("id", sa.String(32), primary_key=True),
     sa.Column("name", sa.String(64), nullable=False, unique=True),
     sa.Column("created_at", sa.BigInteger, nullable=False),
+    sa.Column("description", sa.String(255), nullable=False, server_default=""),
+    sa.Column("enabled", sa.Boolean, nullable=False, server_default=sa.true()),
 )
 
 quota = sa.Table(  # only what differs from the defaults; -1 = unlimited
@@ -63,9 +57,13 @@ flavor = sa.Table(
     sa.Column("ephemeral_gb", sa.BigInteger, nullable=False, server_default="0"),
     sa.Column("swap_mb", sa.BigInteger, nullable=False, server_default="0"),
     sa.Column("extra_specs", sa.JSON, nullable=False),
+    sa.Column("flavorid", sa.String(255)),  # what clients name it by; null: its id as text
+    sa.Column("is_public", sa.Boolean, nullable=False, server_default=sa.true()),
+    sa.Column("description", sa.Text),
     sa.CheckConstraint("vcpus >= 1 AND memory_mb >= 1 AND root_gb >= 0", name="sizes"),
     sqlite_autoincrement=True,
 )
+sa.Index("uq_flavor_flavorid", flavor.c.flavorid, unique=True)
 
 image = sa.Table(
     "image",
@@ -281,6 +279,13 @@ instance = sa.Table(
     sa.Column("config_drive", sa.Boolean, nullable=False, server_default=sa.false()),
     sa.Column("files", sa.JSON(none_as_null=True)),  # [{"path", "content" (base64)}] to inject
     sa.Column("password_hash", sa.Text),  # crypt(5) of the administrator's password; shown to nobody
+    sa.Column("display_name", sa.String(255)),  # what the APIs show; null: the name. Several may have the same
+    sa.Column("description", sa.String(255)),
+    sa.Column("user_id", sa.String(32)),
+    sa.Column("reservation_id", sa.String(16)),  # those that one request asked for
+    sa.Column("locked", sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column("locked_reason", sa.String(255)),
+    sa.Column("tags", sa.JSON, nullable=False, server_default="[]"),  # sorted list of texts
     sa.Column("deleted", BigId, nullable=False, server_default="0"),  # its own id once deleted: frees the name
     sa.UniqueConstraint("project_id", "name", "deleted"),
     sqlite_autoincrement=True,
@@ -366,6 +371,8 @@ instance_action = sa.Table(
     sa.Column("started_at", sa.BigInteger, nullable=False),
     sa.Column("finished_at", sa.BigInteger),
     sa.Column("message", sa.Text),  # "Error" detail for people, without secrets
+    sa.Column("user_id", sa.String(32)),
+    sa.Column("project_id", sa.String(32)),
     sa.Column("details", sa.JSON, nullable=False),  # the scheduler's explanation, ...
     sqlite_autoincrement=True,
 )

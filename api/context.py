@@ -1,0 +1,153 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Who is asking. A blueprint calls `authenticate()` before each request; routes read `current()`."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import re
+import time
+import uuid
+
+import sqlalchemy as sa
+from flask import g, request
+
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables, tables_identity
+
+from .errors import UnauthorizedError
+from .ledger import reading_ledger
+
+ROLES = ("reader", "member", "admin")  # each has the rights of those before it
+_REQUEST_ID = re.compile(r"req-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+MAX_TOKEN = 255  # characters
+
+
+@dataclasses.dataclass(frozen=True)
+class Caller:
+    """The user behind a valid token, and the project that the token is for (None: an unscoped token)."""
+
+    user_id: str
+    user_name: str
+    project_id: str | None
+    project_name: str | None
+    roles: frozenset[str]  # with those that a role implies
+    token_hash: str
+    method: str
+    audit_id: str
+    issued_at: float
+    expires_at: float
+    application_credential_id: str | None = None
+
+    @property
+    def is_admin(self) -> bool:
+        return "admin" in self.roles
+
+    @property
+    def project(self) -> str:
+        """The project's id. Raises UnauthorizedError for an unscoped token."""
+        if self.project_id is None:
+            raise UnauthorizedError("this needs a token that is scoped to a project")
+        return self.project_id
+
+
+def token_hash(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+def implied(roles: set[str]) -> frozenset[str]:
+    """`roles` with those that each implies."""
+    highest = max((ROLES.index(role) for role in roles if role in ROLES), default=-1)
+    return frozenset(ROLES[: highest + 1])
+
+
+def authenticate() -> None:
+    """Find out who asks, by the header X-Auth-Token. Raises UnauthorizedError without a valid token."""
+    token = request.headers.get("X-Auth-Token", "")
+    if not 1 <= len(token) <= MAX_TOKEN:
+        raise UnauthorizedError("The request you have made requires authentication.")
+    with reading_ledger() as connection:
+        caller = find_caller(connection, token)
+    if caller is None:
+        raise UnauthorizedError("The request you have made requires authentication.")
+    g.caller = caller
+
+
+def current() -> Caller:
+    """Who asks. Raises UnauthorizedError where nobody was authenticated."""
+    caller = g.get("caller")
+    if not isinstance(caller, Caller):
+        raise UnauthorizedError("The request you have made requires authentication.")
+    return caller
+
+
+def request_id() -> str:
+    """The id of this request, one for all that it does. The client's own, if it is one of OpenStack's form."""
+    if "request_id" not in g:
+        asked = request.headers.get("X-OpenStack-Request-ID", "")
+        g.request_id = asked if _REQUEST_ID.fullmatch(asked) else f"req-{uuid.uuid4()}"
+    return str(g.request_id)
+
+
+def find_caller(connection: sa.Connection, token: str, now: float | None = None) -> Caller | None:
+    """Who has `token`, or None: unknown, expired, revoked, of a user or project that is disabled.
+
+    Roles are read anew each time, so that one which was taken away is gone at once.
+    """
+    now = time.time() if now is None else now
+    one, user, project = tables_identity.token, tables_identity.user, tables.project
+    credential, assignment = tables_identity.application_credential, tables_identity.role_assignment
+    hashed = token_hash(token)
+    rows = connection.execute(
+        sa.select(
+            one,
+            user.c.name.label("user_name"),
+            project.c.name.label("project_name"),
+            credential.c.roles.label("granted"),
+            assignment.c.role,
+        )
+        .select_from(
+            one.join(user, user.c.id == one.c.user_id)
+            .outerjoin(project, project.c.id == one.c.project_id)
+            .outerjoin(credential, credential.c.id == one.c.application_credential_id)
+            .outerjoin(
+                assignment,
+                sa.and_(assignment.c.user_id == one.c.user_id, assignment.c.project_id == one.c.project_id),
+            )
+        )
+        .where(
+            one.c.hash == hashed,
+            one.c.expires_at > now,
+            user.c.enabled,
+            one.c.issued_at >= user.c.tokens_valid_since,
+            sa.or_(one.c.project_id.is_(None), project.c.enabled),
+            sa.or_(
+                one.c.application_credential_id.is_(None),
+                credential.c.expires_at.is_(None),
+                credential.c.expires_at > now,
+            ),
+        )
+    ).all()
+    if not rows:
+        return None
+    row = rows[0]
+    roles = implied({each.role for each in rows if each.role is not None})
+    if row.granted is not None:
+        roles = roles & implied(set(row.granted))
+    if row.project_id is not None and not roles:
+        return None  # the last role in that project was taken away
+    return Caller(
+        user_id=row.user_id,
+        user_name=row.user_name,
+        project_id=row.project_id,
+        project_name=row.project_name,
+        roles=roles,
+        token_hash=hashed,
+        method=row.method,
+        audit_id=row.audit_id,
+        issued_at=row.issued_at,
+        expires_at=row.expires_at,
+        application_credential_id=row.application_credential_id,
+    )

@@ -1,0 +1,63 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What clients send, held against JSON Schemas before anything else looks at it."""
+
+from __future__ import annotations
+
+import functools
+import json
+import typing as t
+
+import jsonschema
+from flask import request
+
+from .errors import BadRequestError
+
+Schema = t.Mapping[str, t.Any]
+
+MAX_SHOWN = 100  # characters of a refused value
+
+
+def body(schema: Schema) -> dict[str, t.Any]:
+    """The request's JSON object, if `schema` allows it. Raises BadRequestError, which names the field."""
+    try:
+        value = json.loads(request.get_data(cache=True), parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        raise BadRequestError("Malformed request body: give a JSON object") from None
+    if not isinstance(value, dict):
+        raise BadRequestError("Malformed request body: give a JSON object")
+    check(value, schema)
+    return value
+
+
+def query(schema: Schema) -> dict[str, t.Any]:
+    """The query's parameters as {name: text}, of one given several times the last, if `schema` allows them."""
+    value = {name: values[-1] for name, values in request.args.lists()}
+    check(value, schema, "query parameter")
+    return value
+
+
+def check(value: t.Any, schema: Schema, what: str = "input") -> None:
+    """Raise BadRequestError for the first thing in `value` that `schema` does not allow."""
+    # the one that lies deepest says most: of an "oneOf" it is the alternative that was meant
+    error = jsonschema.exceptions.best_match(_validator(json.dumps(schema, sort_keys=True)).iter_errors(value))
+    if error is None:
+        return
+    field = "/".join(str(part) for part in error.absolute_path)
+    shown = repr(error.instance)
+    shown = shown if len(shown) <= MAX_SHOWN else shown[:MAX_SHOWN] + "..."
+    message = error.message if len(error.message) <= 2 * MAX_SHOWN else f"{shown} is not allowed"
+    raise BadRequestError(f"Invalid {what} for field/attribute {field or 'body'}. Value: {shown}. {message}")
+
+
+@functools.lru_cache(maxsize=512)
+def _validator(text: str) -> jsonschema.Draft202012Validator:
+    schema = json.loads(text)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    return jsonschema.Draft202012Validator(schema, format_checker=jsonschema.FormatChecker())
+
+
+def _no_constant(name: str) -> t.Any:
+    raise ValueError(f"{name} is no JSON")
