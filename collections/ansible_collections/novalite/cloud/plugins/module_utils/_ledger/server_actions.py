@@ -117,8 +117,9 @@ def begin(
     ).rowcount
     if swapped != len(rows):  # the rows are locked, so only a ledger without row locks comes here
         raise ConflictError(f"Cannot '{action}' {len(rows)} instances: one of them was changed just now; try again")
-    of_user: dict[str, t.Any] = {} if user_id is None else {"user_id": user_id}
-    actions.start(connection, action, {row.uuid: dict(details or {}) for row in rows}, request_id, now, **of_user)
+    for project_id in sorted({row.project_id for row in rows}):
+        theirs = {row.uuid: dict(details or {}) for row in rows if row.project_id == project_id}
+        actions.start(connection, action, theirs, request_id, now, user_id=user_id, project_id=project_id)
     return instances_by(connection, uuids=[row.uuid for row in rows])
 
 
@@ -210,9 +211,9 @@ def _set_lock(
         .values(locked=locked, locked_reason=kept, updated_at=now)
     )
     name = "lock" if locked else "unlock"
-    of_user: dict[str, t.Any] = {} if user_id is None else {"user_id": user_id}
-    details = {} if reason is None else {"reason": reason}
-    actions.start(connection, name, {uuid: details}, request_id or actions.new_request_id(), now, **of_user)
+    details = {uuid: {} if reason is None else {"reason": reason}}
+    asked = request_id or actions.new_request_id()
+    actions.start(connection, name, details, asked, now, user_id=user_id, project_id=row.project_id)
     actions.finish(connection, name, [(uuid, None, None)], now=now)
     return True
 
