@@ -192,8 +192,7 @@ def test_locked_servers_are_refused_by_name(cloud: t.Any) -> None:
 def test_a_console_is_only_read(cloud: t.Any) -> None:
     uuid = server(cloud, vm_state="stopped")
     before = cloud.dump()
-    for how in ({"servers": ["web"]}, {"uuids": [uuid]}):
-        result = ask(cloud, "console", **how)
+    for result in (ask(cloud, "console", "web"), ask(cloud, "console", uuids=[uuid])):
         assert result["hosts"]["hv1"]["uuids"] == [uuid] and not result["changed"]
     assert cloud.dump() == before
     change(cloud, uuid, host=None)
