@@ -144,7 +144,7 @@ def _ask_to_shut_down(
         for uuid, (domain, end) in list(waiting.items()):
             try:
                 off = not domain.isActive()
-                if asking and not off:
+                if asking and not off and now < end:
                     domain.shutdownFlags(libvirt.VIR_DOMAIN_SHUTDOWN_ACPI_POWER_BTN)
             except libvirt.libvirtError:
                 off = True  # it went in between, or takes no such thing
