@@ -158,6 +158,23 @@ options:
           - Left out, they stay as they are.
         type: list
         elements: str
+      scoped_members:
+        description:
+          - The members on isolated networks, which go with O(security_groups[].members). A rule for an instance on such
+            a network means the members on that network, and these only.
+        type: list
+        elements: dict
+        default: []
+        suboptions:
+          bridge:
+            description: Bridge of the network.
+            type: str
+            required: true
+          addresses:
+            description: Addresses of the members on it.
+            type: list
+            elements: str
+            default: []
       rules:
         description:
           - What may reach the members of the group, and what they may send.
@@ -195,7 +212,9 @@ options:
               - Any address without this and O(security_groups[].rules[].remote_group_id).
             type: str
           remote_group_id:
-            description: At the other end are the O(security_groups[].members) of this group.
+            description:
+              - At the other end are the O(security_groups[].members) of this group, or on an isolated network its
+                O(security_groups[].scoped_members) there.
             type: int
   zones:
     description: The conntrack zone of each isolated bridge among O(instances[].scoped).
@@ -281,6 +300,15 @@ GROUP_SPEC = {
     "name": {"type": "str"},
     "uuid": {"type": "str"},
     "members": {"type": "list", "elements": "str"},
+    "scoped_members": {
+        "type": "list",
+        "elements": "dict",
+        "default": [],
+        "options": {
+            "bridge": {"type": "str", "required": True},
+            "addresses": {"type": "list", "elements": "str", "default": []},
+        },
+    },
     "rules": {"type": "list", "elements": "dict", "options": RULE_SPEC},
 }
 INSTANCE_SPEC = {

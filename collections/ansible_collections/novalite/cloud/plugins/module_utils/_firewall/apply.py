@@ -23,7 +23,7 @@ from .._host import locked
 from . import bridged, cache, conntrack, dispatch, fingerprint, merge, ports, ruleset, sets
 from .cache import DIRECTORY
 from .merge import Changes, Request
-from .policy import set_name
+from .policy import group_of, set_name
 from .present import Present, everything, of_ruleset, root_rules
 from .rules import FAMILIES
 from .ruleset import HOOKS, Ruleset
@@ -245,16 +245,23 @@ class _Run:
         if not self.request.sets:
             return sets.Plan()
         needed = {family: changes.sets for family, changes in found.items()}
-        given = {group.id: group.members for group in self.request.groups}
-        if self.request.state != "present":
-            given = {}
+        groups = {group.id: group.members for group in self.request.groups if self.request.state == "present"}
+        given = {}  # type: dict[str, t.Collection[str] | None]
+        for family, parts in needed.items():
+            zones = {**known.presents[family].zones, **found[family].zones, **self.request.zones}
+            scopes = {None: dispatch.EVERYWHERE}  # type: dict[int | None, str]
+            scopes.update((zone, scope) for scope, zone in zones.items())
+            for part in parts:
+                group, zone = group_of(part)
+                members = groups.get(group)
+                given[part] = None if members is None else members.get(scopes[zone], ())
         # What is there and is not spoken of needs no look.
-        looked_at = {family: [group for group in groups
-                              if given.get(group) is not None or group not in known.presents[family].sets]
-                     for family, groups in needed.items()}
-        staying = {set_name(group, family) for family, groups in needed.items() for group in groups}
+        looked_at = {family: [part for part in parts
+                              if given[part] is not None or part not in known.presents[family].sets]
+                     for family, parts in needed.items()}
+        staying = {set_name(part, family) for family, parts in needed.items() for part in parts}
         if known.trusted:
-            there = {set_name(group, family) for family, present in known.presents.items() for group in present.sets}
+            there = {set_name(part, family) for family, present in known.presents.items() for part in present.sets}
         elif any(present.chains for present in known.presents.values()) or any(needed.values()):
             there = sets.names()
         else:

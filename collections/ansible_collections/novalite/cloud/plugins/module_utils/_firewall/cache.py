@@ -30,7 +30,7 @@ from .rules import FAMILIES
 
 DIRECTORY = "/run/novalite/firewall"
 SHARD = 32
-_VERSION = 2
+_VERSION = 3
 _PREFIXES = (INSTANCE, NEW, OUT_OF)
 
 Shard = dict[str, t.Any]

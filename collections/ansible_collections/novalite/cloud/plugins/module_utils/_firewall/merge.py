@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import functools
 import typing as t
 
 from .._errors import NovaliteError
@@ -53,7 +54,7 @@ class Changes:
     outbound: Scopes = dataclasses.field(default_factory=dict)
     zones: dict[str, int] = dataclasses.field(default_factory=dict)
     users: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
-    sets: set[int] = dataclasses.field(default_factory=set)  # groups whose addresses the rules compare with
+    sets: set[str] = dataclasses.field(default_factory=set)  # groups (zoned()) whose addresses the rules compare with
     # (scope, address) that lead elsewhere than before, or nowhere
     moved: set[tuple[str, str]] = dataclasses.field(default_factory=set)
     # (scope, address) that are an instance's and were nobody's
@@ -78,6 +79,9 @@ class _Merge:
         members = {group.id: group.members for group in request.groups}
         self.members = members if self.is_present else {}
         self.groups = {group.id: group for group in request.groups if self.is_present and group.rules is not None}
+        self.zones = {**present.zones, **(request.zones if self.is_present else {})}  # by bridge, of all we know
+        self.scopes = {None: dispatch.EVERYWHERE}  # type: dict[int | None, str]
+        self.scopes.update((zone, scope) for scope, zone in self.zones.items())
         self.changes = Changes()
         self.all = {}  # type: Chains # what was looked at and shall be there
         self._addresses()
@@ -184,13 +188,16 @@ class _Merge:
         groups = list(instance.security_groups) if instance else self._common_groups(numbers)
         restricted = any(self._is_restricted(number) for number in numbers)
         self.restricted[who] = restricted
+        scopes = instance.scopes(self.family) if instance else {
+            scope for scope, entries in self.changes.inbound.items() if who in entries.values()}
+        zones = {scope: self._zone(scope) for scope in scopes}
         for chain in policy.inbound_chains(
-            who, self.family, groups, restricted,
+            who, self.family, groups, zones, restricted,
             instance.dhcp_servers if instance else (), instance.ra_servers if instance else (),
         ):
             self.all[chain.name] = chain.rules
         if restricted:
-            chain = policy.outbound_chain(who, self.family, groups)
+            chain = policy.outbound_chain(who, self.family, groups, zones)
             self.all[chain.name] = chain.rules
 
     def _common_groups(self, numbers: t.Sequence[str]) -> list[int]:
@@ -205,8 +212,8 @@ class _Merge:
     def _groups_of(self, number: str) -> list[int]:
         if self.is_present and number in self.given:
             return list(self.given[number].security_groups)
-        return [int(jump[len(GROUP):]) for jump in group_jumps(self.present.chains.get(f"{INSTANCE}{number}", ()))
-                if jump.startswith(GROUP)]
+        jumps = group_jumps(self.present.chains.get(f"{INSTANCE}{number}", ()))
+        return list(dict.fromkeys(policy.group_of(jump[len(GROUP):])[0] for jump in jumps if jump.startswith(GROUP)))
 
     def _is_restricted(self, number: str) -> bool:
         groups = self._groups_of(number)
@@ -214,7 +221,8 @@ class _Merge:
                for rule in self.groups[group].rules or ()):
             return True
         was = policy.OUT_OF + number in self.present.chains
-        return any(self.present.chains.get(f"{EGRESS}{group}") or was for group in groups if group not in self.groups)
+        return any(was or any(self.present.chains.get(name) for name in self._variants(EGRESS, group))
+                   for group in groups if group not in self.groups)
 
     def outgoing(self, writing: t.Iterable[str]) -> None:
         """The same addresses, by source, of the instances to which egress rules apply."""
@@ -240,20 +248,25 @@ class _Merge:
 
     # -- chains of groups
 
+    def _variants(self, prefix: str, group: int) -> t.Iterator[str]:
+        """The names of a group's chain, for the networks that are here."""
+        for zone in self.scopes:
+            yield prefix + policy.zoned(group, zone)
+
     def _group_chains(self) -> None:
         users, chains = self.changes.users, self.present.chains
         if self.present.ruleset is None:
             names = {name for name in self.touched_groups if users[name] > 0}
-            names.update(f"{prefix}{group}" for group in self.groups for prefix in GROUP_CHAINS
-                         if users[f"{prefix}{group}"] > 0)
+            names.update(name for group in self.groups for prefix in GROUP_CHAINS
+                         for name in self._variants(prefix, group) if users[name] > 0)
         else:
             names = set(users)
         for name in sorted(names):
             prefix = next(prefix for prefix in GROUP_CHAINS if name.startswith(prefix))
-            number = int(name[len(prefix):])
+            number, zone = policy.group_of(name[len(prefix):])
             if number in self.groups:
-                chain = policy.group_chain(prefix, self.groups[number], self.family, self._sources)
-                self.all[name] = chain.rules
+                sources = functools.partial(self._sources, zone)
+                self.all[name] = policy.group_chain(prefix, self.groups[number], zone, self.family, sources).rules
             elif name in chains:
                 self.all[name] = chains[name]
             else:
@@ -262,22 +275,28 @@ class _Merge:
                     "this host; give it with its rules"
                 )
 
-    def _sources(self, group: int) -> t.Sequence[str]:
+    def _sources(self, zone: int | None, group: int) -> t.Sequence[str]:
         if self.request.sets:
-            return (f"-m set --match-set {policy.set_name(group, self.family)}",)
-        return policy.hosts(self.members.get(group) or (), self.family)
+            return (f"-m set --match-set {policy.set_name(policy.zoned(group, zone), self.family)}",)
+        members = self.members.get(group) or {}
+        return policy.hosts(members.get(self.scopes[zone], ()), self.family)
 
     # -- what leads to them
 
+    def _zone(self, scope: str) -> int | None:
+        if scope == dispatch.EVERYWHERE:
+            return None
+        if scope not in self.zones:
+            raise NovaliteError(
+                f"the bridge {scope} has addresses of its own, but no conntrack zone: give it in zones"
+            )
+        return self.zones[scope]
+
     def _zones(self) -> None:
-        known = {**self.present.zones, **(self.request.zones if self.is_present else {})}
         for scope, entries in self.changes.inbound.items():
-            if entries and scope != dispatch.EVERYWHERE:
-                if scope not in known:
-                    raise NovaliteError(
-                        f"the bridge {scope} has addresses of its own, but no conntrack zone: give it in zones"
-                    )
-                self.changes.zones[scope] = known[scope]
+            zone = self._zone(scope) if entries else None
+            if zone is not None:
+                self.changes.zones[scope] = zone
         if self.changes.zones:
             self.all[ZONES] = tuple(f"-i {bridge} -j CT --zone {zone}"
                                     for bridge, zone in sorted(self.changes.zones.items()))

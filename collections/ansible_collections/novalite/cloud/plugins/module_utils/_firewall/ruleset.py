@@ -49,15 +49,15 @@ HOOKS = {
 }
 
 _WHO = r"(?:0|[1-9][0-9]*)(?:\+[1-9][0-9]*)*"
-_NUMBER = r"(?:0|[1-9][0-9]*)"
+_GROUP = r"(?:0|[1-9][0-9]*)(?:\.[1-9][0-9]*)?"
 _OURS = {
     RAW: re.compile(re.escape(ZONES)),
     FILTER: re.compile(
-        rf"{LOCAL}|{'|'.join(FALLBACK_NAMES)}|(?:{INSTANCE}|{NEW}){_WHO}|(?:{GROUP}|{EGRESS_ANSWERS}){_NUMBER}"
+        rf"{LOCAL}|{'|'.join(FALLBACK_NAMES)}|(?:{INSTANCE}|{NEW}){_WHO}|(?:{GROUP}|{EGRESS_ANSWERS}){_GROUP}"
         rf"|{IN.node}(?:[0-9a-f]{{1,20}}|x[0-9a-f]{{19}})|{IN.network}[0-9a-zA-Z_.-]{{1,15}}"
     ),
     SECURITY: re.compile(
-        rf"{OUTGOING}|{OUT_OF}{_WHO}|(?:{EGRESS}|{INGRESS_ANSWERS}){_NUMBER}"
+        rf"{OUTGOING}|{OUT_OF}{_WHO}|(?:{EGRESS}|{INGRESS_ANSWERS}){_GROUP}"
         rf"|{OUT.node}(?:[0-9a-f]{{1,20}}|x[0-9a-f]{{19}})|{OUT.network}[0-9a-zA-Z_.-]{{1,15}}"
     ),
 }

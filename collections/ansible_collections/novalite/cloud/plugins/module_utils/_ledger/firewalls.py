@@ -89,13 +89,7 @@ def _add_members(connection: sa.Connection, plans: t.Mapping[str, Plan]) -> None
     named = {rule["remote_group_id"] for group in groups for rule in group.get("rules", ())} - {None}
     members = group_members.members_of(connection, named | {one["id"] for one in groups if "rules" not in one}, {})
     for one in plans.values():
-        there = {group["id"] for group in one["security_groups"]}
-        wanted = {rule["remote_group_id"] for group in one["security_groups"] for rule in group.get("rules", ())}
-        one["security_groups"] = [
-            *({**group, "members": members[group["id"]]} if group["id"] in members else group
-              for group in one["security_groups"]),
-            *({"id": group, "members": members[group]} for group in sorted(wanted - there - {None})),
-        ]
+        one["security_groups"] = group_members.add_members(one["security_groups"], members)
 
 
 def _facts(connection: sa.Connection) -> dict[str, dict[str, t.Any]]:
