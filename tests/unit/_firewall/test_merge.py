@@ -374,3 +374,22 @@ def test_any_history_leads_to_what_is_wanted(steps: list[tuple[str, set[int], se
         for name, rules in told.owned().items()}
     for name, rules in foreign()["filter"].items():
         assert tuple(rule for rule in host.filter[name] if rule != "-j nova-local") == rules
+
+
+def test_the_first_and_the_last_egress_rule_reach_who_is_not_given(host: Host) -> None:
+    """A host learns of a group's rules from any request that gives them, such as a launch."""
+    plain: list[dict[str, t.Any]] = [{"id": 1, "rules": RULES}, {"id": 2, "rules": RULES}]
+    egress = [{"id": 1, "rules": [*RULES, {"direction": "egress", "ethertype": "IPv6", "protocol": "tcp"}]}, plain[1]]
+    apply(host, instance(1, security_groups=[1], dhcp_servers=["10.0.0.250"]),
+          instance(2, security_groups=[1, 2]), instance(3, security_groups=[2]), groups=plain)
+    before = host.owned()
+    apply(host, instance(4, security_groups=[2]), groups=egress)
+    assert {f"nova-out-{number}" for number in (1, 2)} <= host.owned().keys() and "nova-out-3" not in host.owned()
+    assert host.rules("security", "nova-eg-1") == ("-j RETURN",)  # the rule is of the other family
+    told = Host(foreign())
+    apply(told, instance(1, security_groups=[1], dhcp_servers=["10.0.0.250"]), instance(2, security_groups=[1, 2]),
+          instance(3, security_groups=[2]), instance(4, security_groups=[2]), groups=egress)
+    assert host.owned() == told.owned()
+    apply(host, groups=plain[:1])
+    apply(host, instance(4), state="absent")
+    assert host.owned() == before

@@ -119,7 +119,7 @@ options:
                 type: str
                 required: true
       dhcp_servers:
-        description: Addresses whose DHCP answers the instance may receive.
+        description: Addresses whose DHCP answers the instance may receive, of IPv6 servers the link-local ones.
         type: list
         elements: str
         default: []

@@ -20,7 +20,20 @@ import typing as t
 from .._errors import NovaliteError
 from . import dispatch, policy, ruleset
 from .dispatch import IN, OUT, Entries
-from .policy import EGRESS, FALLBACK, GROUP, GROUP_CHAINS, INSTANCE, LOCAL, OUTGOING, ZONES, Chains, Group, Instance
+from .policy import (
+    EGRESS,
+    FALLBACK,
+    GROUP,
+    GROUP_CHAINS,
+    INGRESS_ANSWERS,
+    INSTANCE,
+    LOCAL,
+    OUTGOING,
+    ZONES,
+    Chains,
+    Group,
+    Instance,
+)
 from .present import Present, Scopes, chains_of, group_jumps, groups_of, sets_in, whos
 
 _GROUPS = tuple(GROUP_CHAINS)
@@ -165,6 +178,7 @@ class _Merge:
             writing |= {who for who, instance in self.given.items() if instance.of(self.family)}
             writing |= {who for scope in changes.inbound.values() if "+" in "".join(scope.values())
                         for who in set(scope.values()) if not self.given.keys().isdisjoint(who.split("+"))}
+        writing |= self._carriers(self._turned())
         changes.users = collections.Counter(present.users)
         self.touched_groups = set()  # type: set[str]
         self.restricted = {}  # type: dict[str, bool]
@@ -188,13 +202,17 @@ class _Merge:
         groups = list(instance.security_groups) if instance else self._common_groups(numbers)
         restricted = any(self._is_restricted(number) for number in numbers)
         self.restricted[who] = restricted
-        scopes = instance.scopes(self.family) if instance else {
-            scope for scope, entries in self.changes.inbound.items() if who in entries.values()}
+        if instance:
+            scopes, servers = instance.scopes(self.family), (instance.dhcp_servers, instance.ra_servers)
+        elif len(numbers) > 1:
+            scopes = {scope for scope, entries in self.changes.inbound.items() if who in entries.values()}
+            servers = ((), ())
+        else:  # as it was told when it was given
+            rules = self.present.chains.get(f"{INSTANCE}{who}", ())
+            parts = [jump[len(GROUP):] for jump in group_jumps(rules) if jump.startswith(GROUP)]
+            scopes, servers = {self.scopes[policy.group_of(one)[1]] for one in parts}, policy.servers_of(rules)
         zones = {scope: self._zone(scope) for scope in scopes}
-        for chain in policy.inbound_chains(
-            who, self.family, groups, zones, restricted,
-            instance.dhcp_servers if instance else (), instance.ra_servers if instance else (),
-        ):
+        for chain in policy.inbound_chains(who, self.family, groups, zones, restricted, *servers):
             self.all[chain.name] = chain.rules
         if restricted:
             chain = policy.outbound_chain(who, self.family, groups, zones)
@@ -217,12 +235,34 @@ class _Merge:
 
     def _is_restricted(self, number: str) -> bool:
         groups = self._groups_of(number)
-        if any(rule.direction == "egress" for group in groups if group in self.groups
-               for rule in self.groups[group].rules or ()):
-            return True
-        was = policy.OUT_OF + number in self.present.chains
-        return any(was or any(self.present.chains.get(name) for name in self._variants(EGRESS, group))
-                   for group in groups if group not in self.groups)
+        return any(map(self._restricts, groups))
+
+    def _restricts(self, group: int) -> bool:
+        return self.groups[group].restricts if group in self.groups else self._restricted_so_far(group)
+
+    def _restricted_so_far(self, group: int) -> bool:
+        return any(self.present.chains.get(name) for name in self._variants(EGRESS, group))
+
+    def _turned(self) -> set[int]:
+        """The groups that get their first egress rule, or lose the last one."""
+        return {number for number, group in self.groups.items() if group.restricts != self._restricted_so_far(number)
+                and any(self.present.users[name] > 0 for name in self._variants(GROUP, number))}
+
+    def _carriers(self, groups: set[int]) -> set[str]:
+        """Who carries one of the groups, also where he is not given: egress rules now apply to him, or do no more.
+
+        One with a further group whose rules nobody said is left as he is: what would answer these is not known.
+        """
+        found = set()  # type: set[str]
+        for who in whos(self.changes.inbound) if groups else ():
+            mine = {group for number in who.split("+") for group in self._groups_of(number)}
+            if not groups.isdisjoint(mine) and (all(map(self._is_said, mine)) or not any(map(self._restricts, mine))):
+                found.add(who)
+        return found
+
+    def _is_said(self, group: int) -> bool:
+        chains = self.present.chains
+        return group in self.groups or any(name in chains for name in self._variants(INGRESS_ANSWERS, group))
 
     def outgoing(self, writing: t.Iterable[str]) -> None:
         """The same addresses, by source, of the instances to which egress rules apply."""

@@ -77,6 +77,11 @@ GROUP_CHAINS = {
 }
 
 _BRIDGE = re.compile(r"[0-9a-zA-Z_.-]{1,15}")
+_SERVER = re.compile(
+    r"-s (\S+)/(?:32|128) -p "
+    r"(?:udp -m udp --sport (?:67|547) --dport (?:68|546)|ipv6-icmp -m icmp6 --icmpv6-type (134)) -j ACCEPT"
+)
+_DHCP = {"IPv4": "--sport 67 --dport 68", "IPv6": "--sport 547 --dport 546"}
 # What a guest needs before it can be spoken to at all. They are UNTRACKED or INVALID to conntrack, hence in front.
 _NEIGHBOUR_DISCOVERY = ("135", "136")
 # What a guest may always send: the same, router solicitation, and reports of the multicast groups it listens to.
@@ -104,6 +109,11 @@ class Group:
     id: int
     rules: tuple[Rule, ...] | None = None
     members: t.Mapping[str, tuple[str, ...]] | None = None
+
+    @property
+    def restricts(self) -> bool:
+        """Whether its instances may send only what egress rules say."""
+        return any(rule.direction == "egress" for rule in self.rules or ())
 
     @property
     def remotes(self) -> set[int]:
@@ -237,6 +247,8 @@ def group_chain(
     for rule in group.rules or ():
         if rule.ethertype == family and rule.direction == direction:
             lines.update(texts(rule, sources, answers))
+    if prefix == EGRESS and not lines and group.restricts:
+        lines.add("-j RETURN")  # does nothing, and says that egress rules apply, if only those of the other family
     return Chain(f"{prefix}{zoned(group.id, zone)}", tuple(sorted(lines)))
 
 
@@ -252,15 +264,12 @@ def inbound_chains(
     """`nova-inst-<who>` and `nova-new-<who>`; `restricted`: egress rules apply to it."""
     groups = list(groups)
     first = []
-    if family == "IPv4":
-        dhcp = [f"-s {server} -p udp -m udp --sport 67 --dport 68 -j ACCEPT"
-                for server in hosts(dhcp_servers, family)]
-    else:
+    dhcp = [f"-s {server} -p udp -m udp {_DHCP[family]} -j ACCEPT" for server in hosts(dhcp_servers, family)]
+    if family == "IPv6":
         first = [f"-p ipv6-icmp -m icmp6 --icmpv6-type {kind} -j ACCEPT" for kind in _NEIGHBOUR_DISCOVERY]
-        # A router advertises from its link-local address only (RFC 4861, 6.1.2), and so does a DHCP server answer.
+        # A router advertises from its link-local address only (RFC 4861, 6.1.2).
         routers = hosts(ra_servers, family) or ("fe80::/10",)
         first += [f"-s {router} -p ipv6-icmp -m icmp6 --icmpv6-type 134 -j ACCEPT" for router in routers]
-        dhcp = ["-s fe80::/10 -p udp -m udp --sport 547 --dport 546 -j ACCEPT"]
     end = f"-j {FALLBACK[family]}"
     judged = _sections("-o", zones, groups, [f"-j {GROUP}{{group}}"], dhcp, end)
     everything = judged
@@ -282,6 +291,16 @@ def inbound_chains(
         ),
         Chain(f"{NEW}{who}", tuple(judged)),
     ]
+
+
+def servers_of(rules: t.Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The DHCP servers and routers of an instance, from its chain that inbound_chains() made."""
+    found = {"dhcp": [], "ra": []}  # type: dict[str, list[str]]
+    for rule in rules:
+        match = _SERVER.fullmatch(rule)
+        if match:
+            found["dhcp" if match[2] is None else "ra"].append(match[1])
+    return tuple(found["dhcp"]), tuple(found["ra"])
 
 
 def outbound_chain(who: str, family: str, groups: t.Iterable[int], zones: Zones) -> Chain:

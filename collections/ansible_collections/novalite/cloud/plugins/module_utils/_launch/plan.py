@@ -211,10 +211,16 @@ def _firewall_instance(instance: Instance, own_chains: bool) -> Plan:
         "scoped": [{"bridge": bridge, "addresses": scoped[bridge]} for bridge in sorted(scoped)],
         "allowed_pairs": pairs,
         "ports": [_port(nic) for nic in nics] if own_chains else [],
-        "dhcp_servers": sorted({nic["dhcp_server"] for nic in nics if nic["network"]["dhcp"]}),
-        "ra_servers": [],
+        "dhcp_servers": sorted({server for nic in nics for server in networks.dhcp_servers(nic)}),
+        "ra_servers": _ra_servers(nics),
         "security_groups": [group["id"] for group in instance["security_groups"]],
     }
+
+
+def _ra_servers(nics: t.Iterable[t.Mapping[str, t.Any]]) -> list[str]:
+    """The routers of an instance; none, which means any, where one of its networks has one that we do not know."""
+    routers = [networks.ra_server(nic) for nic in nics if nic["network"]["cidr_v6"]]
+    return sorted({one for one in routers if one}) if all(routers) else []
 
 
 def _firewall_zones(instances: t.Iterable[Instance]) -> list[Plan]:
