@@ -230,6 +230,19 @@ options:
         description: Number of the zone, V(1) to V(65535), another for each bridge.
         type: int
         required: true
+  bridges:
+    description:
+      - The bridges of the instances' networks; with O(state=absent) those that go with the instances.
+      - Where the host drops in FORWARD or INPUT what nobody accepts (Docker sets up FORWARD so), what guests send is
+        accepted, and what they ask of the host itself. Otherwise nothing is done.
+    type: list
+    elements: str
+    default: []
+  serving:
+    description: Those of O(bridges) on which this host is the DHCP and name server of the guests.
+    type: list
+    elements: str
+    default: []
   state:
     description:
       - V(present) ensures the given instances and groups and leaves other instances as they are.
@@ -358,6 +371,8 @@ ARGUMENT_SPEC = {
         "default": [],
         "options": {"bridge": {"type": "str", "required": True}, "zone": {"type": "int", "required": True}},
     },
+    "bridges": {"type": "list", "elements": "str", "default": []},
+    "serving": {"type": "list", "elements": "str", "default": []},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
     "exclusive": {"type": "bool", "default": False},
     "backend": {"type": "str", "choices": ["auto", "nft", "legacy"], "default": "auto"},
@@ -375,6 +390,8 @@ def main() -> None:
             state=params["state"],
             exclusive=params["exclusive"],
             zones=policy.parse_zones(params["zones"]),
+            bridges=policy.parse_bridges(params["bridges"]),
+            serving=policy.parse_bridges(params["serving"]),
             sets=sets.usable() if any(group.remotes for group in groups) else True,
         )
         outcome = apply.apply(request, check_mode=module.check_mode, backend=params["backend"])

@@ -13,12 +13,11 @@ instance among thousands must not cost what the thousands cost.
 from __future__ import annotations
 
 import collections
-import dataclasses
 import functools
 import typing as t
 
 from .._errors import NovaliteError
-from . import dispatch, policy, ruleset
+from . import dispatch, passage, policy, ruleset
 from .dispatch import IN, OUT, Entries
 from .policy import (
     EGRESS,
@@ -30,48 +29,12 @@ from .policy import (
     LOCAL,
     OUTGOING,
     ZONES,
-    Chains,
-    Group,
-    Instance,
 )
 from .present import Present, Scopes, chains_of, group_jumps, groups_of, sets_in, whos
+from .request import Changes, Request
 
 _GROUPS = tuple(GROUP_CHAINS)
 _MAX_NAME = 28  # characters of a chain's name
-
-
-@dataclasses.dataclass(frozen=True)
-class Request:
-    """`present` ensures the instances and groups and leaves the others alone, `exclusive` leaves no others;
-    `absent` takes the instances away, with the groups that no instance uses any more.
-
-    `zones`: the conntrack zone of each isolated bridge. `sets`: whether the kernel has ip_set.
-    """
-
-    instances: tuple[Instance, ...] = ()
-    groups: tuple[Group, ...] = ()
-    state: str = "present"
-    exclusive: bool = False
-    zones: t.Mapping[str, int] = dataclasses.field(default_factory=dict)
-    sets: bool = True
-
-
-@dataclasses.dataclass
-class Changes:
-    """What to do in one family, and what the host has afterwards."""
-
-    wanted: Chains = dataclasses.field(default_factory=dict)  # chains that are missing or differ
-    gone: list[str] = dataclasses.field(default_factory=list)
-    roots: set[str] = dataclasses.field(default_factory=set)  # the roots that are hooked in
-    inbound: Scopes = dataclasses.field(default_factory=dict)
-    outbound: Scopes = dataclasses.field(default_factory=dict)
-    zones: dict[str, int] = dataclasses.field(default_factory=dict)
-    users: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
-    sets: set[str] = dataclasses.field(default_factory=set)  # groups (zoned()) whose addresses the rules compare with
-    # (scope, address) that lead elsewhere than before, or nowhere
-    moved: set[tuple[str, str]] = dataclasses.field(default_factory=set)
-    # (scope, address) that are an instance's and were nobody's
-    arrived: set[tuple[str, str]] = dataclasses.field(default_factory=set)
 
 
 def merge(present: Present, request: Request, family: str) -> Changes:
@@ -81,7 +44,8 @@ def merge(present: Present, request: Request, family: str) -> Changes:
 
 def roots(present: Present) -> set[str]:
     """The roots that shall be hooked in for what a host has."""
-    return _roots(present.inbound, present.outbound, present.zones)
+    passages = {name for name in passage.CALLED_FROM if name in present.chains}
+    return _roots(present.inbound, present.outbound, present.zones) | passages
 
 
 class _Merge:
@@ -96,13 +60,14 @@ class _Merge:
         self.scopes = {None: dispatch.EVERYWHERE}  # type: dict[int | None, str]
         self.scopes.update((zone, scope) for scope, zone in self.zones.items())
         self.changes = Changes()
-        self.all = {}  # type: Chains # what was looked at and shall be there
+        self.all = {}  # type: dict[str, tuple[str, ...]] # what was looked at and shall be there
         self._addresses()
         if any(self.changes.inbound.values()):
             self._instances()
             self._group_chains()
             self._zones()
             self._dispatch()
+            self._passages()
         self._differences()
 
     # -- which address leads where
@@ -354,6 +319,19 @@ class _Merge:
                 found = dispatch.chains(side, new, self.family)
             self.all.update(found)
         changes.roots = _roots(changes.inbound, changes.outbound, changes.zones)
+
+    def _passages(self) -> None:
+        request, there = self.request, self.present.chains
+        chains = {name: there[name] for name in passage.CALLED_FROM if name in there}
+        if self.is_present:
+            bridges = {bridge: bridge in self.zones for bridge in request.bridges}
+            found = passage.chains(chains, self.present.dropping, bridges, request.serving, self.family,
+                                   keep=not request.exclusive)
+        else:
+            found = passage.without(chains, request.bridges)
+        self.all.update(found)
+        self.changes.roots |= found.keys()
+        self.changes.gone += [name for name in chains if name not in found]
 
     def _differences(self) -> None:
         changes, present = self.changes, self.present

@@ -223,6 +223,11 @@ def parse_zones(values: t.Iterable[t.Mapping[str, t.Any]]) -> dict[str, int]:
     return zones
 
 
+def parse_bridges(values: t.Iterable[t.Any]) -> tuple[str, ...]:
+    """The module's `bridges`. Raises NovaliteError."""
+    return tuple(sorted({_bridge(value) for value in values}))
+
+
 def zoned(group: int, zone: int | None) -> str:
     """A group's part in the names of chains and sets: `3`, or `3.7` for those of the isolated network of zone 7."""
     return str(group) if zone is None else f"{group}.{zone}"

@@ -17,10 +17,10 @@ import dataclasses
 import re
 import typing as t
 
-from . import dispatch
+from . import dispatch, passage
 from .dispatch import EVERYWHERE, IN, OUT, Entries, Side
 from .policy import GROUP_CHAINS, INSTANCE, NEW, OUT_OF, ZONES, Chains
-from .ruleset import Ruleset
+from .ruleset import FILTER, Ruleset
 
 _ZONE = re.compile(r"-i (\S+) -j CT --zone ([0-9]+)")
 _SET = re.compile(r"-m set --match-set nova-g-([0-9]+(?:\.[0-9]+)?)-v[46] ")
@@ -38,6 +38,7 @@ class Present:
     # a group's chain -> by how many instances it is used
     users: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
     sets: set[str] = dataclasses.field(default_factory=set)  # groups (zoned()) whose addresses the rules compare with
+    dropping: frozenset[str] = frozenset()  # the built-in chains that drop what nobody accepts
     ruleset: Ruleset | None = None
 
 
@@ -49,7 +50,8 @@ def of_ruleset(ruleset: Ruleset) -> Present:
         users.update(groups_of(chains, who))
     zones = {match[1]: int(match[2]) for match in map(_ZONE.fullmatch, chains.get(ZONES, ())) if match}
     sets = sets_in({name: chains.get(name, ()) for name in users})
-    return Present(chains, inbound, outbound, zones, users, sets, ruleset)
+    dropping = passage.dropping(ruleset.policies, ruleset.tables.get(FILTER, {}))
+    return Present(chains, inbound, outbound, zones, users, sets, dropping, ruleset)
 
 
 def everything(present: Present, family: str) -> Chains:
