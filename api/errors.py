@@ -9,6 +9,7 @@ What went wrong inside is logged, never answered: a message may name what the as
 
 from __future__ import annotations
 
+import contextlib
 import typing as t
 
 import sqlalchemy as sa
@@ -65,6 +66,17 @@ STATUS: dict[type[NovaliteError], int] = {
 
 # A value that no schema held back and no database takes: too large a number, half of a surrogate pair, a NUL.
 UNFIT = (OverflowError, UnicodeError, sa.exc.DataError)
+
+
+@contextlib.contextmanager
+def as_bad_request() -> t.Iterator[None]:
+    """Around what holds a client's values against the ledger's rules: a plain NovaliteError there is the client's."""
+    try:
+        yield
+    except NovaliteError as error:
+        if type(error) is not NovaliteError:
+            raise
+        raise BadRequestError(str(error)) from error
 
 
 def register(app: Flask) -> None:

@@ -12,6 +12,8 @@ import typing as t
 import pytest
 from flask.testing import FlaskClient
 
+from tests.api.seeds import Api
+
 ClientAs = t.Callable[..., FlaskClient]
 
 
@@ -50,3 +52,8 @@ def test_every_answer_names_its_request(client_as: ClientAs) -> None:
 @pytest.mark.parametrize("path", ["/compute/v2.1/%00", "/identity/v3/x?name=%00", "/healthz?" + "a" * 9000])
 def test_what_cannot_be_stored_is_refused_at_the_door(client_as: ClientAs, path: str) -> None:
     assert client_as("demo").get(path).status_code == 400
+
+
+def test_a_large_body_is_refused(api: Api) -> None:
+    answer = api.client_as("demo").post("/identity/v3/auth/tokens", data=b"[" * (1 << 20) + b" ")
+    assert answer.status_code == 413
