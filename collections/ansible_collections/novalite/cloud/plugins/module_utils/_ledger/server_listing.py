@@ -75,7 +75,10 @@ SORT_KEYS: dict[str, sa.ColumnElement[t.Any]] = {
 }
 # Conditions "column is value" that a query may hold
 EQUALS = frozenset(
-    "uuid host key_name task_state vm_state power_state reservation_id user_id config_drive locked hostname".split()
+    [
+        *("uuid", "host", "hostname", "key_name", "user_id", "reservation_id"),
+        *("vm_state", "task_state", "power_state", "config_drive", "locked"),
+    ]
 )
 
 
@@ -169,7 +172,7 @@ def one(connection: sa.Connection, uuid: str, project_id: str | None, deleted: b
     return row
 
 
-_IDS = sa.bindparam("ids", expanding=True)
+_IDS: sa.BindParameter[t.Any] = sa.bindparam("ids", expanding=True)
 _LOAD = sa.select(*_COLUMNS).where(instance.c.id.in_(_IDS))
 _ONE = sa.select(*(instance.c[name] for name in _FIELDS)).where(instance.c.uuid == sa.bindparam("uuid"))
 _LOAD_GROUPS = (
