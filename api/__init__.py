@@ -13,7 +13,7 @@ import typing as t
 
 from flask import Flask
 
-from . import errors, health, metadata, network
+from . import errors, health, image, metadata, network
 from .ledger import Ledger
 from .settings import Settings
 
@@ -21,7 +21,11 @@ Register = t.Callable[[Flask, Settings], None]
 
 # A service is a function that puts its blueprint into the application. Which ones a process serves is its caller's
 # choice: guests' questions and users' requests come in at different doors.
-SERVICES: dict[str, Register] = {"metadata": metadata.register, "network": network.register}
+SERVICES: dict[str, Register] = {
+    "metadata": metadata.register,
+    "image": image.register,
+    "network": network.register,
+}
 
 
 def create_app(settings: Settings | None = None, services: t.Collection[str] = tuple(SERVICES)) -> Flask:

@@ -14,6 +14,12 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 METHODS = ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH"]
 
 
+def check_path() -> None:
+    """Raises NotFound for a path with a null in it: PostgreSQL refuses to look for such a text at all."""
+    if "\0" in request.path:
+        raise NotFound()
+
+
 def no_route() -> t.NoReturn:
     """Raises MethodNotAllowed for a path that knows other methods, else NotFound."""
     adapter = current_app.create_url_adapter(request)

@@ -16,7 +16,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Nova
 from .. import policy
 from ..context import authenticate, request_id
 from ..errors import UnauthorizedError, message_of, status_of
-from ..fallback import METHODS, no_route
+from ..fallback import METHODS, check_path, no_route
 
 # Neutron names the class of the exception; these are for errors that say no more than their status
 TYPES = {
@@ -48,6 +48,7 @@ class NeutronError(Exception):
 
 @network.before_request
 def _begin() -> None:
+    check_path()
     view = current_app.view_functions.get(request.endpoint or "")
     if policy.POLICY.get(getattr(view, "policy_action", "")) != "public":
         authenticate()
