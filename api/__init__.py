@@ -13,7 +13,7 @@ import typing as t
 
 from flask import Flask
 
-from . import errors, health, image, metadata, network
+from . import compute, errors, health, image, metadata, network
 from .ledger import Ledger
 from .settings import Settings
 
@@ -23,6 +23,7 @@ Register = t.Callable[[Flask, Settings], None]
 # choice: guests' questions and users' requests come in at different doors.
 SERVICES: dict[str, Register] = {
     "metadata": metadata.register,
+    "compute": compute.register,
     "image": image.register,
     "network": network.register,
 }

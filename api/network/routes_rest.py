@@ -10,7 +10,7 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import usage
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import project_usage
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.quotas import DEFAULTS, quota_limits, write_quotas
 
 from .. import policy, validation
@@ -111,7 +111,7 @@ def show_quota_details(project: str) -> Answer:
     with reading_ledger() as connection:
         owner = _project(connection, project)
         limits = _limits(quota_limits(connection, owner))
-        used = usage.used(connection, owner)
+        used = project_usage.used(connection, owner)
     return {
         "quota": {
             name: {"limit": limit, "used": used.get(RESOURCES[name] or "", 0), "reserved": 0}
@@ -147,6 +147,6 @@ def _limits(limits: t.Mapping[str, int]) -> dict[str, int]:
 def _project(connection: sa.Connection, number: str) -> str:
     """The id itself, if it is the caller's project, or an existing one and the caller an admin."""
     caller = current()
-    if number == caller.project or (caller.is_admin and usage.is_project(connection, number)):
+    if number == caller.project or (caller.is_admin and project_usage.is_project(connection, number)):
         return number
     raise NeutronError(404, "ProjectNotFound", f"Project {number[:64]} could not be found.")
