@@ -9,7 +9,9 @@ from __future__ import annotations
 import functools
 import typing as t
 
-from .context import current
+from flask import current_app, request
+
+from .context import authenticate, current
 from .errors import ForbiddenError
 
 # "public": anybody. "any": whoever has a valid token. Else the role that it takes in the token's project.
@@ -42,6 +44,13 @@ def allows(action: str) -> t.Callable[[View], View]:
         return t.cast(View, checked)
 
     return decorate
+
+
+def guard() -> None:
+    """A blueprint's before_request: find out who asks, unless the route is for anybody."""
+    action = getattr(current_app.view_functions.get(request.endpoint or ""), "policy_action", None)
+    if action is None or POLICY[action] != "public":
+        authenticate()
 
 
 def check(action: str) -> None:

@@ -16,9 +16,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger import imag
 
 from .. import policy
 from ..context import current
-from ..errors import ForbiddenError
+from ..errors import ForbiddenError, as_bad_request
 from ..ledger import reading_ledger, writing_ledger
-from ..operations import asked
 from . import listing, patch, views
 from .blueprint import Answer, image, image_versions
 
@@ -63,7 +62,7 @@ def create_image() -> Answer:
 @policy.allows("image:write")
 def update_image(number: str) -> Answer:
     wanted = patch.changes()
-    with writing_ledger() as connection, asked():
+    with writing_ledger() as connection, as_bad_request():
         row = _own(connection, number)
         image_records.update_image(connection, row, patch.applied(row, views.image(row), wanted))
         return views.image(_row(connection, number)), 200
@@ -82,7 +81,7 @@ def delete_image(number: str) -> Answer:
 @image.put("/images/<number>/tags/<tag>")
 @policy.allows("image:write")
 def add_tag(number: str, tag: str) -> Answer:
-    with writing_ledger() as connection, asked():
+    with writing_ledger() as connection, as_bad_request():
         row = _own(connection, number)
         image_records.update_image(connection, row, {**row, "tags": [*row["tags"], tag]})
     return "", 204

@@ -15,10 +15,9 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger import floa
 
 from .. import policy, validation
 from ..context import current, request_id
-from ..errors import BadRequestError
+from ..errors import BadRequestError, as_bad_request
 from ..jobs.queue import enqueue
 from ..ledger import reading_ledger, writing_ledger
-from ..operations import asked
 from . import listing, schemas, views
 from .blueprint import Answer, NeutronError, network, not_found
 from .routes_groups import _check_owner
@@ -53,7 +52,7 @@ def show_floating_ip(number: str) -> Answer:
 def create_floating_ip() -> Answer:
     wanted = validation.body(schemas.CREATE_FLOATING)["floatingip"]
     _check_owner(wanted)
-    with writing_ledger() as connection, asked():
+    with writing_ledger() as connection, as_bad_request():
         pool = _pool(connection, wanted["floating_network_id"].lower())
         port = _port(connection, wanted)
         item = {"address": wanted.get("floating_ip_address"), "pool": pool, "server": None, "fixed_ip": None}
@@ -80,7 +79,7 @@ def create_floating_ip() -> Answer:
 @policy.allows("network:floating_ips:write")
 def update_floating_ip(number: str) -> Answer:
     wanted = validation.body(schemas.UPDATE_FLOATING)["floatingip"]
-    with writing_ledger() as connection, asked():
+    with writing_ledger() as connection, as_bad_request():
         _row(connection, number)
         if "port_id" in wanted:
             _associate(connection, number, _port(connection, wanted))
@@ -91,7 +90,7 @@ def update_floating_ip(number: str) -> Answer:
 @network.delete("/floatingips/<number>")
 @policy.allows("network:floating_ips:write")
 def delete_floating_ip(number: str) -> Answer:
-    with writing_ledger() as connection, asked():
+    with writing_ledger() as connection, as_bad_request():
         before = _row(connection, number)
         item = {"address": before["address"], "pool": None, "server": None, "fixed_ip": None}
         floating_ips.floating_ip(

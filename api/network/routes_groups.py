@@ -19,10 +19,9 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security_gr
 
 from .. import policy, validation
 from ..context import current, request_id
-from ..errors import BadRequestError
+from ..errors import BadRequestError, as_bad_request
 from ..jobs.queue import enqueue
 from ..ledger import reading_ledger, writing_ledger
-from ..operations import asked
 from . import listing, schemas, views
 from .blueprint import Answer, NeutronError, network, not_found, refused
 
@@ -67,7 +66,7 @@ def create_group() -> Answer:
     _check_owner(wanted)
     _check_name(wanted["name"])
     project = current().project
-    with writing_ledger() as connection, asked():
+    with writing_ledger() as connection, as_bad_request():
         try:
             number = group_rules.create_group(connection, project, wanted["name"], wanted.get("description", ""))
         except ConflictError as error:
@@ -90,7 +89,7 @@ def update_group(number: str) -> Answer:
     wanted = validation.body(schemas.UPDATE_GROUP)["security_group"]
     if "name" in wanted:
         _check_name(wanted["name"])
-    with writing_ledger() as connection, asked():
+    with writing_ledger() as connection, as_bad_request():
         _group(connection, number)
         try:
             group_rules.update_group(
@@ -105,7 +104,7 @@ def update_group(number: str) -> Answer:
 @network.delete("/security-groups/<number>")
 @policy.allows("network:security_groups:write")
 def delete_group(number: str) -> Answer:
-    with writing_ledger() as connection, asked():
+    with writing_ledger() as connection, as_bad_request():
         row = _group(connection, number)
         if row["name"] == DEFAULT_GROUP:
             raise NeutronError(
@@ -162,7 +161,7 @@ def create_rule() -> Answer:
     wanted = validation.body(schemas.CREATE_RULE)["security_group_rule"]
     _check_owner(wanted)
     project = current().project
-    with writing_ledger() as connection, asked():
+    with writing_ledger() as connection, as_bad_request():
         number = wanted["security_group_id"].lower()
         _group(connection, number)
         if wanted.get("remote_group_id"):

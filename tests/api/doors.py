@@ -15,7 +15,9 @@ from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables, tables_identity, tables_jobs
+from api import create_app
 from api.context import token_hash
+from api.settings import Settings
 from tests.api.conftest import Cloud
 
 Body = dict[str, t.Any]
@@ -63,13 +65,18 @@ class User:
 class Doors:
     """A project with a member, a reader and an admin; and a stranger of another project."""
 
-    def __init__(self, cloud: Cloud, client: FlaskClient, base: str) -> None:
-        self.cloud, self.client, self.base = cloud, client, base
+    def __init__(self, cloud: Cloud, base: str) -> None:
+        self.cloud, self.base = cloud, base
+        self.app = create_app(Settings(home=str(cloud.home)))
+        self.client = client = self.app.test_client()
         self.project, self.other = cloud.project("demo"), cloud.project("alt")
         self.member = User(cloud, client, self.project, "member", base)
         self.reader = User(cloud, client, self.project, "reader", base)
         self.admin = User(cloud, client, self.project, "admin", base)
         self.stranger = User(cloud, client, self.other, "member", base)
+
+    def close(self) -> None:
+        self.app.extensions["ledger"].close()
 
     def rows(self, table: sa.Table) -> list[Body]:
         with self.cloud.engine.connect() as connection:

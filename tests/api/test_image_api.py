@@ -11,7 +11,6 @@ import typing as t
 import uuid
 
 import pytest
-from flask.testing import FlaskClient
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -25,8 +24,10 @@ SUM = "ab" * 32
 
 
 @pytest.fixture
-def doors(cloud: Cloud, client: FlaskClient) -> Doors:
-    return Doors(cloud, client, "/image/v2")
+def doors(cloud: Cloud) -> t.Iterator[Doors]:
+    one = Doors(cloud, "/image/v2")
+    yield one
+    one.close()
 
 
 def make(cloud: Cloud, name: str, owner: str = "", **values: t.Any) -> str:
@@ -48,8 +49,8 @@ def patched(doors: Doors, number: str, changes: t.Any, status: int = 200, who: s
 
 
 @pytest.mark.parametrize("path", ["/image", "/image/", "/image/v2/"])
-def test_anybody_reads_the_versions(client: FlaskClient, path: str) -> None:
-    answer = client.get(path)
+def test_anybody_reads_the_versions(doors: Doors, path: str) -> None:
+    answer = doors.client.get(path)
     assert answer.status_code == 300
     assert answer.get_json()["versions"][0]["id"] == "v2.9"
     assert answer.get_json()["versions"][0]["links"][0]["href"].endswith("/image/v2/")
@@ -67,7 +68,7 @@ def test_an_image_is_shown_as_glance_does(cloud: Cloud, doors: Doors) -> None:
         "self": f"/v2/images/{number}", "file": f"/v2/images/{number}/file", "schema": "/v2/schemas/image",
     }  # fmt: skip
     answer = doors.member.get("/images/ami-tiny", 404)
-    assert answer["message"] == "No image found with ID ami-tiny" and answer["code"] == "404 Not Found"
+    assert answer["message"] == "No image found with ID ami-tiny" and answer["title"] == "Not Found"
     assert [one["id"] for one in doors.member.get("/images?name=ami-tiny")["images"]] == [number]
 
 

@@ -60,6 +60,7 @@ OPERATIONS = {
     "server_plan": "plans",
     "server_security_groups": "memberships",
     "server_state": "server_states",
+    "user": "user_records",
 }
 
 

@@ -1,0 +1,84 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The catalog: where a token's holder finds every service."""
+
+from __future__ import annotations
+
+import typing as t
+import uuid
+
+from flask import current_app, request
+
+REGION = "RegionOne"
+INTERFACES = ("public", "internal", "admin")
+# type, name, path under the application's own address. Cinder is asked for under either of its types.
+SERVICES = (
+    ("identity", "keystone", "/identity/v3"),
+    ("compute", "nova", "/compute/v2.1"),
+    ("image", "glance", "/image"),
+    ("network", "neutron", "/network"),
+    ("volumev3", "cinderv3", "/volume/v3/{project_id}"),
+    ("block-storage", "cinder", "/volume/v3/{project_id}"),
+    ("ec2", "ec2", "/ec2"),
+)
+_NAMESPACE = uuid.UUID("0f2c4f5e-61f0-4e5c-9f0b-8a3cc5b2a1f7")
+
+Entry = dict[str, t.Any]
+
+
+def base_url() -> str:
+    """The address that clients reach this application under, without a slash at its end."""
+    settings = current_app.extensions["settings"]
+    return str(settings.api_public_url or request.url_root).rstrip("/")
+
+
+def fixed_id(*names: str) -> str:
+    """An id of 32 hex digits that is the same in every process and for ever."""
+    return uuid.uuid5(_NAMESPACE, "/".join(names)).hex
+
+
+def services() -> list[Entry]:
+    return [
+        {"id": fixed_id("service", kind), "type": kind, "name": name, "enabled": True, "description": ""}
+        for kind, name, _path in SERVICES
+    ]
+
+
+def endpoints(base: str, project_id: str | None) -> list[Entry]:
+    """Every service at every interface. Without a project, what is the project's keeps its placeholder."""
+    found = []
+    for kind, _name, path in SERVICES:
+        url = base + (path if project_id is None else path.format(project_id=project_id))
+        for interface in INTERFACES:
+            found.append(
+                {
+                    "id": fixed_id("endpoint", kind, interface),
+                    "interface": interface,
+                    "region": REGION,
+                    "region_id": REGION,
+                    "service_id": fixed_id("service", kind),
+                    "url": url.replace("{project_id}", "$(project_id)s"),
+                    "enabled": True,
+                }
+            )
+    return found
+
+
+def catalog(base: str, project_id: str) -> list[Entry]:
+    """The catalog of a token that is scoped to `project_id`."""
+    everywhere = endpoints(base, project_id)
+    return [
+        {
+            "id": service["id"],
+            "type": service["type"],
+            "name": service["name"],
+            "endpoints": [
+                {key: one[key] for key in ("id", "interface", "region", "region_id", "url")}
+                for one in everywhere
+                if one["service_id"] == service["id"]
+            ],
+        }
+        for service in services()
+    ]

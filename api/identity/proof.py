@@ -1,0 +1,237 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Whether somebody is who they say. Whatever part was wrong, the answer is one and the same, after the same work."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import math
+import time
+import typing as t
+
+import sqlalchemy as sa
+from flask import current_app, request
+
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import auth_failures, credentials, tables, users
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.auth_failures import Limit, subject
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.passwords import is_password
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tokens import Token, issue_token, revoke_token
+
+from ..context import MAX_TOKEN, Caller, find_caller
+from ..errors import TooManyRequestsError, UnauthorizedError
+from ..ledger import reading_ledger, writing_ledger
+
+REFUSED = "The request you have made requires authentication."
+DEFAULT_DOMAIN = ({"id": "default"}, {"name": "Default"}, {"id": "default", "name": "Default"})
+
+Fields = t.Mapping[str, t.Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Proof:
+    """Who it is, and what a token for them may at most be."""
+
+    user_id: str
+    method: str
+    began: float  # when it was looked at
+    default_project_id: str | None = None
+    expires_at: float | None = None
+    only_project_id: str | None = None
+    application_credential_id: str | None = None
+    subject: str | None = None  # whose failures are forgotten with it
+
+
+def prove(identity: Fields) -> Proof:
+    """Who the `identity` of a request for a token is. Raises UnauthorizedError, TooManyRequestsError."""
+    methods = set(identity["methods"])
+    if len(methods) != 1:
+        raise UnauthorizedError(REFUSED)
+    (method,) = methods
+    if method not in identity or method not in METHODS:
+        raise UnauthorizedError(REFUSED)
+    return METHODS[method](identity[method])
+
+
+def issue(proof: Proof, scope: t.Any) -> tuple[Token, Caller, Fields | None]:
+    """A token for what was proved, with who holds it and its application credential.
+
+    Raises UnauthorizedError for a scope that the user has no role in, or that does not exist.
+    """
+    settings = current_app.extensions["settings"]
+    with writing_ledger() as connection:
+        if proof.subject is not None:
+            _refuse_locked(connection, [proof.subject], time.time())  # others guessed meanwhile
+            auth_failures.forget_failures(connection, proof.subject)
+        project_id, wanted = _scope(connection, proof, scope)
+        for one in dict.fromkeys((project_id, None)):
+            token = issue_token(
+                connection,
+                proof.user_id,
+                one,
+                method=proof.method,
+                issued_at=proof.began,
+                expires_at=proof.expires_at,
+                lifetime=settings.token_seconds,
+                application_credential_id=proof.application_credential_id,
+            )
+            caller = find_caller(connection, token.text)
+            if caller is not None:
+                return token, caller, credential_of(connection, caller)
+            revoke_token(connection, token.text)
+            if wanted:
+                break
+        raise UnauthorizedError(REFUSED)
+
+
+def credential_of(connection: sa.Connection, caller: Caller) -> Fields | None:
+    """The application credential that the caller's token comes from."""
+    if caller.application_credential_id is None:
+        return None
+    return credentials.application_credential_of(connection, credential_id=caller.application_credential_id)
+
+
+def check_password(user: t.Mapping[str, t.Any] | None, name: str, password: str) -> str:
+    """Raise UnauthorizedError unless it is the password of `user`; every failure counts.
+
+    `name` is what to count under for a user who does not exist. Returns the subject that failures count for.
+    """
+    return _check(
+        subject("user", user["name"] if user is not None else name),
+        user["password_hash"] if user is not None else None,
+        password,
+        allowed=user is not None and user["enabled"],
+    )
+
+
+def _check(counted: str, hashed: str | None, secret: str, allowed: bool) -> str:
+    settings = current_app.extensions["settings"]
+    limits = {
+        counted: Limit(settings.auth_failures, settings.auth_lock_seconds),
+        subject("address", request.remote_addr or ""): Limit(
+            settings.auth_failures_address, settings.auth_lock_seconds
+        ),
+    }
+    with reading_ledger() as connection:
+        _refuse_locked(connection, limits, time.time())
+    # outside of any transaction: this is meant to take its time
+    if not is_password(hashed, secret) or not allowed:
+        with writing_ledger() as connection:
+            auth_failures.count_failure(connection, limits, time.time())
+        raise UnauthorizedError(REFUSED)
+    return counted
+
+
+def _refuse_locked(connection: sa.Connection, subjects: t.Iterable[str], now: float) -> None:
+    seconds = auth_failures.locked_for(connection, subjects, now)
+    if seconds > 0:
+        raise TooManyRequestsError("Too many failed attempts: try again later.", retry_after=math.ceil(seconds))
+
+
+def _by_password(fields: Fields) -> Proof:
+    began = time.time()
+    asked = fields["user"]
+    with reading_ledger() as connection:
+        user = _find_user(connection, asked)
+    counted = check_password(user, str(asked.get("name") or asked.get("id") or ""), asked["password"])
+    assert user is not None
+    return Proof(
+        user_id=user["id"],
+        method="password",
+        began=began,
+        default_project_id=user["default_project_id"],
+        subject=counted,
+    )
+
+
+def _by_application_credential(fields: Fields) -> Proof:
+    began = time.time()
+    asked = fields.get("user", {})
+    found = None
+    with reading_ledger() as connection:
+        if "id" in fields:
+            found = credentials.application_credential_of(connection, credential_id=fields["id"])
+        elif "name" in fields:
+            user = _find_user(connection, asked)
+            if user is not None:
+                found = credentials.application_credential_of(connection, user_id=user["id"], name=fields["name"])
+    name = fields.get("id") or f"{asked.get('id') or asked.get('name', '')}/{fields.get('name', '')}"
+    counted = _check(
+        subject("credential", found["id"] if found else str(name)),
+        found["secret_hash"] if found else None,
+        fields["secret"],
+        allowed=found is not None and (found["expires_at"] is None or found["expires_at"] > began),
+    )
+    assert found is not None
+    return Proof(
+        user_id=found["user_id"],
+        method="application_credential",
+        began=began,
+        default_project_id=found["project_id"],
+        expires_at=found["expires_at"],
+        only_project_id=found["project_id"],
+        application_credential_id=found["id"],
+        subject=counted,
+    )
+
+
+def _by_token(fields: Fields) -> Proof:
+    began = time.time()
+    with reading_ledger() as connection:
+        caller = find_caller(connection, fields["id"]) if 1 <= len(fields["id"]) <= MAX_TOKEN else None
+        if caller is None:
+            raise UnauthorizedError(REFUSED)
+        user = users.find_user(connection, caller.user_id)
+    methods = caller.method.split(",")
+    return Proof(
+        user_id=caller.user_id,
+        method=",".join([*methods, "token"] if "token" not in methods else methods),
+        began=began,  # if the password is changed meanwhile, the new token is void as the old one is
+        default_project_id=user["default_project_id"],
+        expires_at=caller.expires_at,
+        only_project_id=caller.project_id if caller.application_credential_id is not None else None,
+        application_credential_id=caller.application_credential_id,
+    )
+
+
+METHODS: dict[str, t.Callable[[Fields], Proof]] = {
+    "password": _by_password,
+    "application_credential": _by_application_credential,
+    "token": _by_token,
+}
+
+
+def _find_user(connection: sa.Connection, asked: Fields) -> dict[str, t.Any] | None:
+    if "id" in asked:
+        with contextlib.suppress(users.NotFoundError):
+            return users.find_user(connection, asked["id"])
+        return None
+    if "name" not in asked or asked.get("domain", DEFAULT_DOMAIN[0]) not in DEFAULT_DOMAIN:
+        return None
+    return users.user_by_name(connection, asked["name"])
+
+
+def _scope(connection: sa.Connection, proof: Proof, scope: t.Any) -> tuple[str | None, bool]:
+    """The project's id, and whether it was asked for: a default that cannot be had is left out."""
+    if scope is None:
+        return proof.default_project_id, proof.only_project_id is not None
+    if proof.only_project_id is not None and scope == "unscoped":
+        raise UnauthorizedError(REFUSED)
+    if scope == "unscoped":
+        return None, True
+    asked = scope.get("project")
+    if not asked or len(scope) != 1:
+        raise UnauthorizedError(REFUSED)
+    project = tables.project
+    if "id" in asked:
+        mine = project.c.id == asked["id"]
+    elif "name" in asked and asked.get("domain", DEFAULT_DOMAIN[0]) in DEFAULT_DOMAIN:
+        mine = project.c.name == asked["name"]
+    else:
+        raise UnauthorizedError(REFUSED)
+    found = connection.execute(sa.select(project.c.id).where(mine)).scalar()
+    if found is None or found != (proof.only_project_id or found):
+        raise UnauthorizedError(REFUSED)
+    return str(found), True

@@ -1,0 +1,197 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Application credentials and EC2 credentials of one's own."""
+
+from __future__ import annotations
+
+import datetime
+import secrets
+import time
+import typing as t
+
+from flask import Blueprint, request
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import credentials, users
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.passwords import hash_password
+
+from .. import policy, validation
+from ..context import current, implied
+from ..errors import BadRequestError, ForbiddenError
+from ..ledger import reading_ledger, writing_ledger
+from . import catalog, proof, schemas, views
+
+Body = dict[str, t.Any]
+
+policy.grant(
+    {
+        "identity:application_credentials:list": "any",
+        "identity:application_credentials:show": "any",
+        "identity:application_credentials:create": "any",
+        "identity:application_credentials:delete": "any",
+        "identity:ec2_credentials:list": "any",
+        "identity:ec2_credentials:show": "any",
+        "identity:ec2_credentials:create": "any",
+        "identity:ec2_credentials:delete": "any",
+    }
+)
+
+blueprint = Blueprint("identity_credentials", __name__, url_prefix="/identity/v3/users/<user_id>")
+blueprint.before_request(policy.guard)
+
+
+@blueprint.get("/application_credentials")
+@policy.allows("identity:application_credentials:list")
+def list_application_credentials(user_id: str) -> Body:
+    _check_own(user_id)
+    base = catalog.base_url()
+    with reading_ledger() as connection:
+        found = credentials.list_application_credentials(connection, user_id, request.args.get("name"))
+    return views.listing(
+        "application_credentials",
+        [views.application_credential(one, base) for one in found],
+        f"{base}/identity/v3/users/{user_id}/application_credentials",
+    )
+
+
+@blueprint.post("/application_credentials")
+@policy.allows("identity:application_credentials:create")
+def create_application_credential(user_id: str) -> tuple[Body, int]:
+    _check_own(user_id)
+    asked = validation.body(schemas.CREATE_APPLICATION_CREDENTIAL)["application_credential"]
+    project_id = current().project
+    if asked.get("project_id", project_id) != project_id:
+        raise BadRequestError("project_id is not that of the token: have a token for that project first")
+    secret = asked.get("secret") or secrets.token_urlsafe(48)
+    hashed = hash_password(secret)
+    with writing_ledger() as connection:
+        _refuse_restricted(connection)
+        row = credentials.create_application_credential(
+            connection,
+            user_id=user_id,
+            project_id=project_id,
+            name=asked["name"],
+            secret_hash=hashed,
+            roles=_roles(asked, users.roles_in(connection, user_id, project_id)),
+            description=asked.get("description") or "",
+            unrestricted=asked.get("unrestricted", False),
+            expires_at=_end(asked.get("expires_at")),
+        )
+    body = views.application_credential(row, catalog.base_url())
+    return {"application_credential": {**body, "secret": secret}}, 201
+
+
+@blueprint.get("/application_credentials/<credential_id>")
+@policy.allows("identity:application_credentials:show")
+def show_application_credential(user_id: str, credential_id: str) -> Body:
+    _check_own(user_id)
+    with reading_ledger() as connection:
+        row = credentials.find_application_credential(connection, user_id, credential_id)
+    return {"application_credential": views.application_credential(row, catalog.base_url())}
+
+
+@blueprint.delete("/application_credentials/<credential_id>")
+@policy.allows("identity:application_credentials:delete")
+def delete_application_credential(user_id: str, credential_id: str) -> tuple[str, int]:
+    _check_own(user_id)
+    with writing_ledger() as connection:
+        _refuse_restricted(connection)
+        credentials.delete_application_credential(connection, user_id, credential_id)
+    return "", 204
+
+
+@blueprint.get("/credentials/OS-EC2")
+@policy.allows("identity:ec2_credentials:list")
+def list_ec2_credentials(user_id: str) -> Body:
+    _check_own(user_id)
+    _refuse_delegated()
+    base = catalog.base_url()
+    with reading_ledger() as connection:
+        found = credentials.list_ec2_credentials(connection, user_id)
+    url = f"{base}/identity/v3/users/{user_id}/credentials/OS-EC2"
+    return views.listing("credentials", [views.ec2_credential(one, base) for one in found], url)
+
+
+@blueprint.post("/credentials/OS-EC2")
+@policy.allows("identity:ec2_credentials:create")
+def create_ec2_credential(user_id: str) -> tuple[Body, int]:
+    _check_own(user_id)
+    _refuse_delegated()
+    project_id = validation.body(schemas.CREATE_EC2_CREDENTIAL)["tenant_id"]
+    with writing_ledger() as connection:
+        if not users.roles_in(connection, user_id, project_id):
+            raise NotFoundError(f"Could not find project: {project_id}.")
+        row = credentials.create_ec2_credential(connection, user_id, project_id)
+    return {"credential": views.ec2_credential(row, catalog.base_url())}, 201
+
+
+@blueprint.get("/credentials/OS-EC2/<access>")
+@policy.allows("identity:ec2_credentials:show")
+def show_ec2_credential(user_id: str, access: str) -> Body:
+    _check_own(user_id)
+    _refuse_delegated()
+    with reading_ledger() as connection:
+        for one in credentials.list_ec2_credentials(connection, user_id):
+            if one["access"] == access:
+                return {"credential": views.ec2_credential(one, catalog.base_url())}
+    raise NotFoundError(f"Could not find credential: {access[:64]}.")
+
+
+@blueprint.delete("/credentials/OS-EC2/<access>")
+@policy.allows("identity:ec2_credentials:delete")
+def delete_ec2_credential(user_id: str, access: str) -> tuple[str, int]:
+    _check_own(user_id)
+    _refuse_delegated()
+    with writing_ledger() as connection:
+        credentials.delete_ec2_credential(connection, user_id, access)
+    return "", 204
+
+
+def _check_own(user_id: str) -> None:
+    """Credentials are their owner's alone: an admin has none of others."""
+    if user_id != current().user_id:
+        raise NotFoundError(f"Could not find user: {user_id[:64]}.")
+
+
+def _refuse_delegated() -> None:
+    """An EC2 key has all of the user's roles and no end: an application credential may have less, and gets none."""
+    if current().application_credential_id is not None:
+        raise ForbiddenError("A token of an application credential cannot be used for EC2 credentials.")
+
+
+def _refuse_restricted(connection: t.Any) -> None:
+    found = proof.credential_of(connection, current())
+    if found is not None and not found["unrestricted"]:
+        raise ForbiddenError("This application credential is restricted: it cannot make or remove others.")
+
+
+def _roles(asked: Body, assigned: set[str]) -> list[str]:
+    """The roles that a new credential gives: those that were named, else all that the caller has by assignment."""
+    have = implied(assigned) & current().roles
+    if not asked.get("roles"):
+        return sorted(assigned & current().roles) or sorted(have)
+    names = []
+    for one in asked["roles"]:
+        name = one.get("name") or views.role_name(one.get("id", ""))
+        if name not in have:
+            raise BadRequestError(f"role {str(one.get('name') or one.get('id'))!r} is not among your own")
+        names.append(name)
+    return names
+
+
+def _end(text: str | None) -> int | None:
+    """Seconds since the epoch of an ISO 8601 time; without a zone it is UTC, as Keystone reads it."""
+    if text is None:
+        return None
+    try:
+        moment = datetime.datetime.fromisoformat(text)
+    except ValueError:
+        raise BadRequestError(f"expires_at {text!r} is no time: write 2030-01-31T12:00:00Z") from None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=datetime.timezone.utc)
+    end = int(moment.timestamp())
+    if end <= time.time():
+        raise BadRequestError(f"expires_at {text!r} has passed already")
+    return end

@@ -1,0 +1,220 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Projects, and the roles that users have in them."""
+
+from __future__ import annotations
+
+import typing as t
+
+import sqlalchemy as sa
+from flask import Blueprint, request
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import projects as operations
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables, users
+
+from .. import policy, validation
+from ..context import current
+from ..errors import BadRequestError, as_bad_request
+from ..ledger import reading_ledger, writing_ledger
+from . import catalog, schemas, views
+from .routes_tokens import projects_of
+
+Body = dict[str, t.Any]
+
+policy.grant(
+    {
+        "identity:projects:list": "any",
+        "identity:projects:show": "any",
+        "identity:projects:create": "admin",
+        "identity:projects:update": "admin",
+        "identity:projects:delete": "admin",
+        "identity:assignments:list": "admin",
+        "identity:assignments:check": "admin",
+        "identity:assignments:create": "admin",
+        "identity:assignments:delete": "admin",
+    }
+)
+
+blueprint = Blueprint("identity_projects", __name__, url_prefix="/identity/v3")
+blueprint.before_request(policy.guard)
+
+
+@blueprint.get("/projects")
+@policy.allows("identity:projects:list")
+def list_projects() -> Body:
+    """All projects for an admin; else those that the caller has a role in."""
+    base = catalog.base_url()
+    with reading_ledger() as connection:
+        if current().is_admin:
+            query = sa.select(tables.project).order_by(tables.project.c.name)
+            found = [dict(row) for row in connection.execute(query).mappings()]
+        else:
+            found = projects_of(connection, current().user_id)
+    wanted = request.args.get("name")
+    enabled = flag("enabled")
+    shown = [
+        views.project(one, base)
+        for one in found
+        if wanted in (None, one["name"])
+        and enabled in (None, one["enabled"])
+        and request.args.get("domain_id", "default") == "default"
+    ]
+    return views.listing("projects", shown, f"{base}/identity/v3/projects")
+
+
+@blueprint.post("/projects")
+@policy.allows("identity:projects:create")
+def create_project() -> tuple[Body, int]:
+    asked = validation.body(schemas.CREATE_PROJECT)["project"]
+    check_domain(asked)
+    table = tables.project
+    with writing_ledger() as connection:
+        if connection.execute(sa.select(table.c.id).where(table.c.name == asked["name"])).first():
+            raise ConflictError(f"Conflict occurred attempting to store project - a project {asked['name']!r} exists.")
+        with as_bad_request():
+            made = operations.project(
+                connection, {"projects": [{"name": asked["name"], "quotas": None}], "state": "present"}
+            )
+            row = _update(connection, made["projects"][0]["id"], asked)
+    return {"project": views.project(row, catalog.base_url())}, 201
+
+
+@blueprint.get("/projects/<project_id>")
+@policy.allows("identity:projects:show")
+def show_project(project_id: str) -> Body:
+    with reading_ledger() as connection:
+        row = _find(connection, project_id)
+        mine = {one["id"] for one in projects_of(connection, current().user_id)}
+    if not (current().is_admin or project_id in mine):
+        raise _unknown(project_id)
+    return {"project": views.project(row, catalog.base_url())}
+
+
+@blueprint.patch("/projects/<project_id>")
+@policy.allows("identity:projects:update")
+def update_project(project_id: str) -> Body:
+    asked = validation.body(schemas.UPDATE_PROJECT)["project"]
+    check_domain(asked)
+    with writing_ledger() as connection:
+        _find(connection, project_id)
+        with as_bad_request():
+            row = _update(connection, project_id, asked)
+    return {"project": views.project(row, catalog.base_url())}
+
+
+@blueprint.delete("/projects/<project_id>")
+@policy.allows("identity:projects:delete")
+def delete_project(project_id: str) -> tuple[str, int]:
+    with writing_ledger() as connection:
+        row = _find(connection, project_id)
+        operations.project(connection, {"projects": [{"name": row["name"], "quotas": None}], "state": "absent"})
+    return "", 204
+
+
+@blueprint.get("/role_assignments")
+@policy.allows("identity:assignments:list")
+def list_assignments() -> Body:
+    base = catalog.base_url()
+    role = None
+    if "role.id" in request.args:
+        role = views.role_name(request.args["role.id"]) or "none"
+    with reading_ledger() as connection:
+        found = users.list_roles(connection, request.args.get("user.id"), request.args.get("scope.project.id"), role)
+    names = request.args.get("include_names", "false").lower() not in ("false", "0")
+    shown = [views.assignment(one, base, names) for one in found]
+    return views.listing("role_assignments", shown, f"{base}/identity/v3/role_assignments")
+
+
+@blueprint.get("/projects/<project_id>/users/<user_id>/roles")
+@policy.allows("identity:assignments:list")
+def list_roles_of(project_id: str, user_id: str) -> Body:
+    base = catalog.base_url()
+    with reading_ledger() as connection:
+        _find_both(connection, project_id, user_id)
+        found = users.roles_in(connection, user_id, project_id)
+    url = f"{base}/identity/v3/projects/{project_id}/users/{user_id}/roles"
+    return views.listing("roles", [views.role(name, base) for name in users.ROLES if name in found], url)
+
+
+@blueprint.get("/projects/<project_id>/users/<user_id>/roles/<role_id>")
+@policy.allows("identity:assignments:check")
+def check_role(project_id: str, user_id: str, role_id: str) -> tuple[str, int]:
+    """What clients ask with HEAD."""
+    with reading_ledger() as connection:
+        _find_both(connection, project_id, user_id)
+        if _role(role_id) not in users.roles_in(connection, user_id, project_id):
+            raise NotFoundError(f"Could not find role assignment with role: {role_id[:64]}.")
+    return "", 204
+
+
+@blueprint.put("/projects/<project_id>/users/<user_id>/roles/<role_id>")
+@policy.allows("identity:assignments:create")
+def grant_role(project_id: str, user_id: str, role_id: str) -> tuple[str, int]:
+    with writing_ledger() as connection:
+        _find_both(connection, project_id, user_id)
+        users.grant_role(connection, user_id, project_id, _role(role_id))
+    return "", 204
+
+
+@blueprint.delete("/projects/<project_id>/users/<user_id>/roles/<role_id>")
+@policy.allows("identity:assignments:delete")
+def revoke_role(project_id: str, user_id: str, role_id: str) -> tuple[str, int]:
+    with writing_ledger() as connection:
+        _find_both(connection, project_id, user_id)
+        if not users.revoke_role(connection, user_id, project_id, _role(role_id)):
+            raise NotFoundError(f"Could not find role assignment with role: {role_id[:64]}.")
+    return "", 204
+
+
+def check_domain(asked: Body) -> None:
+    """Raise BadRequestError where something is put into another domain than the only one."""
+    for key in ("domain_id", "parent_id"):
+        if asked.get(key) not in (None, "default"):
+            raise BadRequestError(f"{key} {asked[key][:64]!r} is not known: there is the domain 'default' only")
+
+
+def flag(name: str) -> bool | None:
+    """A query parameter that is yes or no, as Keystone reads them."""
+    text = request.args.get(name)
+    return None if text is None else text.lower() not in ("false", "0", "no", "off")
+
+
+def _find(connection: sa.Connection, project_id: str) -> Body:
+    row = connection.execute(sa.select(tables.project).where(tables.project.c.id == project_id)).mappings().first()
+    if row is None:
+        raise _unknown(project_id)
+    return dict(row)
+
+
+def _find_both(connection: sa.Connection, project_id: str, user_id: str) -> None:
+    _find(connection, project_id)
+    users.find_user(connection, user_id)
+
+
+def _unknown(project_id: str) -> NotFoundError:
+    return NotFoundError(f"Could not find project: {project_id[:64]}.")
+
+
+def _role(role_id: str) -> str:
+    name = views.role_name(role_id)
+    if name is None:
+        raise NotFoundError(f"Could not find role: {role_id[:64]}.")
+    return name
+
+
+def _update(connection: sa.Connection, project_id: str, asked: Body) -> Body:
+    table = tables.project
+    values: Body = {key: asked[key] for key in ("name", "enabled") if key in asked}
+    if "description" in asked:
+        values["description"] = asked["description"] or ""
+    if "name" in values:
+        checked = operations.checked_names("project", [values], operations.NAME_LENGTH)
+        other = sa.select(table.c.id).where(table.c.name == checked[0], table.c.id != project_id)
+        if connection.execute(other).first():
+            raise ConflictError(f"Conflict occurred attempting to store project - a project {checked[0]!r} exists.")
+    if values:
+        connection.execute(sa.update(table).where(table.c.id == project_id).values(**values))
+    return _find(connection, project_id)
