@@ -66,6 +66,8 @@ def plan_of(connection: sa.Connection, run_id: str) -> Plan:
             for row in jobs
             for uuid in instances[row.id]
         }
+        # ACTIVE is what runs, as in Nova. Not every image has an ssh server, and others of the run would wait for it
+        variables["spawn_wait_for_ssh"] = False
         # what fails beside others is tried again by itself, before it counts
         variables["novalite_alone"] = len(jobs) == 1
     return Plan(
