@@ -24,6 +24,7 @@ from .addresses import release_addresses
 from .server_states import server_state
 from .servers import BUILD_TIMEOUT
 from .tables import allocation, compute_host, fixed_ip, instance, network, vif
+from .tables_jobs import job, job_instance
 
 SUMS = ("vcpus", "memory_mb", "disk_gb")
 IN_LINE = 5  # how many corrections the message names
@@ -75,6 +76,13 @@ def ledger_repair(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> d
 def _abandoned_builds(connection: sa.Connection, timeout: int, now: int) -> list[Correction]:
     """Make instances whose build nobody goes on with errors. That gives back what they hold."""
     c = instance.c
+    # the queue looks after its own: a job that waits or runs is never forgotten
+    in_a_job = (
+        sa.select(sa.literal(1))
+        .select_from(job_instance.join(job, job.c.id == job_instance.c.job_id))
+        .where(job_instance.c.instance_uuid == c.uuid, job.c.state.in_(["queued", "running"]))
+        .exists()
+    )
     stale = connection.execute(
         sa.select(c.uuid, c.name, c.host, c.vm_state, c.task_state, c.updated_at)
         .where(
@@ -82,6 +90,7 @@ def _abandoned_builds(connection: sa.Connection, timeout: int, now: int) -> list
             c.vm_state == "building",
             c.task_state.is_distinct_from("deleting"),
             c.updated_at <= now - timeout,
+            ~in_a_job,
         )
         .order_by(c.id)
         # whoever holds one of these rows is at work on it
