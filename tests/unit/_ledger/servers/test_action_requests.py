@@ -14,9 +14,15 @@ import sqlalchemy as sa
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError, NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import action_requests, plans, server_actions
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import (
+    action_requests,
+    plans,
+    server_actions,
+    tables_jobs,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables as tables_
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.repair import ledger_repair
 from ansible_collections.novalite.cloud.plugins.modules import server_action as module
 
 
@@ -176,6 +182,31 @@ def test_an_action_whose_run_died_can_be_taken_over(cloud: t.Any) -> None:
     assert [(one["action"], one["finished_at"] is None) for one in actions] == [
         ("stop", True), ("pause", False), ("stop", False), ("create", False),
     ]
+
+
+def test_an_action_that_a_job_waits_for_is_not_dead(cloud: t.Any) -> None:
+    uuid = server(cloud)
+    begin(cloud, "pause", uuid)
+    change(cloud, uuid, updated_at=int(time.time()) - 601)
+    row = {"id": "j", "kind": "pause", "variables": {}, "state": "queued", "timeout_seconds": 1, "created_at": 1.0}
+    cloud.write(
+        sa.insert(tables_jobs.job).values(**row),
+        sa.insert(tables_jobs.job_instance).values(job_id="j", instance_uuid=uuid),
+    )
+
+    def repair() -> dict[str, t.Any]:
+        with transaction(cloud.engine) as connection:
+            return ledger_repair(connection, {})
+
+    with pytest.raises(ConflictError, match=r"pausing since 60[0-9] s"):
+        ask(cloud, "stop", "web")
+    assert not [one for one in repair()["corrections"] if one["kind"] == "instance"]
+    cloud.write(sa.update(tables_jobs.job).values(state="failed"))
+    (found,) = (one for one in repair()["corrections"] if one["kind"] == "instance")
+    assert found["reason"].startswith("its pause was abandoned") and found["before"] == {"task_state": "pausing"}
+    assert states(cloud)["web"] == ("active", None, 1)
+    assert cloud.info(actions=True)[0]["actions"][0]["message"] == found["reason"]
+    assert ask(cloud, "stop", "web")["changed"]
 
 
 def test_locked_servers_are_refused_by_name(cloud: t.Any) -> None:
