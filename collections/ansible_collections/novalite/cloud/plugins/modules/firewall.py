@@ -73,7 +73,7 @@ options:
         description:
           - Further addresses that it may use, and other instances too. What reaches such an address is what the
             security groups that all of them have in common allow.
-          - Ranges are accepted and not judged. What lies behind an instance that routes is that instance's to protect.
+          - Of a range each address is meant; those of more than 256 addresses are refused.
         type: list
         elements: dict
         default: []
@@ -82,7 +82,7 @@ options:
             description: Bridge of the network, if that is an isolated one.
             type: str
           cidr:
-            description: The address.
+            description: The address, or a range.
             type: str
             required: true
       ports:
@@ -387,7 +387,7 @@ def main() -> None:
     try:
         groups = policy.parse_groups(params["security_groups"])
         request = merge.Request(
-            instances=tuple(policy.parse_instances(params["instances"])),
+            instances=tuple(policy.parse_instances(params["instances"], leaving=params["state"] == "absent")),
             groups=tuple(groups),
             state=params["state"],
             exclusive=params["exclusive"],
