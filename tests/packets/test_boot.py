@@ -20,6 +20,7 @@ from tests.packets.oracle import Probe
 from tests.packets.policies import policy
 from tests.packets.probes import PORTS, Wire, mismatches, probes_of
 from tests.packets.test_drift import state
+from tests.packets.test_isolated import families, one_group, who_comes
 from tests.packets.test_policies import canonical
 
 pytestmark = pytest.mark.root
@@ -84,6 +85,25 @@ def test_rules_are_there_after_a_boot(bed: Bed, script: t.Callable[[str], None])
     bed.enforce(**wanted, exclusive=True)
     assert canonical(bed) == [line for line in right if "foreign" not in line]
     assert comes(bed, "guest-4")
+
+
+def test_isolated_networks_and_ways_out_are_there_after_a_boot(bed: Bed, script: t.Callable[[str], None]) -> None:
+    for chain in ("FORWARD", "INPUT"):
+        bed.iptables("IPv4", "-P", chain, "DROP")
+    wanted = one_group(bed, "guest-2", on_br1=["twin-bystander"])
+    bed.enforce(**wanted, bridges=["br0", "br1"], serving=["br0"])
+    script("save")
+    bed.clear()
+    script("restore")
+    sets = bed.sets()
+    assert f"add nova-g-1.7-v4 {bed.places['twin-bystander'].ip}\n" in sets
+    assert f"add nova-g-1-v6 {bed.places['guest-2'].ip6}\n" in sets
+    saved = bed.saved("IPv4").splitlines()
+    for line in ("-A FORWARD -j nova-sent", "-A nova-sent -i br0 -j ACCEPT", "-A INPUT -j nova-asked",
+                 "-A nova-asked -i br0 -p udp -m udp --dport 67 -j ACCEPT", "-A nova-inst-2 -j nova-sg-1.7"):
+        assert line in saved, line
+    bed.enforce(**wanted, bridges=["br0", "br1"], serving=["br0"], exclusive=True)
+    assert who_comes(bed) == families("guest-2", "twin-bystander")
 
 
 def test_what_is_loaded_at_boot_follows_every_change(
