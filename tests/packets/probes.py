@@ -243,7 +243,8 @@ def _of_pairs(policy: Policy, places: t.Mapping[str, Place]) -> t.Iterator[Probe
     for instance in policy["instances"]:
         name = f"guest-{instance['id']}"
         for pair in instance.get("allowed_pairs") or []:
-            address = str(next(iter(ipaddress.ip_network(pair["cidr"]))))
+            first = ipaddress.ip_network(pair["cidr"])
+            address = str(first[-1] if first.num_addresses > 1 else first[0])
             version = 6 if ":" in address else 4
             neighbour = places["bystander"].ip6 if version == 6 else places["bystander"].ip
             for source, sender in ((neighbour, "bystander"), (STRANGER[version], "outside")):
