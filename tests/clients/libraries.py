@@ -55,8 +55,9 @@ def ansible(report: Report, cloud: Cloud) -> None:
     found: dict[str, t.Any] = {}
 
     def play(state: str) -> dict[str, t.Any]:
+        variables = json.dumps({"server_name": name, "server_state": state})
         done = subprocess.run(
-            ["ansible-playbook", "-i", "localhost,", "-e", json.dumps({"server_name": name, "server_state": state}), str(PLAYBOOK)],
+            ["ansible-playbook", "-i", "localhost,", "-e", variables, str(PLAYBOOK)],
             env={**cloud.environment(), "ANSIBLE_STDOUT_CALLBACK": "ansible.builtin.default"}, cwd=ROOT, text=True,
             stdin=subprocess.DEVNULL, capture_output=True, timeout=2 * TIMEOUT, check=False,
         )  # fmt: skip
