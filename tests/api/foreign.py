@@ -74,7 +74,7 @@ SHARED: dict[tuple[str, str], str] = {
     ("compute", "os-flavor-access"): "nosuch",
     ("compute", "metadata"): "key",
     ("compute", "tags"): "tag",
-    ("compute", "ips"): "private",
+    ("compute", "ips"): "alts",
     ("compute", "os-server-tags"): "tag",
     ("compute", "os-hypervisors"): "1",
     ("compute", "os-services"): "1",
