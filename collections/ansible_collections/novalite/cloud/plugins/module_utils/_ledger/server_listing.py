@@ -136,7 +136,7 @@ def find(connection: sa.Connection, query: Query) -> list[int]:
 
 
 def load(connection: sa.Connection, ids: t.Sequence[int]) -> list[Record]:
-    """The records of these instances, in this order, in five queries whatever their number."""
+    """The records of these instances, in this order, in a few queries whatever their number."""
     if not ids:
         return []
     rows = {row["id"]: row for row in connection.execute(_LOAD, {"ids": list(ids)}).mappings()}
@@ -147,6 +147,7 @@ def load(connection: sa.Connection, ids: t.Sequence[int]) -> list[Record]:
         groups.setdefault(instance_id, []).append(name)
     names = sorted({row["host"] for row in rows.values() if row["host"] is not None})
     hosts = {row.name: row for row in connection.execute(_LOAD_HOSTS, {"names": names})} if names else {}
+    ids_of_flavors = _flavorids(connection, rows.values())
     records = []
     for number in ids:
         row = rows.get(number)
@@ -154,7 +155,7 @@ def load(connection: sa.Connection, ids: t.Sequence[int]) -> list[Record]:
             continue
         record = dict(row)
         kept = _parsed(record.pop("flavor_text"))
-        record["flavor"] = kept if "flavorid" in kept else {**kept, "flavorid": _flavorid(connection, kept["name"])}
+        record["flavor"] = kept if "flavorid" in kept else {**kept, "flavorid": ids_of_flavors[kept["name"]]}
         record["nics"] = nics.get(record["uuid"], [])
         record["security_groups"] = groups.get(number, [])
         host = hosts.get(record["host"])
@@ -240,10 +241,14 @@ def _parsed(text: str) -> Record:
     return t.cast(Record, json.loads(text))
 
 
-def _flavorid(connection: sa.Connection, name: str) -> str:
-    """The id of a flavor that was recorded without it; one that is gone is known by its name."""
-    row = connection.execute(sa.select(flavor.c.flavorid, flavor.c.id).where(flavor.c.name == name)).first()
-    return name if row is None else row.flavorid or str(row.id)
+def _flavorids(connection: sa.Connection, rows: t.Iterable[t.Mapping[str, t.Any]]) -> dict[str, str]:
+    """The ids of flavors that were recorded without, by name; one that is gone is known by its name."""
+    names = {kept["name"] for kept in (_parsed(row["flavor_text"]) for row in rows) if "flavorid" not in kept}
+    if not names:
+        return {}
+    query = sa.select(flavor.c.name, flavor.c.flavorid, flavor.c.id).where(flavor.c.name.in_(sorted(names)))
+    found = {row.name: row.flavorid or str(row.id) for row in connection.execute(query)}
+    return {name: found.get(name, name) for name in names}
 
 
 def _conditions(connection: sa.Connection, query: Query) -> list[sa.ColumnElement[bool]]:
