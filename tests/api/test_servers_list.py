@@ -244,7 +244,8 @@ def test_filters(crowd: dict[str, str], client_as: ClientAs, query: str, found: 
     "query",
     [
         "limit=x", "limit=-1", "limit=1.5", "marker=nosuch", "sort_key=nosuch", "sort_dir=up",
-        "changes-since=yesterday", "sort_key=host", "sort_dir=asc&sort_dir=asc", "config_drive=perhaps", "name=" + "a" * 300,
+        "changes-since=yesterday", "sort_key=host", "sort_dir=asc&sort_dir=asc", "config_drive=perhaps",
+        "name=" + "a" * 300,
         "changes-since=9999-99-99T00:00:00Z", "power_state=x", "limit=" + "9" * 40,
     ],
 )  # fmt: skip

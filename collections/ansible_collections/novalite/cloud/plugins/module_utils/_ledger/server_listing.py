@@ -33,7 +33,7 @@ from .tables import (
 )
 
 Record = dict[str, t.Any]
-Matches = t.Callable[[str | None], bool]
+Matches = t.Callable[[str], bool]
 
 _FIELDS = (
     *("id", "uuid", "project_id", "name", "display_name", "hostname", "key_name", "availability_zone", "metadata"),
@@ -69,8 +69,8 @@ SORT_KEYS: dict[str, sa.ColumnElement[t.Any]] = {
     "display_description": sa.func.coalesce(instance.c.description, ""),
     "image_ref": instance.c.image["id"].as_string(),
     "instance_type_id": instance.c.flavor["name"].as_string(),
-    "config_drive": instance.c.config_drive,
-    "locked": instance.c.locked,
+    "config_drive": sa.cast(instance.c.config_drive, sa.Integer),
+    "locked": sa.cast(instance.c.locked, sa.Integer),
     "id": instance.c.id,
 }
 # Conditions "column is value" that a query may hold
@@ -319,8 +319,8 @@ def _with_addresses(connection: sa.Connection, query: Query, rows: list[t.Any]) 
         nics = _nics(connection, [row.uuid for row in some])
         for row in some:
             of_one = nics.get(row.uuid, [])
-            v4 = [address for nic in of_one for address in (nic["ip"], *nic["floating_ips"])]
-            v6 = [nic["ipv6"] for nic in of_one]
+            v4 = [address for nic in of_one for address in (nic["ip"], *nic["floating_ips"]) if address is not None]
+            v6 = [nic["ipv6"] for nic in of_one if nic["ipv6"] is not None]
             # both given: either will do, as in Nova
             asked = [(query.ip_matches, v4), (query.ip6_matches, v6)]
             if any(matches is not None and any(map(matches, found)) for matches, found in asked):
