@@ -22,7 +22,7 @@ SIZES = ("vcpus", "memory_mb", "root_gb", "ephemeral_gb", "swap_mb")
 
 
 def flavors_seen(connection: sa.Connection, private: bool) -> list[Record]:
-    """The flavors, each with the id that it is known by as `flavorid`; with `private` also those that are not public."""
+    """The flavors, each with the id that it is known by as `flavorid`; `private` adds those not public."""
     query = sa.select(flavor).order_by(flavor.c.id)
     rows = connection.execute(query if private else query.where(flavor.c.is_public)).mappings()
     return [{**row, "flavorid": row["flavorid"] or str(row["id"])} for row in rows]
