@@ -215,7 +215,7 @@ def _detail(row: Record) -> Record:
     if version >= (2, 88):
         body["uptime"] = None
         return body
-    cpu = {
+    cpu: Record = {
         "arch": facts.get("arch") or "x86_64",
         "model": facts.get("cpu_model") or "",
         "vendor": facts.get("cpu_vendor") or "",
