@@ -101,6 +101,7 @@ class Kind:
     instances: t.Literal["required", "allowed", "none"] = "none"
     runs: int = 4  # how many of them at once
     timeout: int = 1800  # seconds
+    stubborn: bool = False  # begun again after its worker died however often that was: nothing else ends it well
     project: bool = False  # the playbook acts for one project: the variable `project` is the caller's
     limit: bool = False  # the variable `limit` names the hosts
     action: str | None = None  # what the playbook records on each instance
@@ -162,7 +163,7 @@ _KINDS = (
     ),
     Kind(
         "terminate", "terminate.yml", "take instances away", role="member", merge=True, instances="allowed",
-        runs=2, timeout=1800, project=True, action="delete",
+        runs=2, timeout=1800, project=True, action="delete", stubborn=True,
         variables={"servers": _list(_object({"name": NAME, "count": SERVER["properties"]["count"]}, ["name"]), 100)},
     ),
     _action("stop", "shut instances down", variables={"stop_timeout": SECONDS}),
