@@ -9,22 +9,25 @@
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import typing as t
 
 from flask import Flask
 
-from . import errors, health, metadata
+from . import errors, health, shell
 from .ledger import Ledger
 from .settings import Settings
 
 Register = t.Callable[[Flask, Settings], None]
 
-# A service is a function that puts its blueprint into the application. Which ones a process serves is its caller's
-# choice: guests' questions and users' requests come in at different doors.
-SERVICES: dict[str, Register] = {"metadata": metadata.register}
+# A service is a package with a function register(app, settings) that puts its blueprints into the application, under
+# its own path. What guests ask has no path of its own, and comes in at another door.
+API = ("identity", "compute", "image", "network", "volume", "native", "pages")
+SERVICES = (*API, "metadata")
 
 
-def create_app(settings: Settings | None = None, services: t.Collection[str] = tuple(SERVICES)) -> Flask:
+def create_app(settings: Settings | None = None, services: t.Collection[str] = API) -> Flask:
     """The application that serves `services`, configured by `settings` (default: the environment's NOVALITE_*).
 
     Raises NovaliteError for settings that cannot be used.
@@ -33,9 +36,23 @@ def create_app(settings: Settings | None = None, services: t.Collection[str] = t
     app = Flask(__name__, static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = settings.max_request_bytes
     app.json.sort_keys = False  # type: ignore[attr-defined]
+    app.url_map.strict_slashes = False  # clients ask with and without one, and follow no redirection
     app.extensions["ledger"] = Ledger(settings)
+    app.extensions["settings"] = settings
+    shell.register(app, settings)
     errors.register(app)
     health.register(app, settings)
     for name in services:
-        SERVICES[name](app, settings)
+        register = _service(name)
+        if register is not None:
+            register(app, settings)
     return app
+
+
+def _service(name: str) -> Register | None:
+    if name not in SERVICES:
+        raise ValueError(f"{name!r} is no service: there are {', '.join(SERVICES)}")
+    package = f"{__name__}.{name}"
+    if importlib.util.find_spec(package) is None:
+        return None
+    return t.cast("Register | None", getattr(importlib.import_module(package), "register", None))

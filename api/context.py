@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import re
 import time
 import uuid
@@ -16,11 +15,12 @@ import sqlalchemy as sa
 from flask import g, request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables, tables_identity
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tokens import token_hash
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.users import ROLES
 
 from .errors import UnauthorizedError
 from .ledger import reading_ledger
 
-ROLES = ("reader", "member", "admin")  # each has the rights of those before it
 _REQUEST_ID = re.compile(r"req-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 MAX_TOKEN = 255  # characters
 
@@ -51,10 +51,6 @@ class Caller:
         if self.project_id is None:
             raise UnauthorizedError("this needs a token that is scoped to a project")
         return self.project_id
-
-
-def token_hash(token: str) -> str:
-    return hashlib.sha256(token.encode()).hexdigest()
 
 
 def implied(roles: set[str]) -> frozenset[str]:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Errors as answers. A dialect has its own shape and registers it on its blueprint; this is what is left.
+"""Errors as answers. The path says in which dialect (dialects.py); a blueprint may render its own instead.
 
 What went wrong inside is logged, never answered: a message may name what the asker has no right to know.
 """
@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import typing as t
 
-from flask import Flask, current_app
-from werkzeug.exceptions import HTTPException
+import sqlalchemy as sa
+from flask import Flask, Response, current_app, jsonify, request
+from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
     ConflictError,
@@ -21,9 +22,9 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
     QuotaError,
 )
 
+from .dialects import dialect
+
 Answer = tuple[t.Any, int]
-
-
 
 
 class BadRequestError(NovaliteError):
@@ -45,6 +46,10 @@ class NotAcceptableError(NovaliteError):
 class TooManyRequestsError(NovaliteError):
     """Too many guesses, or requests, from one place."""
 
+    def __init__(self, message: str, retry_after: int = 0) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after  # seconds
+
 
 # What the asker is told of an error that is the asker's; any other NovaliteError is ours (the ledger is out of order).
 STATUS: dict[type[NovaliteError], int] = {
@@ -58,10 +63,33 @@ STATUS: dict[type[NovaliteError], int] = {
     TooManyRequestsError: 429,
 }
 
+# A value that no schema held back and no database takes: too large a number, half of a surrogate pair, a NUL.
+UNFIT = (OverflowError, UnicodeError, sa.exc.DataError)
+
 
 def register(app: Flask) -> None:
-    app.register_error_handler(HTTPException, _http)
-    app.register_error_handler(Exception, _unexpected)
+    app.register_error_handler(Exception, answer)
+
+
+def answer(error: Exception) -> Response:
+    """The answer to a request that ended in `error`, in the dialect of its path."""
+    status = status_of(error)
+    if isinstance(error, HTTPException) and (error.response is not None or status < 400):
+        return t.cast(Response, error.get_response())  # a redirection, or somebody's own answer
+    response = jsonify(dialect(request.path)(status, message_of(error, status), error))
+    response.status_code = status
+    return with_headers(response, error)
+
+
+def with_headers(response: Response, error: Exception) -> Response:
+    """Add what HTTP wants beside the body of an error."""
+    if response.status_code == 401:
+        response.headers["WWW-Authenticate"] = f'Keystone uri="{request.host_url}identity"'
+    if isinstance(error, MethodNotAllowed) and error.valid_methods:
+        response.headers["Allow"] = ", ".join(sorted(error.valid_methods))
+    if isinstance(error, TooManyRequestsError) and error.retry_after:
+        response.headers["Retry-After"] = str(error.retry_after)
+    return response
 
 
 def status_of(error: Exception) -> int:
@@ -74,6 +102,9 @@ def status_of(error: Exception) -> int:
     if isinstance(error, NovaliteError):
         current_app.logger.error("%s", error)
         return 503
+    if isinstance(error, UNFIT):
+        current_app.logger.warning("a value that cannot be stored: %s", type(error).__name__)
+        return 400
     current_app.logger.error("unexpected error", exc_info=error)
     return 500
 
@@ -81,14 +112,8 @@ def status_of(error: Exception) -> int:
 def message_of(error: Exception, status: int) -> str:
     """What may be told of an error that is answered with `status`."""
     if status < 500:
-        return error.name if isinstance(error, HTTPException) else str(error)
+        if isinstance(error, HTTPException):
+            return error.name
+        return "The request holds a value that cannot be stored." if isinstance(error, UNFIT) else str(error)
     return "Service Unavailable" if status == 503 else "Internal Server Error"
 
-
-def _http(error: HTTPException) -> Answer:
-    return {"error": {"code": error.code, "message": error.name}}, error.code or 500
-
-
-def _unexpected(error: Exception) -> Answer:
-    status = status_of(error)
-    return {"error": {"code": status, "message": message_of(error, status)}}, status

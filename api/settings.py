@@ -25,6 +25,13 @@ class Settings:
     workers: int = 2  # processes
     threads: int = 4  # in each
     max_request_bytes: int = 1024 * 1024
+    api_bind: str = "127.0.0.1:8774"  # Nova's port
+    api_public_url: str | None = None  # https://cloud.example.org: what the catalog says; default: as it was asked
+    api_trusted_proxies: str | None = None  # addresses and networks, with commas, whose X-Forwarded-* are believed
+    token_seconds: int = 8 * 3600
+    auth_failures: int = 5  # wrong passwords for one user
+    auth_failures_address: int = 50  # from one address
+    auth_lock_seconds: int = 15 * 60
 
     @classmethod
     def from_environment(cls, environ: t.Mapping[str, str] | None = None) -> Settings:

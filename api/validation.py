@@ -14,6 +14,7 @@ import jsonschema
 from flask import request
 
 from .errors import BadRequestError
+from .shell import unfit
 
 Schema = t.Mapping[str, t.Any]
 
@@ -28,6 +29,8 @@ def body(schema: Schema) -> dict[str, t.Any]:
         raise BadRequestError("Malformed request body: give a JSON object") from None
     if not isinstance(value, dict):
         raise BadRequestError("Malformed request body: give a JSON object")
+    if unfit(value):
+        raise BadRequestError("Malformed request body: it holds a character that cannot be stored")
     check(value, schema)
     return value
 

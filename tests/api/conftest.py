@@ -26,6 +26,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine impo
 from ansible_collections.novalite.cloud.plugins.module_utils._metadata_secret import ensure_secret
 from api import create_app
 from api.settings import Settings
+from tests.api import seeds
 
 
 @dataclasses.dataclass(frozen=True)
@@ -191,7 +192,7 @@ def cloud(migrated: pathlib.Path, tmp_path: pathlib.Path) -> t.Iterator[Cloud]:
 
 @pytest.fixture
 def app(cloud: Cloud) -> t.Iterator[Flask]:
-    one = create_app(Settings(home=str(cloud.home)))
+    one = create_app(Settings(home=str(cloud.home)), ["metadata"])
     yield one
     one.extensions["ledger"].close()
 
@@ -199,3 +200,32 @@ def app(cloud: Cloud) -> t.Iterator[Flask]:
 @pytest.fixture
 def client(app: Flask) -> FlaskClient:
     return app.test_client()
+
+
+@pytest.fixture(scope="session")
+def seeded(migrated: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """The home of a ledger with seeds.py's cloud in it."""
+    home = pathlib.Path(shutil.copytree(migrated, tmp_path_factory.mktemp("seeded") / "home"))
+    engine = open_ledger(str(home))
+    seeds.seed(engine)
+    engine.dispose()
+    return home
+
+
+@pytest.fixture
+def api(seeded: pathlib.Path, tmp_path: pathlib.Path) -> t.Iterator[seeds.Api]:
+    """The whole application over a copy of that cloud: projects, users, flavors, an image, a network, hosts."""
+    home = pathlib.Path(shutil.copytree(seeded, tmp_path / "cloud"))
+    app = create_app(Settings(home=str(home)))
+    engine = app.extensions["ledger"].engine
+    with engine.connect() as connection:
+        projects = {row.name: row.id for row in connection.execute(sa.select(tables.project))}
+        users = {row.name: row.id for row in connection.execute(sa.select(tables.tables_identity.user))}
+    yield seeds.Api(app, engine, projects, users)
+    app.extensions["ledger"].close()
+
+
+@pytest.fixture
+def client_as(api: seeds.Api) -> t.Callable[..., FlaskClient]:
+    """client_as("demo"): a test client with a token of that user (demo, alt, reader, admin; None: without one)."""
+    return api.client_as

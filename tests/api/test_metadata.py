@@ -204,7 +204,7 @@ def test_a_host_speaks_for_its_own_guests_only(cloud: Cloud, web: Guest) -> None
 def test_another_secret(cloud: Cloud, web: Guest, tmp_path: pathlib.Path) -> None:
     (tmp_path / "other").touch(0o600)
     (tmp_path / "other").write_text("ab" * 32)
-    app = create_app(Settings(home=str(cloud.home), metadata_secret_file=str(tmp_path / "other")))
+    app = create_app(Settings(home=str(cloud.home), metadata_secret_file=str(tmp_path / "other")), ["metadata"])
     assert app.test_client().get("/latest/", headers=web.headers).status_code == 404
 
 
@@ -232,7 +232,7 @@ def test_a_ledger_that_cannot_be_read_is_no_news_to_a_guest(
         ledger_url=f"sqlite:///{tmp_path}/a/b/none.sqlite", metadata_secret_file=f"{cloud.home}/metadata.secret"
     )
     with caplog.at_level(logging.ERROR):
-        answer = create_app(settings).test_client().get("/latest/", headers=web.headers)
+        answer = create_app(settings, ["metadata"]).test_client().get("/latest/", headers=web.headers)
     assert (answer.status_code, answer.data) == (503, b"")
     assert "cannot be made" in caplog.text
 

@@ -35,7 +35,7 @@ places = st.lists(
 def test_a_guest_sees_only_its_own(migrated: pathlib.Path, places: list[tuple[str, str, int, bool]]) -> None:
     with tempfile.TemporaryDirectory() as directory:
         cloud = Cloud(pathlib.Path(shutil.copytree(migrated, f"{directory}/home")))
-        app = create_app(Settings(home=str(cloud.home)))
+        app = create_app(Settings(home=str(cloud.home)), ["metadata"])
         try:
             _check(cloud, Guest(app.test_client(), {}), places)
         finally:

@@ -130,6 +130,15 @@ def test_playbooks(site: Site) -> None:
     assert f" {address}\n" not in site.rules("hv1").partition("create")[2]
     assert changes(site.play("firewall.yml")) == {"hv1": 0, "hv2": 0}
 
+    # the first egress rule, and the last one's end: every instance of the group, on every host
+    site.play("security_groups.yml", join=web)
+    https = {"direction": "egress", "protocol": "tcp", "port_min": 443}
+    for rules, restricted in (([https], True), ([], False)):
+        (group,) = [{"name": "web", "rules": rules}]
+        assert changes(site.play("security_groups.yml", security_groups=[group])) == {"hv1": 1, "hv2": 1}
+        assert [("-A nova-out -s" in site.rules(host)) for host in HOSTS] == [restricted] * 2
+        assert changes(site.play("firewall.yml")) == {"hv1": 0, "hv2": 0}
+
     # and what the ledger says about it
     said = site.play("may.yml", **{"from": "web", "to": "db", "port": 5432})
     assert "allowed, web may send anything, let in by group db: tcp 5432 from group web" in said

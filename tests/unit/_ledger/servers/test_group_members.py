@@ -93,3 +93,18 @@ def test_without_such_rules_nobody_is_asked(cloud: t.Any) -> None:
     hosts = plan(cloud, instances=[web])
     assert set(hosts["hv1"]) == {"build"}
     assert [set(group) & {"members"} for group in hosts["hv1"]["build"]["security_groups"]] == [set()]
+
+
+def test_members_on_an_isolated_network_are_told_apart(cloud: t.Any) -> None:
+    ids = groups(cloud)
+    web = launch(cloud, "web", "hv2", "web")
+    db = launch(cloud, "db", "hv1", "db")
+    (nic,) = web["nics"]
+    cloud.write(sa.update(tables.network).where(tables.network.c.id == nic["network"]["id"]).values(isolated=True))
+    (db,) = cloud.info(names=["db"])
+    here = {"bridge": nic["network"]["bridge"], "addresses": addresses(web)}
+    assert plan(cloud, instances=[db])["hv1"]["build"]["security_groups"][1] == {
+        "id": ids["web"], "members": [], "scoped_members": [here]}
+    (web,) = cloud.info(names=["web"])
+    told = plan(cloud, leaving=[web])["hv1"]["groups"]["security_groups"]
+    assert told == [{"id": ids["web"], "members": []}]

@@ -55,6 +55,7 @@ OPERATIONS = {
     "security_group_info": "reachability",
     "server": "servers",
     "server_access": "access",
+    "server_action": "action_requests",
     "server_group": "server_groups",
     "server_info": "servers",
     "server_plan": "plans",

@@ -119,7 +119,7 @@ options:
                 type: str
                 required: true
       dhcp_servers:
-        description: Addresses whose DHCP answers the instance may receive.
+        description: Addresses whose DHCP answers the instance may receive, of IPv6 servers the link-local ones.
         type: list
         elements: str
         default: []
@@ -158,6 +158,23 @@ options:
           - Left out, they stay as they are.
         type: list
         elements: str
+      scoped_members:
+        description:
+          - The members on isolated networks, which go with O(security_groups[].members). A rule for an instance on such
+            a network means the members on that network, and these only.
+        type: list
+        elements: dict
+        default: []
+        suboptions:
+          bridge:
+            description: Bridge of the network.
+            type: str
+            required: true
+          addresses:
+            description: Addresses of the members on it.
+            type: list
+            elements: str
+            default: []
       rules:
         description:
           - What may reach the members of the group, and what they may send.
@@ -195,7 +212,9 @@ options:
               - Any address without this and O(security_groups[].rules[].remote_group_id).
             type: str
           remote_group_id:
-            description: At the other end are the O(security_groups[].members) of this group.
+            description:
+              - At the other end are the O(security_groups[].members) of this group, or on an isolated network its
+                O(security_groups[].scoped_members) there.
             type: int
   zones:
     description: The conntrack zone of each isolated bridge among O(instances[].scoped).
@@ -211,6 +230,19 @@ options:
         description: Number of the zone, V(1) to V(65535), another for each bridge.
         type: int
         required: true
+  bridges:
+    description:
+      - The bridges of the instances' networks; with O(state=absent) those that go with the instances.
+      - Where the host drops in FORWARD or INPUT what nobody accepts (Docker sets up FORWARD so), what guests send is
+        accepted, and what they ask of the host itself. Otherwise nothing is done.
+    type: list
+    elements: str
+    default: []
+  serving:
+    description: Those of O(bridges) on which this host is the DHCP and name server of the guests.
+    type: list
+    elements: str
+    default: []
   state:
     description:
       - V(present) ensures the given instances and groups and leaves other instances as they are.
@@ -281,6 +313,15 @@ GROUP_SPEC = {
     "name": {"type": "str"},
     "uuid": {"type": "str"},
     "members": {"type": "list", "elements": "str"},
+    "scoped_members": {
+        "type": "list",
+        "elements": "dict",
+        "default": [],
+        "options": {
+            "bridge": {"type": "str", "required": True},
+            "addresses": {"type": "list", "elements": "str", "default": []},
+        },
+    },
     "rules": {"type": "list", "elements": "dict", "options": RULE_SPEC},
 }
 INSTANCE_SPEC = {
@@ -330,6 +371,8 @@ ARGUMENT_SPEC = {
         "default": [],
         "options": {"bridge": {"type": "str", "required": True}, "zone": {"type": "int", "required": True}},
     },
+    "bridges": {"type": "list", "elements": "str", "default": []},
+    "serving": {"type": "list", "elements": "str", "default": []},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
     "exclusive": {"type": "bool", "default": False},
     "backend": {"type": "str", "choices": ["auto", "nft", "legacy"], "default": "auto"},
@@ -347,6 +390,8 @@ def main() -> None:
             state=params["state"],
             exclusive=params["exclusive"],
             zones=policy.parse_zones(params["zones"]),
+            bridges=policy.parse_bridges(params["bridges"]),
+            serving=policy.parse_bridges(params["serving"]),
             sets=sets.usable() if any(group.remotes for group in groups) else True,
         )
         outcome = apply.apply(request, check_mode=module.check_mode, backend=params["backend"])

@@ -23,7 +23,7 @@ with contextlib.suppress(ImportError):  # connect() reports it, so that a module
 
 START_TIMEOUT = 60.0  # seconds between libvirt's "started" and the guest's CPUs running
 # libvirtd's max_client_requests by default: it lets more of one client's calls wait, and warns about it in its log.
-_WORKERS = 5
+WORKERS = 5
 _ACTIVE, _INACTIVE = 1, 2  # VIR_CONNECT_LIST_DOMAINS_*
 _STATES = {1: "running", 2: "running", 3: "paused", 4: "shutting down", 5: "shutoff", 6: "crashed", 7: "suspended"}
 
@@ -53,13 +53,13 @@ def inspect(connection: t.Any, domains: t.Sequence[DomainSpec]) -> list[Outcome]
     """What each domain is and where it differs from its `xml` (when there is one). Changes nothing."""
     outcomes = []
     for spec in domains:
-        domain = _lookup(connection, spec["uuid"])
+        domain = lookup(connection, spec["uuid"])
         if domain is None:
             outcomes.append(Outcome(spec["uuid"], spec["name"], MISSING))
             continue
         with clear(f"domain {spec['name']} cannot be read"):
             persistent, live = _descriptions(domain)
-            state = _state(domain)
+            state = state_of(domain)
         found = Outcome(spec["uuid"], domain.name(), state, before=persistent or live, before_state=state)
         if spec.get("xml"):
             found.differences = compare.differences(
@@ -85,7 +85,7 @@ def ensure_running(
     todo = []
     for spec, outcome in zip(domains, outcomes):
         _desired(spec)
-        _refuse_conflict(connection, spec, outcome)
+        refuse_conflict(connection, spec, outcome)
         outcome.action = _action(outcome)
         if outcome.changed:
             todo.append((spec, outcome))
@@ -106,9 +106,9 @@ def ensure_running(
             return error
         return None
 
-    failures = [failure for failure in in_threads(bring_up, todo, _WORKERS) if failure is not None]
+    failures = [failure for failure in in_threads(bring_up, todo, WORKERS) if failure is not None]
     if failures:
-        left_behind = [message for message in in_threads(_undone, undo, _WORKERS) if message]
+        left_behind = [message for message in in_threads(_undone, undo, WORKERS) if message]
         raise NovaliteError("; ".join([str(failure) for failure in failures] + left_behind))
     return outcomes
 
@@ -133,10 +133,23 @@ def ensure_absent(
         return None
 
     # In threads: libvirt's destroy waits for the end of the QEMU process, about 2 s for an emulated guest.
-    failures = [str(failure) for failure in in_threads(remove, todo, _WORKERS) if failure is not None]
+    failures = [str(failure) for failure in in_threads(remove, todo, WORKERS) if failure is not None]
     if failures:
         raise NovaliteError("; ".join(failures))
     return outcomes
+
+
+def start(connection: t.Any, spec: DomainSpec, outcome: Outcome, timeout: float = START_TIMEOUT) -> None:
+    """Start one domain that does not run, by `outcome.action` ("define ...", "redefine ..." or without either).
+
+    When it does not start, what this call defined is as before. Raises NovaliteError.
+    """
+    undo: list[t.Callable[[], None]] = []
+    try:
+        _bring_up(connection, spec, outcome, timeout, undo)
+    except NovaliteError as error:
+        left_behind = [message for message in map(_undone, undo) if message]
+        raise NovaliteError("; ".join([str(error), *left_behind])) from None
 
 
 def _action(outcome: Outcome) -> str:
@@ -144,8 +157,12 @@ def _action(outcome: Outcome) -> str:
         return "define and start"
     if outcome.before_state not in ("shutoff", "crashed"):
         return "none"
-    differs = any(difference["where"] == compare.PERSISTENT for difference in outcome.differences)
-    return "redefine and start" if differs else "start"
+    return "redefine and start" if differs_when_off(outcome) else "start"
+
+
+def differs_when_off(outcome: Outcome) -> bool:
+    """Whether the definition that the next start would use is another one than the wanted one."""
+    return any(difference["where"] == compare.PERSISTENT for difference in outcome.differences)
 
 
 def _bring_up(
@@ -153,7 +170,7 @@ def _bring_up(
 ) -> None:
     uuid, before = spec["uuid"], outcome.before
     with clear(f"domain {spec['name']} does not start"):
-        if outcome.action != "start":
+        if "define" in outcome.action:
             domain = connection.defineXML(spec["xml"])
             if before is None:
                 undo.append(lambda: _remove(connection, uuid))
@@ -161,19 +178,20 @@ def _bring_up(
                 undo.append(lambda: _restore(connection, uuid, str(before)))
         else:
             domain = connection.lookupByUUIDString(uuid)
-            undo.append(lambda: _destroy(connection, uuid))
+            undo.append(lambda: destroy(connection, uuid))
         try:
             domain.create()
         except libvirt.libvirtError:
             if not domain.isActive():  # otherwise somebody else started it in between, which is as good
                 raise
-        _wait_until_running(domain, spec["name"], timeout)
+        wait_until_running(domain, spec["name"], timeout)
 
 
-def _wait_until_running(domain: t.Any, name: str, timeout: float) -> None:
+def wait_until_running(domain: t.Any, name: str, timeout: float) -> None:
+    """Return when the guest's CPUs run. Raises NovaliteError when it ended, or after `timeout` seconds."""
     deadline = time.monotonic() + timeout
     while True:
-        state = _state(domain)
+        state = state_of(domain)
         if state == "running":
             return
         if state in ("shutoff", "crashed"):
@@ -183,8 +201,9 @@ def _wait_until_running(domain: t.Any, name: str, timeout: float) -> None:
         time.sleep(0.05)
 
 
-def _destroy(connection: t.Any, uuid: str) -> None:
-    domain = _lookup(connection, uuid)
+def destroy(connection: t.Any, uuid: str) -> None:
+    """Cut off the power of a domain; one that is off, or gone, is fine. Raises libvirt's errors."""
+    domain = lookup(connection, uuid)
     if domain is None:
         return
     try:
@@ -196,8 +215,8 @@ def _destroy(connection: t.Any, uuid: str) -> None:
 
 
 def _remove(connection: t.Any, uuid: str) -> None:
-    _destroy(connection, uuid)
-    domain = _lookup(connection, uuid)  # a transient domain is gone by now
+    destroy(connection, uuid)
+    domain = lookup(connection, uuid)  # a transient domain is gone by now
     if domain is None:
         return
     try:
@@ -213,7 +232,7 @@ def _remove(connection: t.Any, uuid: str) -> None:
 
 
 def _restore(connection: t.Any, uuid: str, xml: str) -> None:
-    _destroy(connection, uuid)
+    destroy(connection, uuid)
     connection.defineXML(xml)
 
 
@@ -226,7 +245,7 @@ def _undone(step: t.Callable[[], None]) -> str | None:
     return None
 
 
-def _lookup(connection: t.Any, uuid: str) -> t.Any:
+def lookup(connection: t.Any, uuid: str) -> t.Any:
     """The domain, or None. By UUID: community.libvirt's find_vm reads every domain of the host, and its name only."""
     return _found(lambda: connection.lookupByUUIDString(uuid), uuid)
 
@@ -241,7 +260,8 @@ def _found(lookup: t.Callable[[], t.Any], what: str) -> t.Any:
             return None
 
 
-def _refuse_conflict(connection: t.Any, spec: DomainSpec, found: Outcome) -> None:
+def refuse_conflict(connection: t.Any, spec: DomainSpec, found: Outcome) -> None:
+    """Raise ConflictError when the UUID, or the name, of a domain is another one's on this host."""
     if found.name != spec["name"]:
         raise ConflictError(
             f"domain {spec['uuid']} exists on this host as {found.name}, wanted as {spec['name']}; "
@@ -275,5 +295,6 @@ def _descriptions(domain: t.Any) -> tuple[str | None, str | None]:
     return persistent, domain.XMLDesc(0) if domain.isActive() else None
 
 
-def _state(domain: t.Any) -> str:
+def state_of(domain: t.Any) -> str:
+    """The state of a domain, in the words of _STATES."""
     return _STATES.get(domain.state()[0], "unknown")

@@ -24,6 +24,13 @@ class DomainSpec(t.TypedDict):
     xml: t.Optional[str]
 
 
+class PowerSpec(DomainSpec):
+    """One entry of domain_power's `domains`."""
+
+    hard: t.Optional[bool]
+    shutdown_timeout: t.Optional[float]  # seconds; None: the task's
+
+
 @dataclasses.dataclass
 class Outcome:
     """A domain before (`before`: its persistent XML, None when it was missing) and after."""
@@ -35,6 +42,7 @@ class Outcome:
     differences: list[compare.Difference] = dataclasses.field(default_factory=list)
     before: str | None = None
     before_state: str = MISSING
+    error: str | None = None  # why nothing, or not all, was done; of domain_power alone
 
     @property
     def changed(self) -> bool:

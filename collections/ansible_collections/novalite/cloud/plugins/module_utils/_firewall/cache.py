@@ -23,14 +23,14 @@ import json
 import os
 import typing as t
 
-from .merge import Changes
 from .policy import INSTANCE, NEW, OUT_OF
 from .present import Present
+from .request import Changes
 from .rules import FAMILIES
 
 DIRECTORY = "/run/novalite/firewall"
 SHARD = 32
-_VERSION = 2
+_VERSION = 3
 _PREFIXES = (INSTANCE, NEW, OUT_OF)
 
 Shard = dict[str, t.Any]
@@ -103,6 +103,7 @@ def load(directory: str) -> Kept | None:
                 kept["zones"],
                 collections.Counter(kept["users"]),
                 set(kept["sets"]),
+                frozenset(kept["dropping"]),
             )
         return Kept(families, head["fingerprint"], head["facts"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
@@ -161,6 +162,7 @@ class Update:
             "zones": changes.zones,
             "users": changes.users,
             "sets": sorted(changes.sets),
+            "dropping": sorted(present.dropping),
         })
 
     def commit(self, fingerprint: t.Any, facts: t.Mapping[str, t.Any]) -> None:

@@ -12,6 +12,7 @@
 | `os_admin_user` | who gets the key and the password; root by default |
 | `os_config_drive`, or Nova's `img_config_drive` | `mandatory`, or `optional` (the default): as the server asks |
 | `os_config_drive_format` | `config-2` (the default) or `nocloud` |
+| `os_shutdown_timeout` | seconds that a guest gets to shut down before it is powered off; 60 by default |
 | `hw_cdrom_bus` | bus of the config drive: `ide`, `sata` or `virtio`; by default what the machine type has |
 """
 
@@ -34,6 +35,7 @@ def check(image: Image) -> None:
     config_drive_is_mandatory(image)
     config_drive_format(image)
     cdrom_bus(image, "")
+    shutdown_timeout(image)
 
 
 def partition(image: Image) -> int | str | None:
@@ -71,6 +73,16 @@ def config_drive_format(image: Image) -> str:
 def cdrom_bus(image: Image, usual: str) -> str:
     """The bus of the config drive; `usual` is what the machine type has."""
     return _one_of(image, "hw_cdrom_bus", usual, sorted(LAST_DEVICES))
+
+
+def shutdown_timeout(image: Image) -> int | None:
+    """Seconds, up to an hour; None when the image does not say."""
+    said = str(_properties(image).get("os_shutdown_timeout", ""))
+    if not said:
+        return None
+    if not (said.isascii() and said.isdigit() and len(said) <= 4 and int(said) <= 3600):
+        raise _refused(image, "os_shutdown_timeout", said, ["a number of seconds from 0 to 3600"])
+    return int(said)
 
 
 def _properties(image: Image) -> t.Mapping[str, t.Any]:

@@ -78,6 +78,7 @@ def host_plan(
         "filters": [] if own_chains else [_filter(instance) for instance in instances],
         "firewall_instances": [_firewall_instance(instance, own_chains) for instance in instances],
         "firewall_zones": _firewall_zones(instances),
+        "firewall_serving": _firewall_serving(instances),
         "security_groups": _security_groups(instances),
         "domains": [
             {"uuid": instance["uuid"], "name": instance["domain_name"], "xml": render(instance, facts)}
@@ -88,12 +89,14 @@ def host_plan(
 
 
 def firewall_plan(instances: t.Sequence[Instance], facts: t.Mapping[str, t.Any]) -> Plan:
-    """The part of host_plan() that the module `firewall` takes: its `instances`, `security_groups` and `zones`."""
+    """The part of host_plan() that the module `firewall` takes: its options by name."""
     own_chains = facts.get("antispoof") == "chains"
     return {
         "instances": [_firewall_instance(instance, own_chains) for instance in instances],
         "security_groups": _security_groups(instances),
         "zones": _firewall_zones(instances),
+        "bridges": sorted({nic["network"]["bridge"] for _instance, nic in networks.nics(instances)}),
+        "serving": _firewall_serving(instances),
     }
 
 
@@ -211,10 +214,16 @@ def _firewall_instance(instance: Instance, own_chains: bool) -> Plan:
         "scoped": [{"bridge": bridge, "addresses": scoped[bridge]} for bridge in sorted(scoped)],
         "allowed_pairs": pairs,
         "ports": [_port(nic) for nic in nics] if own_chains else [],
-        "dhcp_servers": sorted({nic["dhcp_server"] for nic in nics if nic["network"]["dhcp"]}),
-        "ra_servers": [],
+        "dhcp_servers": sorted({server for nic in nics for server in networks.dhcp_servers(nic)}),
+        "ra_servers": _ra_servers(nics),
         "security_groups": [group["id"] for group in instance["security_groups"]],
     }
+
+
+def _ra_servers(nics: t.Iterable[t.Mapping[str, t.Any]]) -> list[str]:
+    """The routers of an instance; none, which means any, where one of its networks has one that we do not know."""
+    routers = [networks.ra_server(nic) for nic in nics if nic["network"]["cidr_v6"]]
+    return sorted({one for one in routers if one}) if all(routers) else []
 
 
 def _firewall_zones(instances: t.Iterable[Instance]) -> list[Plan]:
@@ -225,6 +234,11 @@ def _firewall_zones(instances: t.Iterable[Instance]) -> list[Plan]:
         if nic["network"].get("isolated")
     }
     return [{"bridge": bridge, "zone": zones[bridge]} for bridge in sorted(zones)]
+
+
+def _firewall_serving(instances: t.Iterable[Instance]) -> list[str]:
+    """The bridges on which the host itself is the guests' DHCP and name server."""
+    return sorted({nic["network"]["bridge"] for _instance, nic in networks.nics(instances) if nic["network"]["dhcp"]})
 
 
 def _security_groups(instances: t.Iterable[Instance]) -> list[Plan]:

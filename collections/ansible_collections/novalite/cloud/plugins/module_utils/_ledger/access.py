@@ -28,7 +28,7 @@ def server_access(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> d
     """
     path = params["path"]
     text = render(
-        [one for one in instances_by(connection) if one["vm_state"] == "active"],
+        [one for one in instances_by(connection) if one["launched_at"] is not None and one["host"] is not None],
         params.get("hypervisors") or {},
         known_hosts=os.path.join(os.path.dirname(path), "known_hosts"),
         identity_file=params["identity_file"],

@@ -49,8 +49,13 @@ def start(
     details: t.Mapping[str, t.Mapping[str, t.Any]],
     request_id: str,
     now: int | None = None,
+    user_id: str | None = None,
+    project_id: str | None = None,
 ) -> None:
-    """Record that `action` began on every instance in `details` (UUID -> what is worth keeping about it)."""
+    """Record that `action` began on every instance in `details` (UUID -> what is worth keeping about it).
+
+    `user_id` and `project_id` say who asked, where the API knows.
+    """
     if not details:
         return
     started = int(time.time()) if now is None else now
@@ -61,6 +66,8 @@ def start(
                 "instance_uuid": instance_uuid,
                 "action": action,
                 "request_id": request_id,
+                "user_id": user_id,
+                "project_id": project_id,
                 "started_at": started,
                 "details": dict(detail),
             }

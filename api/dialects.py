@@ -1,0 +1,81 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The body of an error, in the words of the service that lies under a path."""
+
+from __future__ import annotations
+
+import http
+import typing as t
+
+Body = t.Mapping[str, t.Any]
+Render = t.Callable[[int, str, Exception | None], Body]
+
+# Nova's names (nova.api.openstack.wsgi.Fault)
+FAULTS = {
+    400: "badRequest",
+    401: "unauthorized",
+    403: "forbidden",
+    404: "itemNotFound",
+    405: "badMethod",
+    406: "notAcceptable",
+    409: "conflictingRequest",
+    413: "overLimit",
+    415: "badMediaType",
+    429: "overLimit",
+    501: "notImplemented",
+    503: "serviceUnavailable",
+}
+NETWORK_TYPES = {400: "HTTPBadRequest", 401: "HTTPUnauthorized", 403: "PolicyNotAuthorized", 404: "HTTPNotFound"}
+
+
+def title(status: int) -> str:
+    try:
+        return http.HTTPStatus(status).phrase
+    except ValueError:
+        return "Error"
+
+
+def fault(status: int, message: str, error: Exception | None = None) -> Body:
+    """Nova's and Cinder's: {"itemNotFound": {"code": 404, "message": ...}}."""
+    key = FAULTS.get(status, "computeFault" if status >= 500 else "badRequest")
+    return {key: {"code": status, "message": message}}
+
+
+def keystone(status: int, message: str, error: Exception | None = None) -> Body:
+    """Keystone's: {"error": {"code": 404, "title": "Not Found", "message": ...}}."""
+    return {"error": {"code": status, "title": title(status), "message": message}}
+
+
+def neutron(status: int, message: str, error: Exception | None = None) -> Body:
+    """Neutron's; an error may carry its own `neutron_type`, for clients that look at it."""
+    kind = getattr(error, "neutron_type", None) or NETWORK_TYPES.get(status, title(status).replace(" ", ""))
+    return {"NeutronError": {"type": kind, "message": message, "detail": ""}}
+
+
+def glance(status: int, message: str, error: Exception | None = None) -> Body:
+    """Glance answers HTML or plain text; clients read a "message", too."""
+    return {"code": status, "title": title(status), "message": message}
+
+
+def native(status: int, message: str, error: Exception | None = None) -> Body:
+    return {"error": {"code": status, "message": message}}
+
+
+# The longest prefix first where one is another's beginning.
+DIALECTS: dict[str, Render] = {
+    "/identity": keystone,
+    "/compute": fault,
+    "/volume": fault,
+    "/network": neutron,
+    "/image": glance,
+}
+
+
+def dialect(path: str) -> Render:
+    """What renders errors under `path`."""
+    for prefix, render in DIALECTS.items():
+        if path == prefix or path.startswith(prefix + "/"):
+            return render
+    return native

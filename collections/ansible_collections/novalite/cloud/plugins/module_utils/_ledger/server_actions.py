@@ -1,0 +1,246 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""What may be done to an instance that there is, when, and what becomes of it: Nova's table of states.
+
+An action begins with a compare-and-swap of the task state from none to the action's own, and ends with one from there
+to none. Another action that comes between is refused; a deletion is not, it takes the instance over: the end of the
+action then finds another task state, and leaves the instance alone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+import typing as t
+
+import sqlalchemy as sa
+
+from .._errors import ConflictError, NotFoundError, NovaliteError
+from . import actions
+from .tables import instance
+from .views import Instance, instances_by
+
+NO_STATE, RUNNING, PAUSED, SHUTDOWN = 0, 1, 3, 4  # Nova's power states
+SOFT, HARD = "SOFT", "HARD"  # details["type"] of a reboot, as the API's clients write it
+
+
+@dataclasses.dataclass(frozen=True)
+class Action:
+    """In which vm_states it may begin, its task state, and what the instance is when it has succeeded."""
+
+    task_state: str
+    allowed: frozenset[str]
+    vm_state: str
+    power_state: int
+
+
+ACTIONS = {
+    "stop": Action("powering-off", frozenset({"active", "error", "rescued"}), "stopped", SHUTDOWN),
+    "start": Action("powering-on", frozenset({"stopped"}), "active", RUNNING),
+    "pause": Action("pausing", frozenset({"active"}), "paused", PAUSED),
+    "unpause": Action("unpausing", frozenset({"paused"}), "active", RUNNING),
+    "suspend": Action("suspending", frozenset({"active"}), "suspended", SHUTDOWN),
+    "resume": Action("resuming", frozenset({"suspended"}), "active", RUNNING),
+}
+REBOOTS = {
+    SOFT: Action("rebooting", frozenset({"active"}), "active", RUNNING),
+    HARD: Action(
+        "rebooting_hard", frozenset({"active", "stopped", "paused", "suspended", "error"}), "active", RUNNING
+    ),
+}
+NAMES = (*ACTIONS, "reboot")
+
+# What a failed action may have left: the guest is in another power state than its vm_state says.
+_LEFT_IN = {
+    RUNNING: (("stopped", "suspended", "paused"), "active"),
+    PAUSED: (("active",), "paused"),
+    SHUTDOWN: (("active", "paused", "rescued"), "stopped"),
+}
+
+
+def action_of(name: str, details: t.Mapping[str, t.Any] | None = None) -> Action:
+    """The rules of the action `name`; those of a reboot depend on details["type"], SOFT unless it says HARD."""
+    if name == "reboot":
+        kind = (details or {}).get("type") or SOFT
+        if kind not in REBOOTS:
+            raise NovaliteError(f"reboot of type {kind!r}: use {' or '.join(REBOOTS)}")
+        return REBOOTS[kind]
+    if name not in ACTIONS:
+        raise NovaliteError(f"unknown action {name!r}: there are {', '.join(sorted(NAMES))}")
+    return ACTIONS[name]
+
+
+def task_states(name: str) -> tuple[str, ...]:
+    """The task states in which an instance may be while the action `name` runs."""
+    if name == "reboot":
+        return tuple(one.task_state for one in REBOOTS.values())
+    return (action_of(name).task_state,)
+
+
+def begin(
+    connection: sa.Connection,
+    action: str,
+    uuids: t.Iterable[str],
+    *,
+    request_id: str,
+    user_id: str | None = None,
+    details: t.Mapping[str, t.Any] | None = None,
+    ignore_lock: bool = False,
+) -> list[Instance]:
+    """Begin `action` on all of `uuids`, or on none; returns them as they are then, oldest first.
+
+    `details` are kept with the instance action; for a reboot, `{"type": "HARD"}` makes it a hard one. `ignore_lock` is
+    for administrators. Raises NotFoundError, and ConflictError in Nova's words for the first instance that is locked,
+    on no host, in a state that does not allow it, or has another task under way. The caller's transaction is to be
+    rolled back then.
+    """
+    rules = action_of(action, details)
+    rows = _rows(connection, uuids)
+    for row in rows:
+        if row.locked and not ignore_lock:
+            raise ConflictError(f"Instance {row.uuid} is locked")
+        _refuse_wrong_state(action, rules, row)
+    now = int(time.time())
+    swapped = connection.execute(
+        sa.update(instance)
+        .where(
+            instance.c.id.in_([row.id for row in rows]),
+            instance.c.deleted == 0,
+            instance.c.task_state.is_(None),
+            instance.c.vm_state.in_(sorted(rules.allowed)),
+        )
+        .values(task_state=rules.task_state, updated_at=now)
+    ).rowcount
+    if swapped != len(rows):  # the rows are locked, so only a ledger without row locks comes here
+        raise ConflictError(f"Cannot '{action}' {len(rows)} instances: one of them was changed just now; try again")
+    for project_id in sorted({row.project_id for row in rows}):
+        theirs = {row.uuid: dict(details or {}) for row in rows if row.project_id == project_id}
+        actions.start(connection, action, theirs, request_id, now, user_id=user_id, project_id=project_id)
+    return instances_by(connection, uuids=[row.uuid for row in rows])
+
+
+def finish(
+    connection: sa.Connection,
+    action: str,
+    uuids: t.Iterable[str],
+    *,
+    host: str | None = None,
+    error: str | None = None,
+    power_state: int | None = None,
+) -> list[str]:
+    """Record how `action` ended: without `error` it succeeded. Returns the UUIDs of those that this changed.
+
+    An instance whose task state is not (or no more) the action's is left alone: it is being deleted, or this was said
+    before. `host`, if given, must be the one that it is on. `power_state` is Nova's number for what its host saw;
+    without it, what a success means. After an error the instance is what it was before, unless its power state says
+    that the action got half way.
+    """
+    now = int(time.time())
+    rows = _rows(connection, uuids, missing_ok=True)
+    changed = []
+    for row in rows:
+        rules = next((one for one in _variants(action) if one.task_state == row.task_state), None)
+        if rules is None or row.deleted or (host is not None and row.host != host):
+            continue
+        values: dict[str, t.Any] = {"task_state": None, "updated_at": now}
+        if error is None:
+            seen = rules.power_state if power_state is None else power_state
+            values |= {"vm_state": rules.vm_state, "power_state": seen, "fault": None}
+        elif power_state is not None:
+            values["power_state"] = power_state
+            from_states, to_state = _LEFT_IN.get(power_state, ((), ""))
+            if row.vm_state in from_states:
+                values["vm_state"] = to_state
+        swapped = connection.execute(
+            sa.update(instance)
+            .where(instance.c.id == row.id, instance.c.deleted == 0, instance.c.task_state == row.task_state)
+            .values(**values)
+        ).rowcount
+        if swapped:
+            changed.append(row.uuid)
+    message = None if error is None else actions.one_line(error) or "no reason was given"
+    hosts = {row.uuid: row.host for row in rows}
+    actions.finish(connection, action, [(uuid, hosts[uuid], message) for uuid in changed], now=now)
+    return changed
+
+
+def lock(
+    connection: sa.Connection,
+    uuid: str,
+    reason: str | None = None,
+    *,
+    request_id: str | None = None,
+    user_id: str | None = None,
+) -> bool:
+    """Lock the instance: begin() refuses it from now on. Returns whether that changed anything (the reason counts)."""
+    return _set_lock(connection, uuid, True, reason, request_id, user_id)
+
+
+def unlock(
+    connection: sa.Connection,
+    uuid: str,
+    reason: str | None = None,
+    *,
+    request_id: str | None = None,
+    user_id: str | None = None,
+) -> bool:
+    """Take the lock off. Returns whether there was one. `reason` is kept with the instance action only."""
+    return _set_lock(connection, uuid, False, reason, request_id, user_id)
+
+
+def _set_lock(
+    connection: sa.Connection,
+    uuid: str,
+    locked: bool,
+    reason: str | None,
+    request_id: str | None,
+    user_id: str | None,
+) -> bool:
+    (row,) = _rows(connection, [uuid])
+    kept = reason if locked else None
+    if (row.locked, row.locked_reason) == (locked, kept):
+        return False
+    now = int(time.time())
+    connection.execute(
+        sa.update(instance)
+        .where(instance.c.id == row.id)
+        .values(locked=locked, locked_reason=kept, updated_at=now)
+    )
+    name = "lock" if locked else "unlock"
+    details = {uuid: {} if reason is None else {"reason": reason}}
+    asked = request_id or actions.new_request_id()
+    actions.start(connection, name, details, asked, now, user_id=user_id, project_id=row.project_id)
+    actions.finish(connection, name, [(uuid, None, None)], now=now)
+    return True
+
+
+def _rows(connection: sa.Connection, uuids: t.Iterable[str], missing_ok: bool = False) -> list[t.Any]:
+    """The rows, locked (where the database has row locks) in the order of their ids, as every writer takes them."""
+    wanted = sorted(set(uuids))
+    rows = connection.execute(
+        sa.select(instance)
+        .where(instance.c.uuid.in_(wanted), instance.c.deleted == 0)
+        .order_by(instance.c.id)
+        .with_for_update(key_share=True)
+    ).all()
+    if len(rows) != len(wanted) and not missing_ok:
+        found = {row.uuid for row in rows}
+        raise NotFoundError(f"Instance {next(one for one in wanted if one not in found)} could not be found.")
+    return list(rows)
+
+
+def _refuse_wrong_state(action: str, rules: Action, row: t.Any) -> None:
+    if row.task_state is not None:
+        raise ConflictError(f"Cannot '{action}' instance {row.uuid} while it is in task_state {row.task_state}")
+    if row.vm_state not in rules.allowed:
+        raise ConflictError(f"Cannot '{action}' instance {row.uuid} while it is in vm_state {row.vm_state}")
+    if row.host is None:  # its build failed: there is no guest
+        raise ConflictError(f"Instance {row.uuid} is not ready")
+
+
+def _variants(action: str) -> tuple[Action, ...]:
+    return tuple(REBOOTS.values()) if action == "reboot" else (action_of(action),)

@@ -1,0 +1,102 @@
+#!/usr/bin/python
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: console_output
+short_description: The end of the console logs of this host's guests
+version_added: 0.1.0
+author:
+  - novalite contributors (@novalite)
+description:
+  - Reads the last lines that guests wrote to their consoles, also of those that do not run.
+  - Every character is the guest's own choice, escape sequences for terminals among them. Take care where you print it.
+attributes:
+  check_mode:
+    support: full
+    description: This module never changes anything.
+  diff_mode:
+    support: none
+    description: This module never changes anything.
+options:
+  uuids:
+    description: UUIDs of the instances.
+    type: list
+    elements: str
+    required: true
+  lines:
+    description: How many lines of each. All that O(max_bytes) hold if it is left out.
+    type: int
+  max_bytes:
+    description: How many bytes of each at most, up to 1048576.
+    type: int
+    default: 65536
+  state_dir:
+    description: Where the host keeps disks and logs.
+    type: path
+    default: /var/lib/novalite
+"""
+
+EXAMPLES = r"""
+- name: Read what a guest said last
+  novalite.cloud.console_output:
+    uuids: [6f1b6a2c-3f0e-4b1d-9a57-0d6c3f5f7c11]
+    lines: 20
+  register: said
+"""
+
+RETURN = r"""
+console:
+  description: The text of each instance, by its UUID. Empty where a guest never started.
+  type: dict
+  returned: success
+  sample: {6f1b6a2c-3f0e-4b1d-9a57-0d6c3f5f7c11: "login: "}
+"""
+
+import os
+import uuid
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils._domain.lifecycle_console import MAX_BYTES, tail
+from ..module_utils._errors import NovaliteError
+
+LIMIT = 1 << 20  # what one task should carry home
+
+
+def _log_of(state_dir: str, instance: str) -> str:
+    try:
+        name = str(uuid.UUID(instance))  # a path is made of it
+    except ValueError:
+        raise NovaliteError(f"{instance!r} is no UUID") from None
+    return os.path.join(state_dir, "instances", name, "console.log")
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "uuids": {"type": "list", "elements": "str", "required": True},
+            "lines": {"type": "int"},
+            "max_bytes": {"type": "int", "default": MAX_BYTES},
+            "state_dir": {"type": "path", "default": "/var/lib/novalite"},
+        },
+        supports_check_mode=True,
+    )
+    lines, max_bytes = module.params["lines"], module.params["max_bytes"]
+    if not 1 <= max_bytes <= LIMIT or (lines is not None and lines < 0):
+        module.fail_json(msg=f"max_bytes {max_bytes}, lines {lines}: use 1 to {LIMIT} bytes and 0 lines or more")
+    try:
+        console = {
+            instance: tail(_log_of(module.params["state_dir"], instance), lines, max_bytes)
+            for instance in module.params["uuids"]
+        }
+    except NovaliteError as error:
+        module.fail_json(msg=str(error))
+    module.exit_json(changed=False, console=console)
+
+
+if __name__ == "__main__":
+    main()

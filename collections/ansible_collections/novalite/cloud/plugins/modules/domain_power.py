@@ -1,0 +1,189 @@
+#!/usr/bin/python
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: domain_power
+short_description: Start, stop, reboot, pause and suspend this host's libvirt domains
+version_added: 0.1.0
+description:
+  - Brings a list of domains into a power state in one task, at the same time.
+  - Each domain is for itself. The task fails when one of them fails, after all others were done, and returns what
+    became of each all the same.
+author:
+  - novalite contributors (@novalite)
+requirements:
+  - python3-libvirt on the host
+  - community.libvirt on the controller
+attributes:
+  check_mode:
+    support: full
+    description: Reports what it would do to each domain.
+  diff_mode:
+    support: full
+    description: Shows the state of each domain before and after.
+options:
+  domains:
+    description: The domains.
+    type: list
+    elements: dict
+    required: true
+    suboptions:
+      uuid:
+        description: UUID of the domain, which is the instance's.
+        type: str
+        required: true
+      name:
+        description: Name of the domain, such as V(instance-00000007).
+        type: str
+        required: true
+      xml:
+        description:
+          - The domain XML that it is to start with. A domain that is off, or missing, is brought to it before that.
+          - Required where a domain has to be started.
+        type: str
+      hard:
+        description: With O(state=rebooted), whether its power is cut off without asking the guest.
+        type: bool
+        default: false
+      shutdown_timeout:
+        description: This domain's own O(shutdown_timeout).
+        type: float
+  state:
+    description:
+      - V(running) starts what is off, restores what was suspended, and lets go on what is paused.
+      - V(stopped) asks the guest by ACPI to shut down, and cuts off its power if it has not after O(shutdown_timeout).
+      - V(paused) stops the guest's CPUs.
+      - V(suspended) saves the guest's memory to the host's disk (libvirt's managed save) and ends it.
+      - V(rebooted) is V(stopped) and then a start. It always changes something.
+    type: str
+    choices: [running, stopped, paused, suspended, rebooted]
+    default: running
+  shutdown_timeout:
+    description:
+      - Seconds that guests get to shut down, all of them at the same time. V(0) cuts off their power at once.
+    type: float
+    default: 60
+  uri:
+    description: The libvirt connection.
+    type: str
+    default: qemu:///system
+seealso:
+  - module: novalite.cloud.domain
+  - module: novalite.cloud.server_action
+"""
+
+EXAMPLES = r"""
+- name: Stop a guest
+  novalite.cloud.domain_power:
+    state: stopped
+    domains:
+      - uuid: 6f1b6a2c-3f0e-4b1d-9a57-0d6c3f5f7c11
+        name: instance-00000007
+
+- name: Cut off its power and start it anew
+  novalite.cloud.domain_power:
+    state: rebooted
+    domains:
+      - uuid: 6f1b6a2c-3f0e-4b1d-9a57-0d6c3f5f7c11
+        name: instance-00000007
+        hard: true
+        xml: "{{ lookup('ansible.builtin.file', 'instance-00000007.xml') }}"
+"""
+
+RETURN = r"""
+domains:
+  description: One entry for each of O(domains), in the same order.
+  type: list
+  elements: dict
+  returned: always
+  contains:
+    uuid:
+      description: UUID of the domain.
+      type: str
+    name:
+      description: Name of the domain.
+      type: str
+    state:
+      description:
+        - Its state now (in check mode, the state that it would have). V(saved) is off with its memory on disk,
+          V(unknown) what libvirt does not tell.
+      type: str
+      sample: running
+    action:
+      description: What was done, such as V(none), V(shut down) or V(power off and start).
+      type: str
+      sample: shut down
+    error:
+      description: Why it is not in O(state), or null.
+      type: str
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils._domain import lifecycle_power
+from ..module_utils._errors import NovaliteError
+from ..module_utils._libvirt import DEFAULT_URI, connect
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "domains": {
+                "type": "list",
+                "elements": "dict",
+                "required": True,
+                "options": {
+                    "uuid": {"type": "str", "required": True},
+                    "name": {"type": "str", "required": True},
+                    "xml": {"type": "str"},
+                    "hard": {"type": "bool", "default": False},
+                    "shutdown_timeout": {"type": "float"},
+                },
+            },
+            "state": {
+                "type": "str",
+                "choices": ["running", "stopped", "paused", "suspended", "rebooted"],
+                "default": "running",
+            },
+            "shutdown_timeout": {"type": "float", "default": lifecycle_power.SHUTDOWN_TIMEOUT},
+            "uri": {"type": "str", "default": DEFAULT_URI},
+        },
+        supports_check_mode=True,
+    )
+    try:
+        outcomes = lifecycle_power.ensure(
+            connect(module.params["uri"]),
+            module.params["domains"],
+            module.params["state"],
+            module.check_mode,
+            module.params["shutdown_timeout"],
+        )
+    except NovaliteError as error:
+        module.fail_json(msg=str(error), domains=[])
+    result = {
+        "changed": any(outcome.changed for outcome in outcomes),
+        "domains": [
+            {
+                "uuid": outcome.uuid,
+                "name": outcome.name,
+                "state": outcome.state,
+                "action": outcome.action,
+                "error": outcome.error,
+            }
+            for outcome in outcomes
+        ],
+    }
+    if module._diff and result["changed"]:
+        result["diff"] = lifecycle_power.diff_of(outcomes)
+    errors = [outcome.error for outcome in outcomes if outcome.error]
+    if errors:
+        module.fail_json(msg="; ".join(errors), **result)
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,222 @@
+#!/usr/bin/python
+
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: server_action
+short_description: Begin an action on instances, and record how it ended
+version_added: 0.1.0
+author:
+  - novalite contributors (@novalite)
+description:
+  - The first and the last step of stopping, starting, rebooting, pausing, unpausing, suspending, resuming, locking and
+    unlocking instances, and of reading their consoles.
+  - An action begins with a compare-and-swap of the instance's task state, so that one of two wins, in the states that
+    Nova allows. Returns what each compute host is to be given for it. With O(outcomes), records what came of that.
+  - A server that is already what the action would make it is left alone. A reboot always reboots.
+  - An instance that is to be deleted is no more the action's. Its outcome is not recorded.
+extends_documentation_fragment:
+  - novalite.cloud.ledger
+  - novalite.cloud.ledger.attributes
+options:
+  action:
+    description:
+      - What to do. V(console) is for reading the console log, and changes nothing.
+    type: str
+    choices: [stop, start, reboot, pause, unpause, suspend, resume, lock, unlock, console]
+    required: true
+  project:
+    description: Name of the project that owns the O(servers).
+    type: str
+    default: demo
+  servers:
+    description:
+      - The servers by name, whose action begins here. Each item is a name, or a dictionary of C(name) and C(count), as
+        M(novalite.cloud.server) takes it; what else is in it is not looked at.
+    type: list
+    elements: raw
+  uuids:
+    description:
+      - Instances of any project, whose action was begun before, by the REST API. It goes on with those that are still
+        in the task state of O(action); the others are in RV(skipped).
+      - For V(lock), V(unlock) and V(console) nothing needs to have begun.
+    type: list
+    elements: str
+  hard:
+    description: Whether a V(reboot) of O(servers) cuts off the power, and starts them anew from their definition.
+    type: bool
+    default: false
+  reason:
+    description: Why the servers are locked, or unlocked.
+    type: str
+  takeover:
+    description:
+      - Begin also where another action is under way. Only say so when the run that did it is dead.
+    type: bool
+    default: false
+  action_timeout:
+    description: Seconds without a sign of life, after which another run's action counts as dead.
+    type: int
+    default: 600
+  state_dir:
+    description: Where the compute hosts keep images and disks.
+    type: path
+    default: /var/lib/novalite
+  outcomes:
+    description: How it went, once for each host. Given this, nothing begins.
+    type: list
+    elements: dict
+    suboptions:
+      host:
+        description: Name of the compute host.
+        type: str
+        required: true
+      results:
+        description: What M(novalite.cloud.domain_power) returned for each domain.
+        type: list
+        elements: dict
+        default: []
+      error:
+        description: Why the host did nothing for those that are not in O(outcomes[].results).
+        type: str
+  plans:
+    description:
+      - RV(hosts) of the call that began the action. What is in it and in none of the O(outcomes) failed, since its host
+        did not even answer.
+    type: dict
+    default: {}
+seealso:
+  - module: novalite.cloud.domain_power
+  - module: novalite.cloud.console_output
+"""
+
+EXAMPLES = r"""
+- name: Begin to stop two servers
+  novalite.cloud.server_action:
+    action: stop
+    servers: [web, db]
+  register: begun
+
+- name: Record that they are off
+  novalite.cloud.server_action:
+    action: stop
+    plans: "{{ begun.hosts }}"
+    outcomes:
+      - host: hv1
+        results:
+          - {uuid: 5e9ffd77-49b4-4c87-9a1f-8ed1d6ff5a0c, state: shutoff}
+          - {uuid: 0a7f0f0c-3a55-4a55-8f7c-5f8d7a2f1c11, state: shutoff}
+
+- name: Keep a server as it is
+  novalite.cloud.server_action:
+    action: lock
+    servers: [db]
+    reason: it is being backed up
+"""
+
+RETURN = r"""
+instances:
+  description: The instances that the action is under way on, as M(novalite.cloud.server) returns them.
+  returned: success
+  type: list
+  elements: dict
+settled:
+  description: Those of O(servers) that are already what the action would make them.
+  returned: success
+  type: list
+  elements: dict
+skipped:
+  description: Those of O(uuids) on which the action is not under way, and outcomes that came too late.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    uuid:
+      description: UUID of the instance.
+      type: str
+    reason:
+      description: Why it is left alone.
+      type: str
+hosts:
+  description: The plan of each compute host, by its name.
+  returned: success
+  type: dict
+  contains:
+    uuids:
+      description: UUIDs of its instances.
+      type: list
+      elements: str
+    domains:
+      description: Their domains, as M(novalite.cloud.domain_power) takes them.
+      type: list
+      elements: dict
+    starts:
+      description:
+        - Whether guests are to start. Then the plan also has what M(novalite.cloud.server_plan) returns for instances
+          that exist.
+      type: bool
+errors:
+  description: The instances whose action failed, C(uuid), C(name) and C(message).
+  returned: when O(outcomes) is given
+  type: list
+  elements: dict
+request_id:
+  description: Id of the request, as it stands in the servers' action logs.
+  returned: when an action began
+  type: str
+"""
+
+from ..module_utils._controller import run_module
+
+ARGUMENT_SPEC = {
+    "action": {
+        "type": "str",
+        "choices": [
+            "stop",
+            "start",
+            "reboot",
+            "pause",
+            "unpause",
+            "suspend",
+            "resume",
+            "lock",
+            "unlock",
+            "console",
+        ],
+        "required": True,
+    },
+    "project": {"type": "str", "default": "demo"},
+    "servers": {"type": "list", "elements": "raw"},
+    "uuids": {"type": "list", "elements": "str"},
+    "hard": {"type": "bool", "default": False},
+    "reason": {"type": "str"},
+    "takeover": {"type": "bool", "default": False},
+    "action_timeout": {"type": "int", "default": 600},
+    "state_dir": {"type": "path", "default": "/var/lib/novalite"},
+    "outcomes": {
+        "type": "list",
+        "elements": "dict",
+        "options": {
+            "host": {"type": "str", "required": True},
+            "results": {"type": "list", "elements": "dict", "default": []},
+            "error": {"type": "str"},
+        },
+    },
+    "plans": {"type": "dict", "default": {}},
+}
+SPEC_RULES: dict = {
+    "required_one_of": [("servers", "uuids", "outcomes")],
+    "mutually_exclusive": [("servers", "uuids", "outcomes")],
+}
+
+
+def main() -> None:
+    run_module("server_action", ARGUMENT_SPEC, **SPEC_RULES)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,52 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What every request goes through: ids, bounds, and errors in the words of the service asked."""
+
+from __future__ import annotations
+
+import re
+import typing as t
+
+import pytest
+from flask.testing import FlaskClient
+
+ClientAs = t.Callable[..., FlaskClient]
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/identity/v3/nosuch", {"error": {"code": 404, "title": "Not Found", "message": "Not Found"}}),
+        ("/compute/v2.1/nosuch", {"itemNotFound": {"code": 404, "message": "The resource could not be found."}}),
+        ("/volume/v3/nosuch/no/such", {"itemNotFound": {"code": 404, "message": "Not Found"}}),
+        ("/network/v2.0/nosuch", {"NeutronError": {"type": "HTTPNotFound", "message": "Not Found", "detail": ""}}),
+        ("/image/v2/nosuch", {"code": 404, "title": "Not Found", "message": "Not Found"}),
+        ("/nosuch", {"error": {"code": 404, "message": "Not Found"}}),
+    ],
+)
+def test_an_unknown_path_is_answered_in_the_dialect_of_its_service(
+    client_as: ClientAs, path: str, body: dict[str, t.Any]
+) -> None:
+    answer = client_as("demo").get(path)
+    assert (answer.status_code, answer.get_json()) == (404, body)
+    assert client_as("demo").head(path).status_code == 404
+
+
+def test_every_answer_names_its_request(client_as: ClientAs) -> None:
+    client = client_as(None)
+    mine = "req-00000000-1111-2222-3333-444444444444"
+    for path in ("/healthz", "/nosuch", "/compute/v2.1/nosuch"):
+        answer = client.get(path)
+        assert re.fullmatch(r"req-[0-9a-f-]{36}", answer.headers["X-OpenStack-Request-Id"])
+        asked = client.get(path, headers={"X-OpenStack-Request-ID": mine})
+        assert asked.headers["X-OpenStack-Request-Id"] == mine
+    assert client.get("/compute/nosuch").headers["X-Compute-Request-Id"].startswith("req-")
+    forged = client.get("/healthz", headers={"X-OpenStack-Request-ID": "req-1 status=200"})
+    assert "status" not in forged.headers["X-OpenStack-Request-Id"]
+
+
+@pytest.mark.parametrize("path", ["/compute/v2.1/%00", "/identity/v3/x?name=%00", "/healthz?" + "a" * 9000])
+def test_what_cannot_be_stored_is_refused_at_the_door(client_as: ClientAs, path: str) -> None:
+    assert client_as("demo").get(path).status_code == 400

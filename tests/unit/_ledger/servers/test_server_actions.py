@@ -1,0 +1,252 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which action may begin when, that one of two wins, and what an instance is after each."""
+
+from __future__ import annotations
+
+import threading
+import typing as t
+
+import pytest
+import sqlalchemy as sa
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError, NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import server_actions, tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import open_ledger, transaction
+
+ABSENT = "00000000-0000-4000-8000-000000000000"
+STATES = ("building", "active", "stopped", "paused", "suspended", "rescued", "error")
+# Nova's, from compute/api.py's check_instance_state() on each method
+ALLOWED = {
+    ("stop", None): {"active", "error", "rescued"},
+    ("start", None): {"stopped"},
+    ("reboot", "SOFT"): {"active"},
+    ("reboot", "HARD"): {"active", "stopped", "paused", "suspended", "error"},
+    ("pause", None): {"active"},
+    ("unpause", None): {"paused"},
+    ("suspend", None): {"active"},
+    ("resume", None): {"suspended"},
+}
+AFTERWARDS = {
+    "stop": ("stopped", 4),
+    "start": ("active", 1),
+    "reboot": ("active", 1),
+    "pause": ("paused", 3),
+    "unpause": ("active", 1),
+    "suspend": ("suspended", 4),
+    "resume": ("active", 1),
+}
+
+
+def instance(cloud: t.Any, vm_state: str = "active", name: str = "web", **values: t.Any) -> str:
+    (one,) = cloud.server({"name": name, "flavor": "m1.nano", "image": "ami-tiny"})["to_build"]
+    cloud.place(one["uuid"], "hv1")
+    cloud.state({"uuids": [one["uuid"]], "state": "active", "host": "hv1"})
+    change(cloud, one["uuid"], vm_state=vm_state, **values)
+    return str(one["uuid"])
+
+
+def change(cloud: t.Any, uuid: str, **values: t.Any) -> None:
+    cloud.write(sa.update(tables.instance).where(tables.instance.c.uuid == uuid).values(**values))
+
+
+def begin(cloud: t.Any, action: str, *uuids: str, kind: str | None = None, **more: t.Any) -> list[dict[str, t.Any]]:
+    details = None if kind is None else {"type": kind}
+    with transaction(cloud.engine) as connection:
+        return server_actions.begin(connection, action, uuids, request_id="req-1", details=details, **more)
+
+
+def finish(cloud: t.Any, action: str, *uuids: str, **more: t.Any) -> list[str]:
+    with transaction(cloud.engine) as connection:
+        return server_actions.finish(connection, action, uuids, **more)
+
+
+def state(cloud: t.Any, uuid: str) -> tuple[t.Any, ...]:
+    c = tables.instance.c
+    return tuple(cloud.rows(sa.select(c.vm_state, c.task_state, c.power_state).where(c.uuid == uuid))[0])
+
+
+def newest(cloud: t.Any, name: str = "web") -> dict[str, t.Any]:
+    action: dict[str, t.Any] = cloud.info(name=name, actions=True)[0]["actions"][0]
+    return action
+
+
+@pytest.mark.parametrize(("action", "kind"), ALLOWED)
+def test_an_action_begins_in_the_states_that_nova_allows(cloud: t.Any, action: str, kind: str | None) -> None:
+    uuid = instance(cloud)
+    for vm_state in STATES:
+        change(cloud, uuid, vm_state=vm_state, task_state=None)
+        if vm_state in ALLOWED[action, kind]:
+            (one,) = begin(cloud, action, uuid, kind=kind)
+            assert one["vm_state"] == vm_state
+            assert one["task_state"] == server_actions.action_of(action, {"type": kind}).task_state
+            assert one["task_state"] in server_actions.task_states(action)
+        else:
+            before = cloud.dump()
+            message = f"^Cannot '{action}' instance {uuid} while it is in vm_state {vm_state}$"
+            with pytest.raises(ConflictError, match=message):
+                begin(cloud, action, uuid, kind=kind)
+            assert cloud.dump() == before
+
+
+@pytest.mark.parametrize(("action", "kind"), ALLOWED)
+def test_an_action_succeeds(cloud: t.Any, action: str, kind: str | None) -> None:
+    vm_state = sorted(ALLOWED[action, kind])[-1]
+    uuid = instance(cloud, vm_state, fault={"code": 500, "message": "x", "created": 1})
+    begin(cloud, action, uuid, kind=kind)
+    assert newest(cloud)["finished_at"] is None
+    assert finish(cloud, action, uuid, host="hv1") == [uuid]
+    wanted_state, wanted_power = AFTERWARDS[action]
+    assert state(cloud, uuid) == (wanted_state, None, wanted_power)
+    assert cloud.info()[0]["fault"] is None
+    ended = newest(cloud)
+    assert (ended["action"], ended["request_id"], ended["message"]) == (action, "req-1", None)
+    assert ended["finished_at"] and ended["details"] == ({} if kind is None else {"type": kind})
+    assert [(event["host"], event["result"]) for event in ended["events"]] == [("hv1", "Success")]
+    before = cloud.dump()
+    assert finish(cloud, action, uuid, host="hv1") == []  # the same outcome twice
+    assert cloud.dump() == before
+
+
+@pytest.mark.parametrize(
+    ("vm_state", "action", "seen", "afterwards"),
+    [
+        ("active", "stop", None, ("active", 1)),
+        ("active", "stop", 1, ("active", 1)),
+        ("active", "reboot", 4, ("stopped", 4)),  # it went down and did not come up again
+        ("stopped", "start", 4, ("stopped", 4)),
+        ("paused", "unpause", 3, ("paused", 3)),
+        ("suspended", "resume", 4, ("suspended", 4)),  # its memory is still there
+        ("active", "suspend", 3, ("paused", 3)),
+        ("error", "stop", 1, ("error", 1)),
+    ],
+)
+def test_an_action_fails(
+    cloud: t.Any, vm_state: str, action: str, seen: int | None, afterwards: tuple[str, int]
+) -> None:
+    power_state = {"active": 1, "paused": 3, "error": 0}.get(vm_state, 4)
+    uuid = instance(cloud, vm_state, power_state=power_state)
+    begin(cloud, action, uuid)
+    assert finish(cloud, action, uuid, host="hv1", error="it\nsaid password=x", power_state=seen) == [uuid]
+    assert state(cloud, uuid) == (afterwards[0], None, afterwards[1])
+    ended = newest(cloud)
+    assert ended["finished_at"] and ended["message"] == "it said password=***"
+    assert [event["result"] for event in ended["events"]] == ["Error"]
+
+
+def test_all_or_none_begin(cloud: t.Any) -> None:
+    one, two = instance(cloud), instance(cloud, "stopped", "db")
+    before = cloud.dump()
+    with pytest.raises(ConflictError, match=two):
+        begin(cloud, "stop", one, two)
+    with pytest.raises(NotFoundError, match=f"^Instance {ABSENT} could not be found.$"):
+        begin(cloud, "stop", one, ABSENT)
+    assert cloud.dump() == before
+    change(cloud, two, vm_state="active")
+    assert [found["uuid"] for found in begin(cloud, "stop", two, one, one, user_id="u" * 32)] == [one, two]
+    c = tables.instance_action.c
+    asked = cloud.rows(sa.select(c.user_id, c.project_id).where(c.action == "stop"))
+    assert [tuple(row) for row in asked] == [("u" * 32, "d" * 32)] * 2
+
+
+def test_one_action_at_a_time(cloud: t.Any) -> None:
+    uuid = instance(cloud)
+    begin(cloud, "pause", uuid)
+    for action in ("pause", "stop", "reboot"):
+        with pytest.raises(ConflictError, match=f"^Cannot '{action}' instance {uuid} .* in task_state pausing$"):
+            begin(cloud, action, uuid)
+    assert finish(cloud, "stop", uuid) == []  # not its action
+    assert state(cloud, uuid) == ("active", "pausing", 1)
+
+
+def test_an_instance_on_no_host_is_not_ready(cloud: t.Any) -> None:
+    uuid = instance(cloud, "error", host=None)
+    with pytest.raises(ConflictError, match=f"^Instance {uuid} is not ready$"):
+        begin(cloud, "stop", uuid)
+
+
+def test_an_outcome_from_another_host_is_not_heard(cloud: t.Any) -> None:
+    uuid = instance(cloud)
+    begin(cloud, "stop", uuid)
+    assert finish(cloud, "stop", uuid, host="hv2") == []
+    assert state(cloud, uuid) == ("active", "powering-off", 1)
+
+
+def test_a_deletion_wins(cloud: t.Any) -> None:
+    uuid = instance(cloud)
+    begin(cloud, "stop", uuid)
+    cloud.server({"name": "web"}, state="absent")
+    assert finish(cloud, "stop", uuid) == []
+    assert state(cloud, uuid) == ("active", "deleting", 1)
+    stopped = cloud.info(name="web", actions=True)[0]["actions"][1]
+    assert stopped["action"] == "stop" and stopped["finished_at"]
+    with pytest.raises(ConflictError, match="task_state deleting"):
+        begin(cloud, "start", uuid)
+    cloud.state({"uuids": [uuid], "state": "deleted"})
+    assert finish(cloud, "stop", uuid) == []
+    with pytest.raises(NotFoundError):
+        begin(cloud, "start", uuid)
+
+
+def test_of_two_begins_at_once_one_wins(cloud: t.Any) -> None:
+    uuids = [instance(cloud), instance(cloud, name="db")]
+    results: list[str] = []
+    gate = threading.Barrier(8)
+
+    def contend(number: int) -> None:
+        engine = open_ledger(url=cloud.url)
+        wanted = uuids if number % 2 else uuids[::-1]
+        gate.wait()
+        try:
+            with transaction(engine) as connection:
+                server_actions.begin(connection, ("stop", "pause")[number % 2], wanted, request_id=f"req-{number}")
+        except ConflictError as error:
+            assert "task_state" in str(error)
+        else:
+            results.append(f"req-{number}")
+        finally:
+            engine.dispose()
+
+    threads = [threading.Thread(target=contend, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(results) == 1
+    query = sa.select(tables.instance_action.c.request_id).where(tables.instance_action.c.action != "create")
+    assert [row.request_id for row in cloud.rows(query)] == results * 2
+
+
+def test_locked(cloud: t.Any) -> None:
+    uuid = instance(cloud)
+
+    def set_lock(change: t.Callable[..., bool], *args: t.Any) -> bool:
+        with transaction(cloud.engine) as connection:
+            return change(connection, uuid, *args)
+
+    assert set_lock(server_actions.lock, "mine")
+    assert not set_lock(server_actions.lock, "mine")
+    assert (newest(cloud)["action"], newest(cloud)["details"]) == ("lock", {"reason": "mine"})
+    before = cloud.dump()
+    with pytest.raises(ConflictError, match=f"^Instance {uuid} is locked$"):
+        begin(cloud, "stop", uuid)
+    assert cloud.dump() == before
+    begin(cloud, "stop", uuid, ignore_lock=True)
+    assert finish(cloud, "stop", uuid) == [uuid]
+    assert set_lock(server_actions.lock, None)  # another reason
+    assert set_lock(server_actions.unlock)
+    assert not set_lock(server_actions.unlock)
+    assert newest(cloud)["action"] == "unlock" and newest(cloud)["finished_at"]
+    begin(cloud, "start", uuid)
+    with transaction(cloud.engine) as connection, pytest.raises(NotFoundError):
+        server_actions.lock(connection, ABSENT)
+
+
+def test_unknown_names_are_refused(cloud: t.Any) -> None:
+    uuid = instance(cloud)
+    with pytest.raises(NovaliteError, match="unknown action 'explode': there are pause, reboot, resume, start"):
+        begin(cloud, "explode", uuid)
+    with pytest.raises(NovaliteError, match="reboot of type 'soft': use SOFT or HARD"):
+        begin(cloud, "reboot", uuid, kind="soft")
