@@ -20,7 +20,7 @@ REQUESTS = os.environ.get("CHAOS_REQUESTS", "12")
 
 
 def wreak(cloud: JobCloud, *words: str) -> None:
-    options = options_of([f"--requests={REQUESTS}", "--kill-every=3", "--pause=1", "--patience=900", *words])
+    options = options_of([f"--requests={REQUESTS}", "--kill-every=5", "--pause=1", "--patience=900", *words])
     try:
         cloud.seed()
         chaos = Chaos(cloud, options)

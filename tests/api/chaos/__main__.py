@@ -156,7 +156,7 @@ class Chaos:
             for row in self._cloud.rows(sa.select(job).where(job.c.state.in_(["queued", "running"])))
         ]
         for row in self._cloud.rows(sa.select(instance).where(instance.c.deleted == 0)):
-            if row.vm_state not in REST or (row.task_state and not row.fault):
+            if row.vm_state not in REST or row.task_state:
                 wrong.append(f"instance {row.name} is {row.vm_state}/{row.task_state} on {row.host}")
         unfinished = sa.select(action).where(action.c.finished_at.is_(None))
         for row in self._cloud.rows(unfinished):
@@ -196,10 +196,11 @@ def options_of(argv: t.Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--clients", type=int, default=2)
     parser.add_argument("--instances", type=int, default=6, help="at most so many at a time")
-    parser.add_argument("--kill-every", type=float, default=4.0, help="seconds")
+    parser.add_argument("--kill-every", type=float, default=5.0, help="seconds")
     parser.add_argument("--pause", type=float, default=1.0, help="longest pause of a client, seconds")
     parser.add_argument("--patience", type=float, default=3600.0, help="seconds for all of it")
     parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser.add_argument("--home", help="where its files go; kept")
     parser.add_argument("--lab", help="home of a lab; its ledger is used unless there is --ledger-url")
     parser.add_argument("--ledger-url", help="an empty PostgreSQL database")
     return parser.parse_args(argv)
@@ -208,7 +209,7 @@ def options_of(argv: t.Sequence[str] | None = None) -> argparse.Namespace:
 def main() -> int:
     options = options_of()
     with tempfile.TemporaryDirectory(prefix="novalite-chaos-") as scratch:
-        cloud = JobCloud(pathlib.Path(options.lab or f"{scratch}/home"), options.ledger_url)
+        cloud = JobCloud(pathlib.Path(options.lab or options.home or f"{scratch}/home"), options.ledger_url)
         try:
             if not options.lab:
                 cloud.seed()

@@ -12,7 +12,6 @@ Creates, deletes, reboots (when there is such a job) and cancels at random, unti
 from __future__ import annotations
 
 import argparse
-import importlib
 import os
 import random
 import time
@@ -22,7 +21,13 @@ import uuid
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import actions, recorded, servers, tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import (
+    actions,
+    recorded,
+    server_actions,
+    servers,
+    tables,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import open_ledger, reading, transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables_jobs import job
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.views import instances_by
@@ -41,10 +46,6 @@ class Client:
             self._project = connection.execute(
                 sa.select(tables.project.c.id).where(tables.project.c.name == options.project)
             ).scalar_one()
-        try:
-            self._actions: t.Any = importlib.import_module(f"{servers.__package__}.server_actions")
-        except ImportError:
-            self._actions = None
 
     def ask_until_done(self) -> None:
         while self._made() < self._options.requests:
@@ -92,11 +93,11 @@ class Client:
 
     def _reboot(self, connection: sa.Connection) -> None:
         found = [one for one in self._instances(connection) if one["vm_state"] == "active"]
-        if self._actions is None or not found:
+        if not found:
             return
         one, request_id = self._random.choice(found), actions.new_request_id()
         kind = self._random.choice(["SOFT", "HARD"])
-        self._actions.begin(connection, "reboot", [one["uuid"]], request_id=request_id, details={"type": kind})
+        server_actions.begin(connection, "reboot", [one["uuid"]], request_id=request_id, details={"type": kind})
         self._enqueue(connection, "reboot", [one["uuid"]], request_id)
 
     def _cancel(self, connection: sa.Connection) -> None:
