@@ -17,6 +17,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Conf
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger import (
     action_requests,
     plans,
+    power_states,
     server_actions,
     tables_jobs,
 )
@@ -88,6 +89,7 @@ def test_by_name_it_begins_and_a_second_time_there_is_nothing_to_do(cloud: t.Any
     before = cloud.dump()
     again = ask(cloud, "stop", "web", "db")
     assert not again["changed"] and not again["hosts"] and len(again["settled"]) == 2
+    assert {host: list(look["updated_at"]) for host, look in again["looks"].items()} == {"hv1": [web], "hv2": [db]}
     assert not ask(cloud, "stop", outcomes=outcomes, plans=begun["hosts"])["changed"]
     assert cloud.dump() == before
 
@@ -239,3 +241,58 @@ def test_unknown_servers(cloud: t.Any) -> None:
         ask(cloud, "stop", "web", project="other")
     with pytest.raises(NovaliteError, match="has no outcomes"):
         ask(cloud, "lock", outcomes=[])
+
+
+@pytest.mark.parametrize(
+    ("vm_state", "found", "afterwards"),
+    [
+        ("active", "shutoff", ("stopped", None, 4)),
+        ("active", "running", None),
+        ("active", "crashed", ("stopped", None, 6)),
+        ("active", "missing", None),
+        ("active", "unknown", None),
+        ("stopped", "running", ("active", None, 1)),
+        ("paused", "running", ("active", None, 1)),
+        ("suspended", "saved", None),
+        ("suspended", "shutoff", ("stopped", None, 4)),
+        ("error", "running", None),
+    ],
+)
+def test_the_ledger_follows_a_guest(
+    cloud: t.Any, vm_state: str, found: str, afterwards: tuple[str, str | None, int] | None
+) -> None:
+    uuid = server(cloud, vm_state=vm_state)
+    with transaction(cloud.engine) as connection:
+        looks = power_states.power_state(connection, {})["hosts"]
+    if vm_state == "error":
+        assert looks == {}
+        looks = {"hv1": {"updated_at": {uuid: cloud.info()[0]["updated_at"]}}}
+    observed = [{"domains": [{"uuid": uuid, "state": found}], "updated_at": looks["hv1"]["updated_at"]}]
+    before = cloud.dump()
+
+    def follow() -> dict[str, t.Any]:
+        with transaction(cloud.engine) as connection:
+            return power_states.power_state(connection, {"observed": observed})
+
+    result = follow()
+    assert result["changed"] == bool(afterwards) == bool(result["followed"])
+    if afterwards is None:
+        assert cloud.dump() == before
+    else:
+        assert states(cloud)["web"] == afterwards
+        assert result["diff"]["after"]["web"]["vm_state"] == afterwards[0]
+    assert not follow()["changed"]
+
+
+def test_what_was_begun_since_the_look_wins(cloud: t.Any) -> None:
+    uuid = server(cloud, updated_at=5)
+    begin(cloud, "stop", uuid)
+    found = [[{"uuid": uuid, "state": state}] for state in ("shutoff", "running")]
+    observed = [{"domains": domains, "updated_at": {uuid: 5}} for domains in found]
+    with transaction(cloud.engine) as connection:
+        assert power_states.follow(connection, observed[:1]) == []
+    with transaction(cloud.engine) as connection:
+        server_actions.finish(connection, "stop", [uuid])
+    with transaction(cloud.engine) as connection:
+        assert power_states.follow(connection, observed[1:]) == []
+    assert states(cloud)["web"] == ("stopped", None, 4)

@@ -19,7 +19,7 @@ import sqlalchemy as sa
 
 from .._errors import ConflictError, NotFoundError, NovaliteError
 from .._guest_data import image_properties
-from . import actions, lookups, server_actions, server_requests
+from . import actions, lookups, power_states, server_actions, server_requests
 from .plans import server_plan
 from .servers import BUILD_TIMEOUT, DEFAULT_PROJECT
 from .tables import instance
@@ -30,8 +30,7 @@ CONSOLE = "console"  # no action of Nova's: it is only read, and nothing is reco
 NAMES = (*server_actions.NAMES, *LOCKS, CONSOLE)
 # After these a guest runs that did not: everything that it may meet on its network must be there before.
 _STARTS = ("start", "reboot", "resume")
-# of a domain, as domain_power reports it, in Nova's numbers
-_POWER_STATES = {"missing": 0, "running": 1, "paused": 3, "shutoff": 4, "saved": 4, "crashed": 6}
+_POWER_STATES = {**power_states.POWER_STATES, "missing": 0}
 
 Params = t.Mapping[str, t.Any]
 Plan = dict[str, t.Any]
@@ -44,7 +43,8 @@ def server_action(connection: sa.Connection, params: Params) -> dict[str, t.Any]
     """
     if params.get("outcomes") is not None:
         return _record(connection, params)
-    result: dict[str, t.Any] = {"changed": False, "instances": [], "settled": [], "skipped": [], "hosts": {}}
+    result: dict[str, t.Any] = {"changed": False, "instances": [], "settled": [], "skipped": []}
+    result |= {"hosts": {}, "looks": {}}
     name = params["action"]
     found = _by_uuid(connection, params["uuids"]) if params.get("uuids") is not None else _by_name(connection, params)
     if name in LOCKS:
@@ -65,6 +65,7 @@ def server_action(connection: sa.Connection, params: Params) -> dict[str, t.Any]
         begun = _begin(connection, params, found)
         going = begun.pop("instances")
         result |= begun
+        result["looks"] = power_states.to_look_at(begun["settled"])
     return {**result, "instances": going, "hosts": _plans(connection, params, going)}
 
 
