@@ -29,8 +29,8 @@ ADDRESSES = ("ip", "ip6", "link_local")
 # The host's, its neighbours', and others'.
 DHCP_SERVERS = {
     "ip": (HOST, "10.99.0.0", "10.99.0.2", "10.99.0.250"),
-    "ip6": (HOST_LINK, HOST6, "fe80::2:1", "febf::1", "fec0::1"),
-    "link_local": (HOST_LINK, "fe80::2:1", "febf::1", "fec0::1"),
+    "ip6": (HOST_LINK, HOST6, "fe80::", "fe80::2:1", "febf::1", "fec0::1"),
+    "link_local": (HOST_LINK, "fe80::", "fe80::2:1", "febf::1", "fec0::1"),
 }
 
 
