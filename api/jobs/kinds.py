@@ -101,6 +101,7 @@ class Kind:
     instances: t.Literal["required", "allowed", "none"] = "none"
     runs: int = 4  # how many of them at once
     timeout: int = 1800  # seconds
+    stubborn: bool = False  # begun again after its worker died however often that was: nothing else ends it well
     project: bool = False  # the playbook acts for one project: the variable `project` is the caller's
     limit: bool = False  # the variable `limit` names the hosts
     action: str | None = None  # what the playbook records on each instance
@@ -162,20 +163,26 @@ _KINDS = (
     ),
     Kind(
         "terminate", "terminate.yml", "take instances away", role="member", merge=True, instances="allowed",
-        runs=2, timeout=1800, project=True, action="delete",
+        runs=2, timeout=1800, project=True, action="delete", stubborn=True,
         variables={"servers": _list(_object({"name": NAME, "count": SERVER["properties"]["count"]}, ["name"]), 100)},
     ),
-    _action("stop", "shut instances down", variables={"stop_timeout": SECONDS}),
+    _action("stop", "shut instances down", variables={"shutdown_timeout": SECONDS}),
     _action("start", "start stopped instances"),
     # two tables: one job may ask for a soft reboot, another one for a hard one
-    _action("reboot", "start instances anew", variables={"type": {"enum": ["SOFT", "HARD", "soft", "hard"]}}),
+    _action(
+        "reboot", "start instances anew",
+        variables={"shutdown_timeout": SECONDS, "type": {"enum": ["SOFT", "HARD", "soft", "hard"]}},
+    ),
     _action("pause", "halt instances where they are"),
     _action("unpause", "let paused instances go on"),
     _action("suspend", "keep instances' memory on the disk and stop them"),
     _action("resume", "let suspended instances go on"),
     _action(
         "console", "read what instances wrote to their consoles", timeout=120, read_only=True, runs=4,
-        variables={"lines": {"type": "integer", "minimum": -1, "maximum": 10**6}},
+        variables={
+            "lines": {"type": "integer", "minimum": -1, "maximum": 10**6},
+            "max_bytes": {"type": "integer", "minimum": 0, "maximum": 2**20},
+        },
     ),
     Kind(
         "security_groups", "security_groups.yml", "change security groups and who is in them", role="member",

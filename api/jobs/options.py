@@ -38,7 +38,7 @@ class Options:
     runs: int = 4  # at once, in all
     runs_per_worker: int = 4
     runs_per_host: int = 4
-    take_ups: int = 3  # how often a run is begun again after its worker died, before it ends as failed
+    take_ups: int = 3  # how often a run is begun again after its worker died, before it ends as failed; not deletions
     lost_after: int = 20  # seconds without a sign of life, after which a worker of another machine counts as dead
     keep_runs: int = 200  # outputs of runs that are kept as files
     keep_days: int = 7  # days that they and the events are kept

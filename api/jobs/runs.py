@@ -66,6 +66,8 @@ def plan_of(connection: sa.Connection, run_id: str) -> Plan:
             for row in jobs
             for uuid in instances[row.id]
         }
+        # ACTIVE is what runs, as in Nova. Not every image has an ssh server, and others of the run would wait for it
+        variables["spawn_wait_for_ssh"] = False
         # what fails beside others is tried again by itself, before it counts
         variables["novalite_alone"] = len(jobs) == 1
     return Plan(
@@ -79,10 +81,10 @@ def plan_of(connection: sa.Connection, run_id: str) -> Plan:
 
 def begin_attempt(connection: sa.Connection, run_id: str, worker_id: str, most: int) -> str:
     """Count one more attempt, under the run's lock: "go", or "ended", or "lost" when there were enough of them."""
-    row = connection.execute(sa.select(run.c.state, run.c.attempts).where(run.c.id == run_id)).first()
+    row = connection.execute(sa.select(run.c.state, run.c.attempts, run.c.kind).where(run.c.id == run_id)).first()
     if row is None or row.state != "running":
         return "ended"
-    if row.attempts > most:
+    if row.attempts > most and not kind_of(row.kind).stubborn:
         return "lost"
     connection.execute(
         sa.update(run)

@@ -7,20 +7,14 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import time
 import typing as t
 
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import servers
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import server_actions, servers
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.server_states import server_state
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables import instance, instance_action
-
-try:
-    server_actions: t.Any = importlib.import_module(f"{servers.__package__}.server_actions")
-except ImportError:  # not there yet
-    server_actions = None
 
 LAUNCH, TERMINATE = "launch", "terminate"
 
@@ -66,7 +60,7 @@ def settle(connection: sa.Connection, kind: str, uuids: t.Collection[str], reaso
         found = [row.uuid for row in rows if row.vm_state == "building" and row.task_state != "deleting"]
     elif kind == TERMINATE:
         found = [row.uuid for row in rows if row.task_state == "deleting"]
-    elif server_actions and kind in server_actions.NAMES:
+    elif kind in server_actions.NAMES:
         server_actions.finish(connection, kind, [row.uuid for row in rows], error=reason)
         return
     else:
@@ -87,7 +81,7 @@ def begin_again(connection: sa.Connection, kind: str, uuids: t.Collection[str], 
         return [row.uuid for row in failed]
     if kind == TERMINATE:
         return [row.uuid for row in rows]
-    if server_actions and kind in server_actions.NAMES:
+    if kind in server_actions.NAMES:
         query = (
             sa.select(instance_action.c.instance_uuid, instance_action.c.details)
             .where(instance_action.c.instance_uuid.in_(list(uuids)), instance_action.c.action == kind)

@@ -14,8 +14,7 @@ What arrives at an instance's address:
 2. Answers to what an instance itself opened, and errors about that, reach it. Where egress rules apply to it, what they
    allow now.
 3. What is malformed, or belongs to no connection though it claims to, does not.
-4. Of the rest that reaches it which one of its groups' rules allows, and answers of its DHCP servers (IPv6: of any on
-   its network).
+4. Of the rest that reaches it which one of its groups' rules allows, and answers of its DHCP servers.
 
 What leaves from an instance's address:
 
@@ -94,8 +93,7 @@ def owner_of(policy: Policy, address: str) -> t.Mapping[str, t.Any] | None:
         if wanted in [ipaddress.ip_address(one) for one in instance["addresses"]]:
             return t.cast("t.Mapping[str, t.Any]", instance)
         for pair in instance.get("allowed_pairs") or []:
-            network = ipaddress.ip_network(pair["cidr"])
-            if network.num_addresses == 1 and wanted in network:
+            if wanted in ipaddress.ip_network(pair["cidr"]):
                 sharing.append(instance)
     if not sharing:
         return None
@@ -212,5 +210,4 @@ def _is_dhcp_answer(owner: Policy, probe: Probe) -> bool:
     servers = [ipaddress.ip_address(one) for one in owner.get("dhcp_servers") or []]
     if probe.protocol != 17 or (probe.sport, probe.port) != ports:
         return False
-    source = ipaddress.ip_address(probe.source)
-    return source.is_link_local if probe.version == 6 else source in servers
+    return ipaddress.ip_address(probe.source) in servers

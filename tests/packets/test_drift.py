@@ -128,7 +128,7 @@ def test_rules_in_the_other_backend(bed: Bed) -> None:
 
 
 def test_a_policy_that_drops_is_named(bed: Bed) -> None:
-    """Docker sets one. What reaches instances is as before; what they send elsewhere is up to the host's own rules."""
+    """Docker sets one. Whoever does not say which bridges are the guests' is told; more in test_dropping.py."""
     wanted = state(bed)
     bed.enforce(**wanted)
     bed.iptables("IPv4", "-N", "DOCKER-USER")

@@ -11,7 +11,8 @@ import typing as t
 
 import pytest
 
-from tests.packets.bed import Bed, Place
+from ansible_collections.novalite.cloud.plugins.modules import firewall
+from tests.packets.bed import Bed, Failed, Place
 from tests.packets.oracle import Probe
 from tests.packets.policies import SSH, policy, random_policy, v6
 from tests.packets.probes import PORTS, Wire, mismatches, probes_of
@@ -37,7 +38,8 @@ def scoped(twins: dict[str, t.Any]) -> dict[str, t.Any]:
             for instance in twins["instances"]
         ],
         "security_groups": [
-            {**group, "id": group["id"] + NUMBER,
+            {**group, "id": group["id"] + NUMBER, "members": [],
+             "scoped_members": [{"bridge": "br1", "addresses": group["members"]}],
              "rules": [{**rule, **({"remote_group_id": rule["remote_group_id"] + NUMBER}
                                    if rule.get("remote_group_id") is not None else {})} for rule in group["rules"]]}
             for group in twins["security_groups"]
@@ -89,9 +91,6 @@ def test_same_addresses_other_rules(bed: Bed) -> None:
 def test_random_rules(bed: Bed, seed: int) -> None:
     one = random_policy(bed.places, 3000 + seed)
     twins = random_policy(twin_places(bed), 4000 + seed)
-    for group in twins["security_groups"]:
-        # Members are addresses: those of one network are not told from those of another.
-        group["rules"] = [rule for rule in group["rules"] if rule.get("remote_group_id") is None]
     for instance in twins["instances"]:
         for pair in instance.get("allowed_pairs", []):
             pair["bridge"] = "br1"
@@ -121,3 +120,109 @@ def test_connections_of_one_are_not_the_others(bed: Bed) -> None:
             if arrived != [True, False, True]:
                 problems.append(f"{opened}: opened, answered on the other network, answered: {arrived}")
     assert not problems, "\n".join(problems)
+
+
+def one_group(bed: Bed, *on_br0: str, on_br1: t.Sequence[str] = (), **values: t.Any) -> dict[str, t.Any]:
+    """Two networks with the same addresses, and on both an instance that lets in the members of one group: guest-1 and
+    twin-1. `on_br0`, `on_br1`: the places of further members."""
+    rules = [{"protocol": "udp", "remote_group_id": 1}, v6(protocol="udp", remote_group_id=1)]
+    members = {bridge: [getattr(bed.places[name], kind) for name in names for kind in ("ip", "ip6")]
+               for bridge, names in (("br0", on_br0), ("br1", on_br1))}
+    own = {name: [bed.places[name].ip, bed.places[name].ip6] for name in ("guest-1", "twin-1")}
+    return {
+        "instances": [
+            {"id": 1, "addresses": own["guest-1"], "security_groups": [1]},
+            {"id": 2, "scoped": [{"bridge": "br1", "addresses": own["twin-1"]}], "security_groups": [1]},
+        ],
+        "security_groups": [{"id": 1, "rules": rules, "members": own["guest-1"] + members["br0"],
+                             "scoped_members": [{"bridge": "br1", "addresses": own["twin-1"] + members["br1"]}]}],
+        "zones": [{"bridge": "br1", "zone": 7}],
+        **values,
+    }
+
+
+def who_comes(bed: Bed) -> set[str]:
+    """Those whose packets reach guest-1 or twin-1, whichever is on their network."""
+    wire, packets = Wire(bed), {}
+    for sender, receiver in (("guest-2", "guest-1"), ("bystander", "guest-1"), ("twin-2", "twin-1"),
+                             ("twin-bystander", "twin-1")):
+        for kind in ("ip", "ip6"):
+            source, destination = getattr(bed.places[sender], kind), getattr(bed.places[receiver], kind)
+            probe = Probe("member", sender, receiver, source, destination, 17, 53, next(PORTS))
+            packets[wire.packet(probe)] = f"{sender} {kind}"
+    bed.forget_connections()
+    arrived = bed.send(packets)
+    return {who for packet, who in packets.items() if packet.serial in arrived}
+
+
+def families(*names: str) -> set[str]:
+    return {f"{name} {kind}" for name in names for kind in ("ip", "ip6")}
+
+
+@pytest.mark.parametrize("sets", [True, False], ids=["sets", "a rule for each member"])
+def test_a_member_of_one_is_none_on_the_other(bed: Bed, sets: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not sets:
+        monkeypatch.setattr(firewall.sets, "usable", lambda: False)
+    for on_br0, on_br1, expected in (
+        (["guest-2"], [], ["guest-2"]),
+        ([], ["twin-2"], ["twin-2"]),
+        (["guest-2"], ["twin-bystander"], ["guest-2", "twin-bystander"]),
+        ([], [], []),
+    ):
+        answer = bed.enforce(**one_group(bed, *on_br0, on_br1=on_br1))
+        assert who_comes(bed) == families(*expected)
+        if sets and expected != ["guest-2"]:
+            assert answer["restores"] == 0, "a change of members touched rules"
+        assert not bed.enforce(**one_group(bed, *on_br0, on_br1=on_br1), exclusive=True)["changed"]
+
+
+def test_members_alone_are_told(bed: Bed) -> None:
+    """As a host is that carries no member which joined or left."""
+    bed.enforce(**one_group(bed))
+    (group,) = one_group(bed, "bystander", on_br1=["twin-2"])["security_groups"]
+    told = {"id": 1, "members": group["members"], "scoped_members": group["scoped_members"]}
+    answer = bed.enforce(security_groups=[told])
+    assert answer["changed"] and answer["restores"] == 0
+    assert set(answer["diff"]["after"]["sets"]) == {"nova-g-1-v4", "nova-g-1-v6", "nova-g-1.7-v4", "nova-g-1.7-v6"}
+    assert who_comes(bed) == families("bystander", "twin-2")
+
+
+@pytest.mark.parametrize("egress", [False, True], ids=["open", "restricted"])
+def test_an_instance_on_both_networks(bed: Bed, egress: bool) -> None:
+    """Its groups mean on each network the members there; with egress rules also for what it sends and what answers."""
+    wanted = one_group(bed, "guest-2", on_br1=["twin-bystander"])
+    first, second = wanted["instances"]
+    wanted["instances"] = [{**first, "scoped": second["scoped"]}]
+    if egress:
+        wanted["security_groups"][0]["rules"] += [
+            {"direction": "egress", "protocol": "udp", "remote_group_id": 1},
+            v6(direction="egress", protocol="udp", remote_group_id=1)]
+    bed.enforce(**wanted)
+    assert who_comes(bed) == families("guest-2", "twin-bystander")
+    assert not bed.enforce(**wanted, exclusive=True)["changed"]
+    if not egress:
+        return
+    wire, outcome = Wire(bed), {}
+    for here, there in (("guest-1", "guest-2"), ("guest-1", "bystander"), ("twin-1", "twin-2"),
+                        ("twin-1", "twin-bystander")):
+        for kind in ("ip", "ip6"):
+            source, destination = getattr(bed.places[here], kind), getattr(bed.places[there], kind)
+            opened = Probe("opens", here, there, source, destination, 17, 53, next(PORTS))
+            answer = Probe("answer", there, here, destination, source, 17, opened.sport, 53)
+            packets = [wire.packet(one) for one in (opened, answer)]
+            outcome[f"{there} {kind}"] = [packet.serial in bed.send([packet]) for packet in packets]
+    right = families("guest-2", "twin-bystander")
+    assert outcome == {who: [who in right] * 2 for who in outcome}
+
+
+def test_zones_that_somebody_flushed(bed: Bed) -> None:
+    """Which network is meant is not known then: refused in one line, and repaired by whoever says it."""
+    wanted = one_group(bed, "guest-2", on_br1=["twin-bystander"])
+    bed.enforce(**wanted)
+    bed.iptables("IPv4", "-t", "raw", "-F", "nova-zone")
+    first = wanted["instances"][0]
+    with pytest.raises(Failed, match="br1 has addresses of its own, but no conntrack zone"):
+        bed.enforce(instances=[first], security_groups=wanted["security_groups"])
+    assert who_comes(bed) == families("guest-2", "twin-bystander")
+    assert bed.enforce(**wanted, exclusive=True)["changed"]
+    assert not bed.enforce(**wanted)["changed"]

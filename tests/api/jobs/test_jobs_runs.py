@@ -86,7 +86,7 @@ class TestOneWorker:
     def test_a_template_in_a_variable_stays_text(self, at_work: JobCloud) -> None:
         # past the check of the kind, which refuses it
         evil = "{{ lookup('ansible.builtin.pipe', 'echo done') }}"
-        row = {
+        row: dict[str, t.Any] = {
             "id": str(uuid.uuid4()), "kind": "security_groups", "variables": {"security_groups": [{"name": evil}]},
             "state": "queued", "timeout_seconds": 60, "created_at": time.time(), "project_id": None,
         }  # fmt: skip

@@ -102,9 +102,8 @@ class Host:
         hooks = []
         if known.ruleset is not None:
             ruleset.refuse_foreign_users(known.ruleset, changes.gone)
-            for table, chain in known.ruleset.misplaced_hooks(changes.roots):
-                hooks += ruleset.hook_lines(known.ruleset, table, chain,
-                                            ruleset.HOOKS[table, chain] in changes.roots)
+            for hook in known.ruleset.misplaced_hooks(changes.roots):
+                hooks += ruleset.hook_lines(known.ruleset, hook, hook.root in changes.roots)
         self.tables = restored(self.tables, ruleset.restore_text(changes.wanted, changes.gone, hooks, edits))
         if self.directory:
             update = cache.Update(str(self.directory))

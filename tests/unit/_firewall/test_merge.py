@@ -182,12 +182,13 @@ def test_a_group_that_is_not_given_keeps_its_egress_rules(host: Host) -> None:
 
 
 def test_who_may_share_an_address_shares_what_all_of_them_allow(host: Host) -> None:
-    pair = {"allowed_pairs": [{"cidr": "10.0.0.99"}, {"cidr": "10.0.0.98/32"}, {"cidr": "10.9.0.0/16"}]}
+    pair = {"allowed_pairs": [{"cidr": "10.0.0.99"}, {"cidr": "10.0.0.98/32"}]}
     apply(host, instance(1, **pair, security_groups=[1, 2]))
     assert host.addresses()[""]["0a000063"] == "1"
     apply(host, instance(2, **pair, security_groups=[3, 2]))
     assert host.addresses() == {"": {"0a000001": "1", "0a000063": "1+2", "0a000062": "1+2", "0a000002": "2"}}
-    assert policy.inbound_chains("1+2", "IPv4", [2], False)[0] == ("nova-inst-1+2", host.filter["nova-inst-1+2"])
+    chain = policy.inbound_chains("1+2", "IPv4", [2], {"": None}, False)[0]
+    assert chain == ("nova-inst-1+2", host.filter["nova-inst-1+2"])
     apply(host, instance(1, **pair, security_groups=[1]))
     assert not [rule for rule in host.filter["nova-inst-1+2"] if "nova-sg" in rule]
     # Its own address is nobody else's, whatever others may use beside theirs.
@@ -196,6 +197,23 @@ def test_who_may_share_an_address_shares_what_all_of_them_allow(host: Host) -> N
     apply(host, instance(1), state="absent")
     assert host.addresses() == {"": {"0a000063": "2", "0a000062": "98", "0a000002": "2"}}
     assert not [name for name in host.filter if "+" in name]
+
+
+def test_of_a_range_every_address_is_shared(host: Host) -> None:
+    pair = {"allowed_pairs": [{"cidr": "10.9.0.0/30"}, {"cidr": "fd00:9::/120"}]}
+    apply(host, instance(1, **pair))
+    assert host.addresses()[""] == dict.fromkeys(["0a000001", *(f"0a09000{last}" for last in range(4))], "1")
+    six = Host(family="IPv6")
+    apply(six, instance(1, **pair))
+    assert len(six.addresses()[""]) == 257
+
+
+@pytest.mark.parametrize("cidr", ["10.9.0.0/23", "::/0", "10.9.0.1/24", "everywhere"])
+def test_a_range_that_cannot_be_judged_is_refused(cidr: str) -> None:
+    values = [instance(7, allowed_pairs=[{"cidr": cidr}])]
+    with pytest.raises(NovaliteError, match=f"instance 7: .*{cidr}"):
+        policy.parse_instances(values)
+    assert policy.parse_instances(values, leaving=True)[0].id == 7
 
 
 def test_an_address_that_too_many_share_is_refused(host: Host) -> None:
@@ -305,6 +323,7 @@ def test_other_tables_are_not_read() -> None:
 
 @pytest.mark.parametrize("name", [
     "nova-local", "nova-inst-1", "nova-inst-0", "nova-inst-1+20", "nova-new-7", "nova-sg-3", "nova-re-3",
+    "nova-sg-3.7", "nova-re-3.65535",
     "nova-l-0a0001", "nova-l-x0123456789abcdef012", "nova-net-br7", "nova-ipv6-fallback"])
 def test_a_name_is_ours_in_its_own_table_only(name: str) -> None:
     assert ruleset.is_owned("filter", name)
@@ -316,7 +335,8 @@ def test_a_name_is_ours_in_its_own_table_only(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [
-    "nova-out", "nova-out-7", "nova-out-7+8", "nova-eg-1", "nova-ri-1", "nova-m-0a", "nova-from-br7"])
+    "nova-out", "nova-out-7", "nova-out-7+8", "nova-eg-1", "nova-ri-1", "nova-eg-1.7", "nova-ri-1.7",
+    "nova-m-0a", "nova-from-br7"])
 def test_what_is_sent_is_judged_in_a_table_of_its_own(name: str) -> None:
     assert ruleset.is_owned("security", name)
     assert not ruleset.is_owned("filter", name)
@@ -328,16 +348,19 @@ STEP = st.tuples(
     st.sets(st.integers(1, 12), max_size=4),
     st.sets(st.integers(1, 4), max_size=3),
 )
-KNOWN: list[dict[str, t.Any]] = [*GROUPS, *EGRESS]
+KNOWN: list[dict[str, t.Any]] = [
+    *GROUPS[:2], {"id": 3, "rules": [*RULES, {"protocol": "udp", "remote_group_id": 1}]}, *EGRESS]
 ZONES = {"br1": 1, "br2": 2}
 
 
 def member(number: int, groups: t.Iterable[int]) -> dict[str, t.Any]:
-    """Every third one is on an isolated network, every second shares an address."""
+    """Two of three are on an isolated network, every fifth is on another one too, every second shares an address."""
     own = f"10.0.0.{number // 3}"
     place: dict[str, t.Any] = {"addresses": [own]}
     if number % 3:
         place = {"addresses": [], "scoped": [{"bridge": f"br{number % 3}", "addresses": [own]}]}
+    if number % 5 == 0:
+        place.setdefault("scoped", []).append({"bridge": f"br{2 - number % 2}", "addresses": [f"10.0.1.{number}"]})
     if number % 2:
         place["allowed_pairs"] = [{"bridge": f"br{number % 3}" if number % 3 else None, "cidr": "10.0.0.200"}]
     return {"id": number, "security_groups": sorted(groups), **place}
@@ -368,3 +391,22 @@ def test_any_history_leads_to_what_is_wanted(steps: list[tuple[str, set[int], se
         for name, rules in told.owned().items()}
     for name, rules in foreign()["filter"].items():
         assert tuple(rule for rule in host.filter[name] if rule != "-j nova-local") == rules
+
+
+def test_the_first_and_the_last_egress_rule_reach_who_is_not_given(host: Host) -> None:
+    """A host learns of a group's rules from any request that gives them, such as a launch."""
+    plain: list[dict[str, t.Any]] = [{"id": 1, "rules": RULES}, {"id": 2, "rules": RULES}]
+    egress = [{"id": 1, "rules": [*RULES, {"direction": "egress", "ethertype": "IPv6", "protocol": "tcp"}]}, plain[1]]
+    apply(host, instance(1, security_groups=[1], dhcp_servers=["10.0.0.250"]),
+          instance(2, security_groups=[1, 2]), instance(3, security_groups=[2]), groups=plain)
+    before = host.owned()
+    apply(host, instance(4, security_groups=[2]), groups=egress)
+    assert {f"nova-out-{number}" for number in (1, 2)} <= host.owned().keys() and "nova-out-3" not in host.owned()
+    assert host.rules("security", "nova-eg-1") == ("-j RETURN",)  # the rule is of the other family
+    told = Host(foreign())
+    apply(told, instance(1, security_groups=[1], dhcp_servers=["10.0.0.250"]), instance(2, security_groups=[1, 2]),
+          instance(3, security_groups=[2]), instance(4, security_groups=[2]), groups=egress)
+    assert host.owned() == told.owned()
+    apply(host, groups=plain[:1])
+    apply(host, instance(4), state="absent")
+    assert host.owned() == before

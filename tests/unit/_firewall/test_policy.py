@@ -13,12 +13,14 @@ import pytest
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._firewall import policy
 
+HERE = {"": None}  # on networks that share one range of addresses
+
 
 def group_rules(
     family: str, *rules: dict[str, t.Any], prefix: str = "nova-sg-", sources: t.Sequence[str] = ()
 ) -> list[str]:
     (group,) = policy.parse_groups([{"id": 1, "rules": list(rules)}])
-    return list(policy.group_chain(prefix, group, family, lambda _group: sources).rules)
+    return list(policy.group_chain(prefix, group, None, family, lambda _group: sources).rules)
 
 
 @pytest.mark.parametrize(
@@ -156,7 +158,7 @@ def test_instance_chains_are_novas() -> None:
         "-s 10.20.0.2/32 -p udp -m udp --sport 67 --dport 68 -j ACCEPT",
         "-j nova-ipv4-fallback",
     )
-    assert policy.inbound_chains("7", "IPv4", [1, 3], False, ["10.20.0.2", "fd00::2"]) == [
+    assert policy.inbound_chains("7", "IPv4", [1, 3], HERE, False, ["10.20.0.2", "fd00::2"]) == [
         (
             "nova-inst-7",
             (
@@ -171,13 +173,13 @@ def test_instance_chains_are_novas() -> None:
 
 
 def test_where_egress_rules_apply_no_answer_is_taken_unjudged() -> None:
-    inbound, _new = policy.inbound_chains("7", "IPv4", [1, 3], True)
+    inbound, _new = policy.inbound_chains("7", "IPv4", [1, 3], HERE, True)
     accepts = [rule for rule in inbound.rules if "ACCEPT" in rule]
     assert accepts == ["-m conntrack --ctstate RELATED -j ACCEPT"]
     answers = "-m conntrack --ctstate ESTABLISHED --ctdir REPLY -j "
     assert [rule for rule in inbound.rules if "REPLY" in rule] == [f"{answers}nova-re-1", f"{answers}nova-re-3"]
     for family in ("IPv4", "IPv6"):
-        out = policy.outbound_chain("7", family, [1, 3])
+        out = policy.outbound_chain("7", family, [1, 3], HERE)
         assert out.name == "nova-out-7"
         place = out.rules.index("-m conntrack --ctstate INVALID -j DROP")
         assert out.rules[place + 1:] == (
@@ -186,15 +188,33 @@ def test_where_egress_rules_apply_no_answer_is_taken_unjudged() -> None:
         )
 
 
+def test_an_isolated_network_has_group_chains_of_its_own() -> None:
+    (inbound, _new) = policy.inbound_chains("7", "IPv4", [1], {"br1": 5}, False)
+    assert inbound.rules[-2:] == ("-j nova-sg-1.5", "-j nova-ipv4-fallback")
+    both = policy.inbound_chains("7", "IPv4", [1, 3], {"": None, "br1": 5}, True, ["10.0.0.2"])[0].rules
+    answers = "-m conntrack --ctstate ESTABLISHED --ctdir REPLY -j nova-re"
+    dhcp = "-s 10.0.0.2/32 -p udp -m udp --sport 67 --dport 68 -j ACCEPT"
+    assert both[3:] == (
+        dhcp,
+        f"-o br1 {answers}-1.5", f"-o br1 {answers}-3.5", "-o br1 -j nova-sg-1.5", "-o br1 -j nova-sg-3.5",
+        "-o br1 -j nova-ipv4-fallback",  # here ends what is on that network, before the other one's members are met
+        f"{answers}-1", f"{answers}-3", "-j nova-sg-1", "-j nova-sg-3", "-j nova-ipv4-fallback",
+    )
+    out = policy.outbound_chain("7", "IPv4", [1], {"": None, "br1": 5}).rules
+    answers = "-m conntrack --ctstate ESTABLISHED --ctdir REPLY -j nova-ri-1"
+    assert out[-6:] == (f"-i br1 {answers}.5", "-i br1 -j nova-eg-1.5", "-i br1 -j DROP", answers, "-j nova-eg-1",
+                        "-j DROP")
+
+
 def test_neighbour_discovery_comes_before_invalid() -> None:
-    rules = policy.inbound_chains("7", "IPv6", [], False, ra_servers=["fe80::1"])[0].rules
+    rules = policy.inbound_chains("7", "IPv6", [], HERE, False, ra_servers=["fe80::1"])[0].rules
     invalid = rules.index("-m conntrack --ctstate INVALID -j DROP")
     assert list(rules[:invalid]) == [
         "-p ipv6-icmp -m icmp6 --icmpv6-type 135 -j ACCEPT",
         "-p ipv6-icmp -m icmp6 --icmpv6-type 136 -j ACCEPT",
         "-s fe80::1/128 -p ipv6-icmp -m icmp6 --icmpv6-type 134 -j ACCEPT",
     ]
-    anyone = policy.inbound_chains("7", "IPv6", [], False)[0].rules
+    anyone = policy.inbound_chains("7", "IPv6", [], HERE, False)[0].rules
     assert "-s fe80::/10 -p ipv6-icmp -m icmp6 --icmpv6-type 134 -j ACCEPT" in anyone
 
 

@@ -22,12 +22,13 @@ TO_TEN = {"direction": "egress", "protocol": "tcp", "port_min": 80, "cidr": "10.
 OUT = {"id": 3, "name": "out", "rules": [TO_TEN]}
 
 
-def end(name: str, address: str, *groups: dict[str, t.Any], network: int = 1, isolated: bool = False) -> reach.End:
-    return reach.End(name, (reach.Address(address, network, isolated),), groups)
+def end(name: str, address: str, *groups: dict[str, t.Any], network: int = 1, scope: str = "") -> reach.End:
+    return reach.End(name, (reach.Address(address, network, scope),), groups)
 
 
 def ask(source: reach.End, destination: reach.End, talk: reach.Talk) -> dict[str, t.Any]:
-    (answer,) = reach.answers(source, destination, talk, {1: reach.Remote("web", ["10.0.0.1"])})
+    web = reach.Remote("web", {"": ["10.0.0.1"], "br3": ["10.0.0.3"]})
+    (answer,) = reach.answers(source, destination, talk, {1: web})
     return answer
 
 
@@ -56,10 +57,18 @@ def test_both_sides_have_a_say() -> None:
 
 
 def test_isolated_networks() -> None:
-    web = end("web-1", "10.0.0.1", WEB, network=2, isolated=True)
-    other = end("a", "10.0.0.3", network=2, isolated=True)
+    web = end("web-1", "10.0.0.1", WEB, network=2, scope="br2")
+    other = end("a", "10.0.0.3", network=2, scope="br2")
     assert ask(other, web, reach.Talk("tcp", 80))["allowed"]
     assert "isolated" in ask(end("b", "10.0.0.4", network=3), web, reach.Talk("tcp", 80))["line"]
+
+
+def test_a_member_is_one_on_its_own_network() -> None:
+    talk = reach.Talk("tcp", 3306)
+    for scope, allowed in (("br2", []), ("br3", ["10.0.0.3"]), ("", ["10.0.0.1"])):
+        db = end("db-1", "10.0.0.2", DB, network=7, scope=scope)
+        sources = [end("x", address, network=7, scope=scope) for address in ("10.0.0.1", "10.0.0.3")]
+        assert [one.addresses[0].text for one in sources if ask(one, db, talk)["allowed"]] == allowed
 
 
 def test_what_is_no_protocol_is_refused() -> None:
@@ -75,7 +84,7 @@ def test_it_is_what_happens_to_packets(seed: int) -> None:
     for instance in policy["instances"]:
         instance["allowed_pairs"] = []
     groups = {group["id"]: {**group, "name": str(group["id"])} for group in policy["security_groups"]}
-    remotes = {number: reach.Remote(str(number), group["members"]) for number, group in groups.items()}
+    remotes = {number: reach.Remote(str(number), {"": group["members"]}) for number, group in groups.items()}
     own = {f"guest-{one['id']}": [groups[number] for number in one["security_groups"]] for one in policy["instances"]}
     talks = [(6, "tcp", 22, None), (6, "TCP", 1023, None), (17, "17", 80, None), (47, "gre", None, None),
              (253, "253", None, None)]

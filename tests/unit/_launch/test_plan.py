@@ -143,6 +143,29 @@ def test_the_firewall_knows_every_address_and_the_own_dhcp_server() -> None:
     assert plan["bridges"][1]["addresses"] == []
 
 
+def servers_of(*nics: dict[str, t.Any]) -> tuple[list[str], list[str]]:
+    one = instance(1, "hv1")
+    one["nics"] = [{**one["nics"][0], "id": f"{number}", **{key: nic[key] for key in nic if key in one["nics"][0]},
+                    "network": {**NETWORK, "bridge": f"br{number}", "id": number, "cidr_v6": "fd00::/64", **nic}}
+                   for number, nic in enumerate(nics, 1)]
+    plan = plan_by_host([one], {"hv1": {"domain_type": "qemu"}}, render)["hv1"]
+    (rules,) = plan["firewall_instances"]
+    for bridge in plan["bridges"]:
+        known = [text.partition("/")[0] for text in bridge["addresses"]]
+        assert not rules["ra_servers"] or len(nics) > 1 or set(rules["ra_servers"]) <= set(known)
+    return rules["dhcp_servers"], rules["ra_servers"]
+
+
+def test_the_firewall_knows_the_router_that_this_host_is() -> None:
+    own = ["10.20.0.1", "fe80::a14:1"]
+    assert servers_of({}) == (own, own[1:])
+    assert servers_of({}, {"cidr_v6": None, "dhcp_server": "10.20.0.7"}) == (sorted([*own, "10.20.0.7"]), own[1:])
+    # A router of somebody else's has a link-local address that nobody told us.
+    assert servers_of({"gateway_v6": "fd00::1"}) == (own, [])
+    assert servers_of({}, {"gateway_v6": "fd00::1", "dhcp": False}) == (own, [])
+    assert servers_of({"dhcp": False}) == ([], [])
+
+
 def test_an_isolated_network_has_a_scope_and_a_conntrack_zone_of_its_own() -> None:
     one = instance(1, "hv1")
     nic = one["nics"][0]
@@ -155,6 +178,17 @@ def test_an_isolated_network_has_a_scope_and_a_conntrack_zone_of_its_own() -> No
     assert rules["allowed_pairs"] == [{"bridge": "br10000", "cidr": "10.20.0.99"}]
     assert plan["filters"][0]["allowed_pairs"] == [{"mac": "fa:16:3e:00:00:01", "cidr": "10.20.0.99"}]
     assert plan["firewall_zones"] == [{"bridge": "br10000", "zone": 2}]
+
+
+def test_what_everybody_talks_to_is_not_judged_by_one_instances_groups() -> None:
+    one = instance(1, "hv1")
+    pairs = ["10.9.0.0/29", "10.20.0.0/30", "10.20.0.1/32", "10.20.0.255", "10.0.0.0/8"]
+    one["nics"][0]["allowed_address_pairs"] = [{"ip_address": pair, "mac_address": None} for pair in pairs]
+    plan = plan_by_host([one], {"hv1": {"domain_type": "qemu"}}, render)["hv1"]
+    judged = [pair["cidr"] for pair in plan["firewall_instances"][0]["allowed_pairs"]]
+    # without the network's own address, this host's and the broadcast address; what is too large the host refuses
+    assert judged == ["10.9.0.0/29", "10.20.0.2", "10.20.0.3", "10.0.0.0/8"]
+    assert [pair["cidr"] for pair in plan["filters"][0]["allowed_pairs"]] == pairs
 
 
 def test_a_host_may_hold_its_guests_to_their_addresses_with_chains_of_its_own() -> None:

@@ -45,6 +45,9 @@ SSH = {"protocol": "tcp", "port_min": 22, "cidr": "0.0.0.0/0"}
 FROM_WEB = {"protocol": "tcp", "port_min": 3306, "remote_group": "web"}
 
 
+NOTHING: dict[str, t.Any] = {"instances": [], "security_groups": [], "zones": [], "bridges": [], "serving": []}
+
+
 def three(cloud: t.Any) -> dict[str, dict[str, t.Any]]:
     """db on hv1, web on hv2, alone on hv3."""
     change(cloud, web=[SSH], db=[FROM_WEB], alone=[])
@@ -62,11 +65,12 @@ def test_every_host_is_told_all_that_it_has(cloud: t.Any) -> None:
     assert sorted(hosts) == ["hv1", "hv2", "hv3"]
     assert [one["id"] for one in hosts["hv1"]["instances"]] == [made["db"]["id"]]
     assert hosts["hv1"]["security_groups"][-1] == {"id": number["web"], "members": addresses(made["web"])}
+    assert hosts["hv1"]["bridges"] == hosts["hv1"]["serving"] == [made["db"]["nics"][0]["network"]["bridge"]]
     call(cloud, "server_security_groups", servers=[{"name": "alone", "security_groups": ["alone"]}], state="absent")
     cloud.server({"name": "web", "count": 1}, state="absent")
     cloud.state({"uuids": [made["web"]["uuid"]], "host": "hv2", "state": "deleted"})
     hosts = call(cloud, "firewall_plan")["hosts"]
-    assert hosts["hv2"] == {"instances": [], "security_groups": [], "zones": []}
+    assert hosts["hv2"] == NOTHING
     assert hosts["hv1"]["security_groups"][-1] == {"id": number["web"], "members": []}
     assert list(call(cloud, "firewall_plan", hosts=["hv3"])["hosts"]) == ["hv3"]
     with pytest.raises(NotFoundError, match="hv9"):
@@ -106,7 +110,7 @@ def test_who_joins_and_leaves(cloud: t.Any) -> None:
     assert sorted(alone["security_groups"]) == sorted([number["alone"], number["web"]])
     both = sorted([*addresses(made["web"]), *addresses(made["alone"])])
     assert joined["hosts"]["hv1"] == {
-        "instances": [], "zones": [], "security_groups": [{"id": number["web"], "members": both}]
+        **NOTHING, "security_groups": [{"id": number["web"], "members": both}]
     }
     assert not call(cloud, "server_security_groups", servers=web)["changed"]
     left = call(cloud, "server_security_groups", servers=web, state="absent")

@@ -68,10 +68,12 @@ def test_other_hosts_are_told_who_joins_and_who_leaves(cloud: t.Any) -> None:
     first = launch(cloud, "web", "hv2", "web")
     second = launch(cloud, "web-2", "hv2", "web")
     cloud.write(sa.update(tables.vif).where(tables.vif.c.instance_uuid == second["uuid"]).values(
-        allowed_address_pairs=[{"ip_address": "10.20.0.99"}, {"ip_address": "10.9.0.0/16"}]))
+        allowed_address_pairs=[{"ip_address": "10.20.0.99"}, {"ip_address": "10.9.0.0/16"},
+                               {"ip_address": "10.8.0.0/31"}]))
     hosts = plan(cloud, instances=[second])
     assert set(hosts) == {"hv1", "hv2"}
-    joined = {"id": ids["web"], "members": sorted([*addresses(first, second), "10.20.0.99"])}
+    joined = {"id": ids["web"], "members": sorted(
+        [*addresses(first, second), "10.20.0.99", "10.8.0.0", "10.8.0.1"])}
     assert hosts["hv1"]["groups"] == {"security_groups": [joined]}
     assert "groups" not in hosts["hv2"]
     left = plan(cloud, leaving=[second])["hv1"]["groups"]["security_groups"]
@@ -93,3 +95,18 @@ def test_without_such_rules_nobody_is_asked(cloud: t.Any) -> None:
     hosts = plan(cloud, instances=[web])
     assert set(hosts["hv1"]) == {"build"}
     assert [set(group) & {"members"} for group in hosts["hv1"]["build"]["security_groups"]] == [set()]
+
+
+def test_members_on_an_isolated_network_are_told_apart(cloud: t.Any) -> None:
+    ids = groups(cloud)
+    web = launch(cloud, "web", "hv2", "web")
+    db = launch(cloud, "db", "hv1", "db")
+    (nic,) = web["nics"]
+    cloud.write(sa.update(tables.network).where(tables.network.c.id == nic["network"]["id"]).values(isolated=True))
+    (db,) = cloud.info(names=["db"])
+    here = {"bridge": nic["network"]["bridge"], "addresses": addresses(web)}
+    assert plan(cloud, instances=[db])["hv1"]["build"]["security_groups"][1] == {
+        "id": ids["web"], "members": [], "scoped_members": [here]}
+    (web,) = cloud.info(names=["web"])
+    told = plan(cloud, leaving=[web])["hv1"]["groups"]["security_groups"]
+    assert told == [{"id": ids["web"], "members": []}]

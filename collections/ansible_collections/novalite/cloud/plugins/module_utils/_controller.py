@@ -48,6 +48,7 @@ OPERATIONS = {
     "ledger_repair": "repair",
     "leftovers": "leftovers",
     "network": "networks",
+    "power_state": "power_states",
     "project": "projects",
     "reachability": "reachability",
     "scheduler": "claims",
@@ -61,6 +62,7 @@ OPERATIONS = {
     "server_plan": "plans",
     "server_security_groups": "memberships",
     "server_state": "server_states",
+    "user": "user_records",
 }
 
 

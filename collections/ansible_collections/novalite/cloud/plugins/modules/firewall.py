@@ -17,6 +17,8 @@ description:
   - Unlike in Nova, a rule that was removed also cuts the connections that it had allowed.
   - All changes of one family are one C(iptables-restore --noflush) transaction. Rules that are not novalite's are
     never touched.
+  - Where the role P(novalite.cloud.compute_node#role) has prepared the host, what is loaded at its next boot is brought
+    up to date with each change.
   - Sets C(net.bridge.bridge-nf-call-iptables) and C(net.bridge.bridge-nf-call-ip6tables) to 1 and fails when it cannot,
     because bridged packets would bypass the rules.
 author:
@@ -71,7 +73,7 @@ options:
         description:
           - Further addresses that it may use, and other instances too. What reaches such an address is what the
             security groups that all of them have in common allow.
-          - Ranges are accepted and not judged. What lies behind an instance that routes is that instance's to protect.
+          - Of a range each address is meant; those of more than 256 addresses are refused.
         type: list
         elements: dict
         default: []
@@ -80,7 +82,7 @@ options:
             description: Bridge of the network, if that is an isolated one.
             type: str
           cidr:
-            description: The address.
+            description: The address, or a range.
             type: str
             required: true
       ports:
@@ -119,7 +121,7 @@ options:
                 type: str
                 required: true
       dhcp_servers:
-        description: Addresses whose DHCP answers the instance may receive.
+        description: Addresses whose DHCP answers the instance may receive, of IPv6 servers the link-local ones.
         type: list
         elements: str
         default: []
@@ -158,6 +160,23 @@ options:
           - Left out, they stay as they are.
         type: list
         elements: str
+      scoped_members:
+        description:
+          - The members on isolated networks, which go with O(security_groups[].members). A rule for an instance on such
+            a network means the members on that network, and these only.
+        type: list
+        elements: dict
+        default: []
+        suboptions:
+          bridge:
+            description: Bridge of the network.
+            type: str
+            required: true
+          addresses:
+            description: Addresses of the members on it.
+            type: list
+            elements: str
+            default: []
       rules:
         description:
           - What may reach the members of the group, and what they may send.
@@ -195,7 +214,9 @@ options:
               - Any address without this and O(security_groups[].rules[].remote_group_id).
             type: str
           remote_group_id:
-            description: At the other end are the O(security_groups[].members) of this group.
+            description:
+              - At the other end are the O(security_groups[].members) of this group, or on an isolated network its
+                O(security_groups[].scoped_members) there.
             type: int
   zones:
     description: The conntrack zone of each isolated bridge among O(instances[].scoped).
@@ -211,6 +232,19 @@ options:
         description: Number of the zone, V(1) to V(65535), another for each bridge.
         type: int
         required: true
+  bridges:
+    description:
+      - The bridges of the instances' networks; with O(state=absent) those that go with the instances.
+      - Where the host drops in FORWARD or INPUT what nobody accepts (Docker sets up FORWARD so), what guests send is
+        accepted, and what they ask of the host itself. Otherwise nothing is done.
+    type: list
+    elements: str
+    default: []
+  serving:
+    description: Those of O(bridges) on which this host is the DHCP and name server of the guests.
+    type: list
+    elements: str
+    default: []
   state:
     description:
       - V(present) ensures the given instances and groups and leaves other instances as they are.
@@ -264,7 +298,7 @@ import typing as t
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._errors import NovaliteError
-from ..module_utils._firewall import apply, merge, policy, sets
+from ..module_utils._firewall import apply, boot, merge, policy, sets
 
 RULE_SPEC = {
     "id": {"type": "str"},
@@ -281,6 +315,15 @@ GROUP_SPEC = {
     "name": {"type": "str"},
     "uuid": {"type": "str"},
     "members": {"type": "list", "elements": "str"},
+    "scoped_members": {
+        "type": "list",
+        "elements": "dict",
+        "default": [],
+        "options": {
+            "bridge": {"type": "str", "required": True},
+            "addresses": {"type": "list", "elements": "str", "default": []},
+        },
+    },
     "rules": {"type": "list", "elements": "dict", "options": RULE_SPEC},
 }
 INSTANCE_SPEC = {
@@ -330,6 +373,8 @@ ARGUMENT_SPEC = {
         "default": [],
         "options": {"bridge": {"type": "str", "required": True}, "zone": {"type": "int", "required": True}},
     },
+    "bridges": {"type": "list", "elements": "str", "default": []},
+    "serving": {"type": "list", "elements": "str", "default": []},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
     "exclusive": {"type": "bool", "default": False},
     "backend": {"type": "str", "choices": ["auto", "nft", "legacy"], "default": "auto"},
@@ -342,17 +387,20 @@ def main() -> None:
     try:
         groups = policy.parse_groups(params["security_groups"])
         request = merge.Request(
-            instances=tuple(policy.parse_instances(params["instances"])),
+            instances=tuple(policy.parse_instances(params["instances"], leaving=params["state"] == "absent")),
             groups=tuple(groups),
             state=params["state"],
             exclusive=params["exclusive"],
             zones=policy.parse_zones(params["zones"]),
+            bridges=policy.parse_bridges(params["bridges"]),
+            serving=policy.parse_bridges(params["serving"]),
             sets=sets.usable() if any(group.remotes for group in groups) else True,
         )
         outcome = apply.apply(request, check_mode=module.check_mode, backend=params["backend"])
+        kept = [] if module.check_mode else boot.keep(outcome.changed)
     except NovaliteError as error:
         module.fail_json(msg=str(error))
-    for warning in [*policy.unsupported(groups), *outcome.warnings]:
+    for warning in [*policy.unsupported(groups), *outcome.warnings, *kept]:
         module.warn(warning)
     result: dict[str, t.Any] = {"changed": outcome.changed, "restores": outcome.restores}
     if outcome.changed:

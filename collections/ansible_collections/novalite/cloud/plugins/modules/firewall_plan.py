@@ -43,11 +43,11 @@ EXAMPLES = r"""
 RETURN = r"""
 hosts:
   description: >-
-    For each compute host the arguments RV(ignore:instances), RV(ignore:security_groups) and RV(ignore:zones) of
-    M(novalite.cloud.firewall).
+    For each compute host the arguments RV(ignore:instances), RV(ignore:security_groups), RV(ignore:zones),
+    RV(ignore:bridges) and RV(ignore:serving) of M(novalite.cloud.firewall).
   returned: always
   type: dict
-  sample: {"hv1": {"instances": [], "security_groups": [{"id": 1, "members": ["10.20.0.5"]}], "zones": []}}
+  sample: {"hv1": {"instances": [], "security_groups": [], "zones": [], "bridges": [], "serving": []}}
 """
 
 from ..module_utils._controller import run_module

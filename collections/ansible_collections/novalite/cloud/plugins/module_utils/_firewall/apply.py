@@ -20,13 +20,13 @@ import typing as t
 from .._command import CommandError
 from .._errors import NovaliteError
 from .._host import locked
-from . import bridged, cache, conntrack, dispatch, fingerprint, merge, ports, ruleset, sets
+from . import bridged, cache, conntrack, dispatch, fingerprint, merge, passage, ports, ruleset, sets
 from .cache import DIRECTORY
-from .merge import Changes, Request
-from .policy import set_name
+from .policy import group_of, set_name
 from .present import Present, everything, of_ruleset, root_rules
+from .request import Changes, Request
 from .rules import FAMILIES
-from .ruleset import HOOKS, Ruleset
+from .ruleset import Ruleset
 from .tables import Second, Tables
 
 ATTEMPTS = 5
@@ -150,7 +150,6 @@ class _Run:
         facts = {
             "backend": self.tables.backend,
             "digest": digest,
-            "warnings": [line for family, rules in rulesets.items() for line in _look_around(family, rules)],
             "foreign": sorted(_foreign_users(rulesets)),
         }
         return Known(presents, facts, False, now, False, self._read_ports())
@@ -204,7 +203,8 @@ class _Run:
         return found
 
     def _report(self, known: Known, found: t.Mapping[str, Changes]) -> None:
-        self.outcome.warnings[:] = known.facts["warnings"]
+        self.outcome.warnings[:] = [
+            line for family, changes in found.items() for line in _look_around(family, known.presents[family], changes)]
         for family, changes in found.items():
             present = known.presents[family]
             before, after = {}, {}  # type: dict[str, list[str]], dict[str, list[str]]
@@ -215,13 +215,13 @@ class _Run:
                 if name in changes.wanted:
                     after[name] = [f"-A {name} {rule}".rstrip() for rule in changes.wanted[name]]
             if present.ruleset is not None:
-                for table, chain in present.ruleset.misplaced_hooks(changes.roots):
-                    name = chain if table == ruleset.FILTER else f"{table} {chain}"
-                    hook = f"-j {HOOKS[table, chain]}"
+                for hook in present.ruleset.misplaced_hooks(changes.roots):
                     # The place is part of what is compared: a hook behind a foreign ACCEPT protects nothing.
-                    places = present.ruleset.hook_places(table, chain)
-                    before[name] = [f"-I {chain} {place + 1} {hook}" for place in places]
-                    after[name] = [f"-I {chain} 1 {hook}"] if HOOKS[table, chain] in changes.roots else []
+                    places = present.ruleset.hook_places(hook)
+                    before.setdefault(hook.name, []).extend(
+                        f"-I {hook.chain} {place + 1} {hook.rule}" for place in places)
+                    after.setdefault(hook.name, []).extend(
+                        [present.ruleset.hook_to_be(hook)] if hook.root in changes.roots else [])
             if (before or after) and family not in self.outcome.before:
                 self.outcome.before[family], self.outcome.after[family] = before, after
         ensuring = self.request.state == "present"
@@ -245,16 +245,23 @@ class _Run:
         if not self.request.sets:
             return sets.Plan()
         needed = {family: changes.sets for family, changes in found.items()}
-        given = {group.id: group.members for group in self.request.groups}
-        if self.request.state != "present":
-            given = {}
+        groups = {group.id: group.members for group in self.request.groups if self.request.state == "present"}
+        given = {}  # type: dict[str, t.Collection[str] | None]
+        for family, parts in needed.items():
+            zones = {**known.presents[family].zones, **found[family].zones, **self.request.zones}
+            scopes = {None: dispatch.EVERYWHERE}  # type: dict[int | None, str]
+            scopes.update((zone, scope) for scope, zone in zones.items())
+            for part in parts:
+                group, zone = group_of(part)
+                members = groups.get(group)
+                given[part] = None if members is None or zone not in scopes else members.get(scopes[zone], ())
         # What is there and is not spoken of needs no look.
-        looked_at = {family: [group for group in groups
-                              if given.get(group) is not None or group not in known.presents[family].sets]
-                     for family, groups in needed.items()}
-        staying = {set_name(group, family) for family, groups in needed.items() for group in groups}
+        looked_at = {family: [part for part in parts
+                              if given[part] is not None or part not in known.presents[family].sets]
+                     for family, parts in needed.items()}
+        staying = {set_name(part, family) for family, parts in needed.items() for part in parts}
         if known.trusted:
-            there = {set_name(group, family) for family, present in known.presents.items() for group in present.sets}
+            there = {set_name(part, family) for family, present in known.presents.items() for part in present.sets}
         elif any(present.chains for present in known.presents.values()) or any(needed.values()):
             there = sets.names()
         else:
@@ -291,8 +298,8 @@ class _Run:
     def _text(self, present: Present, changes: Changes, family: str) -> str:
         hooks = []  # type: list[str]
         if present.ruleset is not None:
-            for table, chain in present.ruleset.misplaced_hooks(changes.roots):
-                hooks += ruleset.hook_lines(present.ruleset, table, chain, HOOKS[table, chain] in changes.roots)
+            for hook in present.ruleset.misplaced_hooks(changes.roots):
+                hooks += ruleset.hook_lines(present.ruleset, hook, hook.root in changes.roots)
         root = dispatch.IN.root
         edits = {}  # type: dict[str, list[str]]
         if root in changes.wanted:
@@ -357,15 +364,13 @@ def _digest(texts: t.Mapping[str, str]) -> str:
     return found.hexdigest()
 
 
-def _look_around(family: str, current: Ruleset) -> list[str]:
+def _look_around(family: str, present: Present, changes: Changes) -> list[str]:
     """Warnings of what cuts guests off from outside."""
-    if current.policies.get("FORWARD") != "DROP":
+    if "FORWARD" not in present.dropping or not changes.inbound or passage.SENT in changes.roots:
         return []
-    chains = current.tables.get(ruleset.FILTER, {})
-    docker = " (Docker sets it)" if any(name.startswith("DOCKER") for name in chains) else ""
     return [
-        f"the {family} policy of FORWARD is DROP{docker}: what instances send to other networks is dropped "
-        "unless a rule of this host accepts it"
+        f"{family} packets that no rule of this host accepts are dropped in FORWARD (Docker sets it so), what "
+        "instances send among them: give the bridges of their networks (bridges), as playbooks/firewall.yml does"
     ]
 
 
@@ -375,6 +380,6 @@ def _foreign_users(rulesets: t.Mapping[str, Ruleset]) -> set[str]:
     for current in rulesets.values():
         for table, name, rules in current.foreign():
             for rule in rules:
-                if "nova-" in rule and rule != f"-j {HOOKS.get((table, name))}":
+                if "nova-" in rule and not ruleset.is_hook(table, name, rule):
                     found.add(str(ruleset.target(rule)))
     return found

@@ -13,51 +13,28 @@ instance among thousands must not cost what the thousands cost.
 from __future__ import annotations
 
 import collections
-import dataclasses
+import functools
 import typing as t
 
 from .._errors import NovaliteError
-from . import dispatch, policy, ruleset
+from . import dispatch, passage, policy, ruleset
 from .dispatch import IN, OUT, Entries
-from .policy import EGRESS, FALLBACK, GROUP, GROUP_CHAINS, INSTANCE, LOCAL, OUTGOING, ZONES, Chains, Group, Instance
+from .policy import (
+    EGRESS,
+    FALLBACK,
+    GROUP,
+    GROUP_CHAINS,
+    INGRESS_ANSWERS,
+    INSTANCE,
+    LOCAL,
+    OUTGOING,
+    ZONES,
+)
 from .present import Present, Scopes, chains_of, group_jumps, groups_of, sets_in, whos
+from .request import Changes, Request
 
 _GROUPS = tuple(GROUP_CHAINS)
 _MAX_NAME = 28  # characters of a chain's name
-
-
-@dataclasses.dataclass(frozen=True)
-class Request:
-    """`present` ensures the instances and groups and leaves the others alone, `exclusive` leaves no others;
-    `absent` takes the instances away, with the groups that no instance uses any more.
-
-    `zones`: the conntrack zone of each isolated bridge. `sets`: whether the kernel has ip_set.
-    """
-
-    instances: tuple[Instance, ...] = ()
-    groups: tuple[Group, ...] = ()
-    state: str = "present"
-    exclusive: bool = False
-    zones: t.Mapping[str, int] = dataclasses.field(default_factory=dict)
-    sets: bool = True
-
-
-@dataclasses.dataclass
-class Changes:
-    """What to do in one family, and what the host has afterwards."""
-
-    wanted: Chains = dataclasses.field(default_factory=dict)  # chains that are missing or differ
-    gone: list[str] = dataclasses.field(default_factory=list)
-    roots: set[str] = dataclasses.field(default_factory=set)  # the roots that are hooked in
-    inbound: Scopes = dataclasses.field(default_factory=dict)
-    outbound: Scopes = dataclasses.field(default_factory=dict)
-    zones: dict[str, int] = dataclasses.field(default_factory=dict)
-    users: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
-    sets: set[int] = dataclasses.field(default_factory=set)  # groups whose addresses the rules compare with
-    # (scope, address) that lead elsewhere than before, or nowhere
-    moved: set[tuple[str, str]] = dataclasses.field(default_factory=set)
-    # (scope, address) that are an instance's and were nobody's
-    arrived: set[tuple[str, str]] = dataclasses.field(default_factory=set)
 
 
 def merge(present: Present, request: Request, family: str) -> Changes:
@@ -67,7 +44,8 @@ def merge(present: Present, request: Request, family: str) -> Changes:
 
 def roots(present: Present) -> set[str]:
     """The roots that shall be hooked in for what a host has."""
-    return _roots(present.inbound, present.outbound, present.zones)
+    passages = {name for name in passage.CALLED_FROM if name in present.chains}
+    return _roots(present.inbound, present.outbound, present.zones) | passages
 
 
 class _Merge:
@@ -78,14 +56,18 @@ class _Merge:
         members = {group.id: group.members for group in request.groups}
         self.members = members if self.is_present else {}
         self.groups = {group.id: group for group in request.groups if self.is_present and group.rules is not None}
+        self.zones = {**present.zones, **(request.zones if self.is_present else {})}  # by bridge, of all we know
+        self.scopes = {None: dispatch.EVERYWHERE}  # type: dict[int | None, str]
+        self.scopes.update((zone, scope) for scope, zone in self.zones.items())
         self.changes = Changes()
-        self.all = {}  # type: Chains # what was looked at and shall be there
+        self.all = {}  # type: dict[str, tuple[str, ...]] # what was looked at and shall be there
         self._addresses()
         if any(self.changes.inbound.values()):
+            self._zones()
             self._instances()
             self._group_chains()
-            self._zones()
             self._dispatch()
+            self._passages()
         self._differences()
 
     # -- which address leads where
@@ -161,6 +143,7 @@ class _Merge:
             writing |= {who for who, instance in self.given.items() if instance.of(self.family)}
             writing |= {who for scope in changes.inbound.values() if "+" in "".join(scope.values())
                         for who in set(scope.values()) if not self.given.keys().isdisjoint(who.split("+"))}
+        writing |= self._carriers(self._turned())
         changes.users = collections.Counter(present.users)
         self.touched_groups = set()  # type: set[str]
         self.restricted = {}  # type: dict[str, bool]
@@ -184,13 +167,20 @@ class _Merge:
         groups = list(instance.security_groups) if instance else self._common_groups(numbers)
         restricted = any(self._is_restricted(number) for number in numbers)
         self.restricted[who] = restricted
-        for chain in policy.inbound_chains(
-            who, self.family, groups, restricted,
-            instance.dhcp_servers if instance else (), instance.ra_servers if instance else (),
-        ):
+        if instance:
+            scopes, servers = instance.scopes(self.family), (instance.dhcp_servers, instance.ra_servers)
+        elif len(numbers) > 1:
+            scopes = {scope for scope, entries in self.changes.inbound.items() if who in entries.values()}
+            servers = ((), ())
+        else:  # as it was told when it was given
+            rules = self.present.chains.get(f"{INSTANCE}{who}", ())
+            in_zones = {policy.group_of(jump[len(GROUP):])[1] for jump in group_jumps(rules) if jump.startswith(GROUP)}
+            scopes, servers = {self.scopes[zone] for zone in in_zones & self.scopes.keys()}, policy.servers_of(rules)
+        zones = {scope: self._zone(scope) for scope in scopes}
+        for chain in policy.inbound_chains(who, self.family, groups, zones, restricted, *servers):
             self.all[chain.name] = chain.rules
         if restricted:
-            chain = policy.outbound_chain(who, self.family, groups)
+            chain = policy.outbound_chain(who, self.family, groups, zones)
             self.all[chain.name] = chain.rules
 
     def _common_groups(self, numbers: t.Sequence[str]) -> list[int]:
@@ -205,16 +195,39 @@ class _Merge:
     def _groups_of(self, number: str) -> list[int]:
         if self.is_present and number in self.given:
             return list(self.given[number].security_groups)
-        return [int(jump[len(GROUP):]) for jump in group_jumps(self.present.chains.get(f"{INSTANCE}{number}", ()))
-                if jump.startswith(GROUP)]
+        jumps = group_jumps(self.present.chains.get(f"{INSTANCE}{number}", ()))
+        return list(dict.fromkeys(policy.group_of(jump[len(GROUP):])[0] for jump in jumps if jump.startswith(GROUP)))
 
     def _is_restricted(self, number: str) -> bool:
         groups = self._groups_of(number)
-        if any(rule.direction == "egress" for group in groups if group in self.groups
-               for rule in self.groups[group].rules or ()):
-            return True
-        was = policy.OUT_OF + number in self.present.chains
-        return any(self.present.chains.get(f"{EGRESS}{group}") or was for group in groups if group not in self.groups)
+        return any(map(self._restricts, groups))
+
+    def _restricts(self, group: int) -> bool:
+        return self.groups[group].restricts if group in self.groups else self._restricted_so_far(group)
+
+    def _restricted_so_far(self, group: int) -> bool:
+        return any(self.present.chains.get(name) for name in self._variants(EGRESS, group))
+
+    def _turned(self) -> set[int]:
+        """The groups that get their first egress rule, or lose the last one."""
+        return {number for number, group in self.groups.items() if group.restricts != self._restricted_so_far(number)
+                and any(self.present.users[name] > 0 for name in self._variants(GROUP, number))}
+
+    def _carriers(self, groups: set[int]) -> set[str]:
+        """Who carries one of the groups, also where he is not given: egress rules now apply to him, or do no more.
+
+        One with a further group whose rules nobody said is left as he is: what would answer these is not known.
+        """
+        found = set()  # type: set[str]
+        for who in whos(self.changes.inbound) if groups else ():
+            mine = {group for number in who.split("+") for group in self._groups_of(number)}
+            if not groups.isdisjoint(mine) and (all(map(self._is_said, mine)) or not any(map(self._restricts, mine))):
+                found.add(who)
+        return found
+
+    def _is_said(self, group: int) -> bool:
+        chains = self.present.chains
+        return group in self.groups or any(name in chains for name in self._variants(INGRESS_ANSWERS, group))
 
     def outgoing(self, writing: t.Iterable[str]) -> None:
         """The same addresses, by source, of the instances to which egress rules apply."""
@@ -240,20 +253,25 @@ class _Merge:
 
     # -- chains of groups
 
+    def _variants(self, prefix: str, group: int) -> t.Iterator[str]:
+        """The names of a group's chain, for the networks that are here."""
+        for zone in self.scopes:
+            yield prefix + policy.zoned(group, zone)
+
     def _group_chains(self) -> None:
         users, chains = self.changes.users, self.present.chains
         if self.present.ruleset is None:
             names = {name for name in self.touched_groups if users[name] > 0}
-            names.update(f"{prefix}{group}" for group in self.groups for prefix in GROUP_CHAINS
-                         if users[f"{prefix}{group}"] > 0)
+            names.update(name for group in self.groups for prefix in GROUP_CHAINS
+                         for name in self._variants(prefix, group) if users[name] > 0)
         else:
             names = set(users)
         for name in sorted(names):
             prefix = next(prefix for prefix in GROUP_CHAINS if name.startswith(prefix))
-            number = int(name[len(prefix):])
+            number, zone = policy.group_of(name[len(prefix):])
             if number in self.groups:
-                chain = policy.group_chain(prefix, self.groups[number], self.family, self._sources)
-                self.all[name] = chain.rules
+                sources = functools.partial(self._sources, zone)
+                self.all[name] = policy.group_chain(prefix, self.groups[number], zone, self.family, sources).rules
             elif name in chains:
                 self.all[name] = chains[name]
             else:
@@ -262,22 +280,28 @@ class _Merge:
                     "this host; give it with its rules"
                 )
 
-    def _sources(self, group: int) -> t.Sequence[str]:
+    def _sources(self, zone: int | None, group: int) -> t.Sequence[str]:
         if self.request.sets:
-            return (f"-m set --match-set {policy.set_name(group, self.family)}",)
-        return policy.hosts(self.members.get(group) or (), self.family)
+            return (f"-m set --match-set {policy.set_name(policy.zoned(group, zone), self.family)}",)
+        members = self.members.get(group) or {}
+        return policy.hosts(members.get(self.scopes[zone], ()) if zone in self.scopes else (), self.family)
 
     # -- what leads to them
 
+    def _zone(self, scope: str) -> int | None:
+        if scope == dispatch.EVERYWHERE:
+            return None
+        if scope not in self.zones:
+            raise NovaliteError(
+                f"the bridge {scope} has addresses of its own, but no conntrack zone: give it in zones"
+            )
+        return self.zones[scope]
+
     def _zones(self) -> None:
-        known = {**self.present.zones, **(self.request.zones if self.is_present else {})}
         for scope, entries in self.changes.inbound.items():
-            if entries and scope != dispatch.EVERYWHERE:
-                if scope not in known:
-                    raise NovaliteError(
-                        f"the bridge {scope} has addresses of its own, but no conntrack zone: give it in zones"
-                    )
-                self.changes.zones[scope] = known[scope]
+            zone = self._zone(scope) if entries else None
+            if zone is not None:
+                self.changes.zones[scope] = zone
         if self.changes.zones:
             self.all[ZONES] = tuple(f"-i {bridge} -j CT --zone {zone}"
                                     for bridge, zone in sorted(self.changes.zones.items()))
@@ -295,6 +319,19 @@ class _Merge:
                 found = dispatch.chains(side, new, self.family)
             self.all.update(found)
         changes.roots = _roots(changes.inbound, changes.outbound, changes.zones)
+
+    def _passages(self) -> None:
+        request, there = self.request, self.present.chains
+        chains = {name: there[name] for name in passage.CALLED_FROM if name in there}
+        if self.is_present:
+            bridges = {bridge: bridge in self.zones for bridge in request.bridges}
+            found = passage.chains(chains, self.present.dropping, bridges, request.serving, self.family,
+                                   keep=not request.exclusive)
+        else:
+            found = passage.without(chains, request.bridges)
+        self.all.update(found)
+        self.changes.roots |= found.keys()
+        self.changes.gone += [name for name in chains if name not in found]
 
     def _differences(self) -> None:
         changes, present = self.changes, self.present

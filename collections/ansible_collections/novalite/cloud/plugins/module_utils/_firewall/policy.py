@@ -36,6 +36,10 @@ come to after `filter` and where ACCEPT ends nothing but this question::
 
 and answers to what it opened are no longer accepted wholesale, but by `nova-re-<group>`, its egress rules seen
 backwards. So a rule that is removed cuts its flows here too, whichever end sends next.
+
+Isolated networks may use the same addresses, so for an instance on one the chains of its groups, and the sets of
+members that these compare with, are those of that network: `nova-sg-<group>.<zone>`, `nova-g-<group>.<zone>-v4`. One
+that is on several networks has a section for each, by the bridge (`-o <bridge> -j nova-sg-<group>.<zone>`).
 """
 
 from __future__ import annotations
@@ -47,7 +51,7 @@ import typing as t
 from .._errors import NovaliteError
 from .dispatch import IN, OUT
 from .ports import Port, parse_port
-from .rules import Rule, host, hosts, inexpressible, parse_rule, texts
+from .rules import Rule, expanded, host, hosts, inexpressible, parse_rule, texts
 
 LOCAL = IN.root
 OUTGOING = OUT.root
@@ -73,6 +77,11 @@ GROUP_CHAINS = {
 }
 
 _BRIDGE = re.compile(r"[0-9a-zA-Z_.-]{1,15}")
+_SERVER = re.compile(
+    r"-s (\S+)/(?:32|128) -p "
+    r"(?:udp -m udp --sport (?:67|547) --dport (?:68|546)|ipv6-icmp -m icmp6 --icmpv6-type (134)) -j ACCEPT"
+)
+_DHCP = {"IPv4": "--sport 67 --dport 68", "IPv6": "--sport 547 --dport 546"}
 # What a guest needs before it can be spoken to at all. They are UNTRACKED or INVALID to conntrack, hence in front.
 _NEIGHBOUR_DISCOVERY = ("135", "136")
 # What a guest may always send: the same, router solicitation, and reports of the multicast groups it listens to.
@@ -87,18 +96,24 @@ class Chain(t.NamedTuple):
 
 
 Chains = dict[str, tuple[str, ...]]
+Zones = t.Mapping[str, t.Optional[int]]  # of the scopes of an instance: its bridge -> conntrack zone, "" -> None
 
 
 @dataclasses.dataclass(frozen=True)
 class Group:
-    """`members` are the addresses that carry this group, for rules that name it.
+    """`members` are the addresses that carry this group, for rules that name it, by scope as in Instance.
 
     Rules or members that are None were not said; what the host has stays.
     """
 
     id: int
     rules: tuple[Rule, ...] | None = None
-    members: tuple[str, ...] | None = None
+    members: t.Mapping[str, tuple[str, ...]] | None = None
+
+    @property
+    def restricts(self) -> bool:
+        """Whether its instances may send only what egress rules say."""
+        return any(rule.direction == "egress" for rule in self.rules or ())
 
     @property
     def remotes(self) -> set[int]:
@@ -127,13 +142,18 @@ class Instance:
     def shared_of(self, family: str) -> list[tuple[str, str]]:
         return _by_scope(self.shared, family)
 
+    def scopes(self, family: str) -> set[str]:
+        """Where it has addresses of one family."""
+        return {scope for scope, _cidr in (*self.of(family), *self.shared_of(family))}
+
 
 def _by_scope(addresses: t.Mapping[str, t.Iterable[str]], family: str) -> list[tuple[str, str]]:
     return [(scope, cidr) for scope, of_scope in addresses.items() for cidr in hosts(of_scope, family)]
 
 
-def parse_instances(values: t.Iterable[t.Mapping[str, t.Any]]) -> list[Instance]:
-    """The module's `instances` as dataclasses. Raises NovaliteError for an id or an address that occurs twice."""
+def parse_instances(values: t.Iterable[t.Mapping[str, t.Any]], leaving: bool = False) -> list[Instance]:
+    """The module's `instances` as dataclasses. Raises NovaliteError for an id or an address that occurs twice, and for
+    an allowed address pair that is none or too large, unless the instances are `leaving`."""
     instances, ids = [], set()  # type: list[Instance], set[int]
     owners = {}  # type: dict[tuple[str, str], int]
     for value in values:
@@ -143,11 +163,12 @@ def parse_instances(values: t.Iterable[t.Mapping[str, t.Any]]) -> list[Instance]
             addresses[bridge] = addresses.get(bridge, ()) + _texts(scope.get("addresses"))
         shared = {}  # type: dict[str, tuple[str, ...]]
         for pair in value.get("allowed_pairs") or ():
-            text = str(pair["cidr"]).strip()
-            # What a guest routes lies behind it: a range is not judged here, as no address is that is no instance's.
-            if "/" not in text or text.endswith("/128" if ":" in text else "/32"):
-                bridge = _bridge(pair["bridge"]) if pair.get("bridge") else ""
-                shared[bridge] = (*shared.get(bridge, ()), text)
+            bridge = _bridge(pair["bridge"]) if pair.get("bridge") else ""
+            try:
+                shared[bridge] = (*shared.get(bridge, ()), *expanded(str(pair["cidr"]).strip()))
+            except NovaliteError as error:
+                if not leaving:
+                    raise NovaliteError(f"instance {value['id']}: {error}") from None
         instance = Instance(
             id=_identifier("instance", value["id"]),
             addresses=addresses,
@@ -181,7 +202,7 @@ def parse_groups(values: t.Iterable[t.Mapping[str, t.Any]]) -> list[Group]:
             Group(
                 identifier,
                 None if rules is None else tuple(parse_rule(identifier, rule) for rule in rules),
-                None if members is None else _texts(members),
+                None if members is None else _members(members, value.get("scoped_members") or ()),
             )
         )
     if len({group.id for group in groups}) != len(groups):
@@ -197,49 +218,73 @@ def parse_zones(values: t.Iterable[t.Mapping[str, t.Any]]) -> dict[str, int]:
         if not 1 <= zone <= 65535:
             raise NovaliteError(f"the conntrack zone {zone} of bridge {value['bridge']} is not between 1 and 65535")
         zones[_bridge(value["bridge"])] = zone
+    for bridge, zone in zones.items():
+        other = next((one for one in zones if one != bridge and zones[one] == zone), None)
+        if other is not None:
+            raise NovaliteError(f"the bridges {bridge} and {other} have one conntrack zone, {zone}; give each its own")
     return zones
 
 
-def set_name(group: int, family: str) -> str:
-    return f"{SET}{group}{SET_SUFFIX[family]}"
+def parse_bridges(values: t.Iterable[t.Any]) -> tuple[str, ...]:
+    """The module's `bridges`. Raises NovaliteError."""
+    return tuple(sorted({_bridge(value) for value in values}))
 
 
-def group_chain(prefix: str, group: Group, family: str, sources: t.Callable[[int], t.Sequence[str]]) -> Chain:
+def zoned(group: int, zone: int | None) -> str:
+    """A group's part in the names of chains and sets: `3`, or `3.7` for those of the isolated network of zone 7."""
+    return str(group) if zone is None else f"{group}.{zone}"
+
+
+def group_of(part: str) -> tuple[int, int | None]:
+    """The group and the zone of zoned()."""
+    group, _dot, zone = part.partition(".")
+    return int(group), int(zone) if zone else None
+
+
+def set_name(part: str, family: str) -> str:
+    return f"{SET}{part}{SET_SUFFIX[family]}"
+
+
+def group_chain(
+    prefix: str, group: Group, zone: int | None, family: str, sources: t.Callable[[int], t.Sequence[str]]
+) -> Chain:
     """A group's chain: one ACCEPT for each rule of this family, sorted, so that the order of the rows is no change."""
     direction, answers = GROUP_CHAINS[prefix]
     lines = set()  # type: set[str]
     for rule in group.rules or ():
         if rule.ethertype == family and rule.direction == direction:
             lines.update(texts(rule, sources, answers))
-    return Chain(f"{prefix}{group.id}", tuple(sorted(lines)))
+    if prefix == EGRESS and not lines and group.restricts:
+        lines.add("-j RETURN")  # does nothing, and says that egress rules apply, if only those of the other family
+    return Chain(f"{prefix}{zoned(group.id, zone)}", tuple(sorted(lines)))
 
 
 def inbound_chains(
     who: str,
     family: str,
     groups: t.Iterable[int],
+    zones: Zones,
     restricted: bool,
     dhcp_servers: t.Iterable[str] = (),
     ra_servers: t.Iterable[str] = (),
 ) -> list[Chain]:
     """`nova-inst-<who>` and `nova-new-<who>`; `restricted`: egress rules apply to it."""
     groups = list(groups)
-    judged = [f"-j {GROUP}{group}" for group in groups]
     first = []
-    if family == "IPv4":
-        judged += [f"-s {server} -p udp -m udp --sport 67 --dport 68 -j ACCEPT"
-                   for server in hosts(dhcp_servers, family)]
-    else:
+    dhcp = [f"-s {server} -p udp -m udp {_DHCP[family]} -j ACCEPT" for server in hosts(dhcp_servers, family)]
+    if family == "IPv6":
         first = [f"-p ipv6-icmp -m icmp6 --icmpv6-type {kind} -j ACCEPT" for kind in _NEIGHBOUR_DISCOVERY]
-        # A router advertises from its link-local address only (RFC 4861, 6.1.2), and so does a DHCP server answer.
+        # A router advertises from its link-local address only (RFC 4861, 6.1.2).
         routers = hosts(ra_servers, family) or ("fe80::/10",)
         first += [f"-s {router} -p ipv6-icmp -m icmp6 --icmpv6-type 134 -j ACCEPT" for router in routers]
-        judged.append("-s fe80::/10 -p udp -m udp --sport 547 --dport 546 -j ACCEPT")
-    judged.append(f"-j {FALLBACK[family]}")
+    end = f"-j {FALLBACK[family]}"
+    judged = _sections("-o", zones, groups, [f"-j {GROUP}{{group}}"], dhcp, end)
+    everything = judged
     answers = ["-m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT"]
     if restricted:
         answers = ["-m conntrack --ctstate RELATED -j ACCEPT"]
-        answers += [f"-m conntrack --ctstate ESTABLISHED --ctdir REPLY -j {EGRESS_ANSWERS}{group}" for group in groups]
+        backwards = f"-m conntrack --ctstate ESTABLISHED --ctdir REPLY -j {EGRESS_ANSWERS}{{group}}"
+        everything = _sections("-o", zones, groups, [backwards, f"-j {GROUP}{{group}}"], dhcp, end)
     return [
         Chain(
             f"{INSTANCE}{who}",
@@ -248,16 +293,25 @@ def inbound_chains(
                 "-m conntrack --ctstate INVALID -j DROP",
                 f"-m conntrack --ctstate ESTABLISHED --ctdir ORIGINAL -j {NEW}{who}",
                 *answers,
-                *judged,
+                *everything,
             ),
         ),
         Chain(f"{NEW}{who}", tuple(judged)),
     ]
 
 
-def outbound_chain(who: str, family: str, groups: t.Iterable[int]) -> Chain:
+def servers_of(rules: t.Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The DHCP servers and routers of an instance, from its chain that inbound_chains() made."""
+    found = {"dhcp": [], "ra": []}  # type: dict[str, list[str]]
+    for rule in rules:
+        match = _SERVER.fullmatch(rule)
+        if match:
+            found["dhcp" if match[2] is None else "ra"].append(match[1])
+    return tuple(found["dhcp"]), tuple(found["ra"])
+
+
+def outbound_chain(who: str, family: str, groups: t.Iterable[int], zones: Zones) -> Chain:
     """`nova-out-<who>`: what an instance to which egress rules apply may send."""
-    groups = list(groups)
     if family == "IPv4":
         always = ["-p udp -m udp --sport 68 --dport 67 -j ACCEPT"]
     else:
@@ -269,11 +323,32 @@ def outbound_chain(who: str, family: str, groups: t.Iterable[int]) -> Chain:
             *always,
             "-m conntrack --ctstate INVALID -j DROP",
             "-m conntrack --ctstate RELATED -j ACCEPT",
-            *(f"-m conntrack --ctstate ESTABLISHED --ctdir REPLY -j {INGRESS_ANSWERS}{group}" for group in groups),
-            *(f"-j {EGRESS}{group}" for group in groups),
-            "-j DROP",
+            *_sections(
+                "-i", zones, list(groups),
+                [f"-m conntrack --ctstate ESTABLISHED --ctdir REPLY -j {INGRESS_ANSWERS}{{group}}",
+                 f"-j {EGRESS}{{group}}"],
+                [], "-j DROP",
+            ),
         ),
     )
+
+
+def _sections(
+    device: str, zones: Zones, groups: t.Sequence[int], jumps: t.Sequence[str], further: t.Sequence[str], end: str
+) -> list[str]:
+    """The jumps of each network that an instance is on, to the chains for that network, and what ends them all.
+
+    Of several networks, those that are isolated have their bridge before their jumps and an end of their own.
+    """
+    several = len(zones) > 1
+    lines = list(further) if several else []
+    for bridge in sorted(zones, reverse=True):  # "", which knows no bridge, comes last
+        ours = [jump.format(group=zoned(group, zones[bridge])) for jump in jumps for group in groups]
+        if several and bridge:
+            lines += [f"{device} {bridge} {line}" for line in (*ours, end)]
+        else:
+            lines += ours
+    return [*lines, *([] if several else further), end]
 
 
 def unsupported(groups: t.Iterable[Group]) -> list[str]:
@@ -288,8 +363,8 @@ def unsupported(groups: t.Iterable[Group]) -> list[str]:
 
 def _identifier(what: str, value: t.Any) -> int:
     number = int(value)
-    if not 0 <= number < 10**15:  # a chain's name has 28 characters
-        raise NovaliteError(f"{what} id {value!r} is no number between 0 and 10^15")
+    if not 0 <= number < 10**11:  # a chain's name has 28 characters, a set's 31
+        raise NovaliteError(f"{what} id {value!r} is no number between 0 and 10^11")
     return number
 
 
@@ -297,6 +372,14 @@ def _bridge(name: t.Any) -> str:
     if not _BRIDGE.fullmatch(str(name)):
         raise NovaliteError(f"{name!r} is no name of a bridge; it has 1 to 15 letters, digits, dashes and dots")
     return str(name)
+
+
+def _members(everywhere: t.Iterable[t.Any], scoped: t.Iterable[t.Mapping[str, t.Any]]) -> dict[str, tuple[str, ...]]:
+    found = {"": _texts(everywhere)}
+    for scope in scoped:
+        bridge = _bridge(scope["bridge"])
+        found[bridge] = (*found.get(bridge, ()), *_texts(scope.get("addresses")))
+    return found
 
 
 def _texts(values: t.Iterable[t.Any] | None) -> tuple[str, ...]:

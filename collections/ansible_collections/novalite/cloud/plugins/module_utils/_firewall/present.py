@@ -17,13 +17,13 @@ import dataclasses
 import re
 import typing as t
 
-from . import dispatch
+from . import dispatch, passage
 from .dispatch import EVERYWHERE, IN, OUT, Entries, Side
 from .policy import GROUP_CHAINS, INSTANCE, NEW, OUT_OF, ZONES, Chains
-from .ruleset import Ruleset
+from .ruleset import FILTER, Ruleset
 
 _ZONE = re.compile(r"-i (\S+) -j CT --zone ([0-9]+)")
-_SET = re.compile(r"-m set --match-set nova-g-([0-9]+)-v[46] ")
+_SET = re.compile(r"-m set --match-set nova-g-([0-9]+(?:\.[0-9]+)?)-v[46] ")
 _GROUP_PREFIXES = tuple(GROUP_CHAINS)
 
 Scopes = dict[str, Entries]
@@ -37,7 +37,8 @@ class Present:
     zones: dict[str, int] = dataclasses.field(default_factory=dict)
     # a group's chain -> by how many instances it is used
     users: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
-    sets: set[int] = dataclasses.field(default_factory=set)  # groups whose addresses the rules compare with
+    sets: set[str] = dataclasses.field(default_factory=set)  # groups (zoned()) whose addresses the rules compare with
+    dropping: frozenset[str] = frozenset()  # the built-in chains that drop what nobody accepts
     ruleset: Ruleset | None = None
 
 
@@ -49,7 +50,8 @@ def of_ruleset(ruleset: Ruleset) -> Present:
         users.update(groups_of(chains, who))
     zones = {match[1]: int(match[2]) for match in map(_ZONE.fullmatch, chains.get(ZONES, ())) if match}
     sets = sets_in({name: chains.get(name, ()) for name in users})
-    return Present(chains, inbound, outbound, zones, users, sets, ruleset)
+    dropping = passage.dropping(ruleset.policies, ruleset.tables.get(FILTER, {}))
+    return Present(chains, inbound, outbound, zones, users, sets, dropping, ruleset)
 
 
 def everything(present: Present, family: str) -> Chains:
@@ -93,10 +95,10 @@ def group_jumps(rules: t.Iterable[str]) -> list[str]:
     return found
 
 
-def sets_in(chains: Chains) -> set[int]:
-    """The groups whose sets of addresses the rules compare with."""
-    return {int(number) for name, rules in chains.items() if name.startswith(_GROUP_PREFIXES)
-            for rule in rules for number in _SET.findall(rule)}
+def sets_in(chains: Chains) -> set[str]:
+    """The groups (`3`, `3.7`, see policy.zoned) whose sets of addresses the rules compare with."""
+    return {part for name, rules in chains.items() if name.startswith(_GROUP_PREFIXES)
+            for rule in rules for part in _SET.findall(rule)}
 
 
 def _scopes(side: Side, chains: Chains) -> Scopes:

@@ -26,11 +26,11 @@ Groups = t.Sequence[t.Mapping[str, t.Any]]  # {"id", "name", "rules"}, as in the
 
 @dataclasses.dataclass(frozen=True)
 class Address:
-    """`network` is the id of an instance's network, `isolated` whether nothing is routed into that."""
+    """`network` is the id of an instance's network, `scope` that network's bridge where nothing is routed into it."""
 
     text: str
     network: int | None = None
-    isolated: bool = False
+    scope: str = ""
 
     @property
     def family(self) -> str:
@@ -67,10 +67,10 @@ class Talk:
 
 
 class Remote(t.NamedTuple):
-    """A group that rules name: its name, and the addresses of its members."""
+    """A group that rules name: its name, and by scope the addresses of its members."""
 
     name: str
-    members: t.Collection[str]
+    members: t.Mapping[str, t.Collection[str]]
 
 
 Remotes = t.Mapping[int, Remote]
@@ -112,10 +112,10 @@ def subject(rule: Rule) -> str:
 def _answer(
     source: End, here: Address, destination: End, there: Address, talk: Talk, remotes: Remotes
 ) -> dict[str, t.Any]:
-    apart = here.network != there.network and (here.isolated or there.isolated)
+    apart = here.network != there.network and bool(here.scope or there.scope)
     sides = {} if apart else {
-        "egress": _judge(source, "egress", here.family, there.text, talk, remotes),
-        "ingress": _judge(destination, "ingress", here.family, here.text, talk, remotes),
+        "egress": _judge(source, "egress", there, talk, remotes),
+        "ingress": _judge(destination, "ingress", here, talk, remotes),
     }
     allowed = not apart and all(side["allowed"] for side in sides.values())
     if apart:
@@ -130,9 +130,7 @@ def _answer(
             "rules": {name: side["rule"] for name, side in sides.items()}, "line": line}
 
 
-def _judge(
-    end: End, direction: str, family: str, far: str, talk: Talk, remotes: Remotes
-) -> dict[str, t.Any]:
+def _judge(end: End, direction: str, far: Address, talk: Talk, remotes: Remotes) -> dict[str, t.Any]:
     if end.groups is None:
         return {"allowed": True, "rule": None, "reason": ""}
     rules = [(group, rule, parse_rule(int(group["id"]), rule)) for group in end.groups for rule in group["rules"]]
@@ -140,7 +138,7 @@ def _judge(
     if direction == "egress" and not mine:
         return {"allowed": True, "rule": None, "reason": f"{end.name} may send anything"}
     for group, rule, parsed in mine:
-        if parsed.ethertype == family and _about(parsed, talk, family) and _covers(parsed, far, remotes):
+        if parsed.ethertype == far.family and _about(parsed, talk, far.family) and _covers(parsed, far, remotes):
             return {
                 "allowed": True,
                 "rule": {**rule, "group": group["name"]},
@@ -165,9 +163,10 @@ def _about(rule: Rule, talk: Talk, family: str) -> bool:
     return talk.port is not None and rule.port_min <= talk.port <= rule.port_max
 
 
-def _covers(rule: Rule, far: str, remotes: Remotes) -> bool:
-    address = ipaddress.ip_address(far)
+def _covers(rule: Rule, far: Address, remotes: Remotes) -> bool:
+    address = ipaddress.ip_address(far.text)
     if rule.remote_group_id is not None:
         there = remotes.get(rule.remote_group_id)
-        return there is not None and any(address == ipaddress.ip_address(one) for one in there.members)
+        members = () if there is None else there.members.get(far.scope, ())
+        return any(address == ipaddress.ip_address(one) for one in members)
     return rule.cidr is None or address in ipaddress.ip_network(rule.cidr, strict=False)

@@ -20,6 +20,7 @@ import socket
 import typing as t
 
 from .._errors import NovaliteError
+from . import passage
 from .dispatch import IN, OUT
 from .policy import (
     EGRESS,
@@ -38,26 +39,48 @@ from .policy import (
 
 FILTER, RAW, SECURITY = "filter", "raw", "security"
 TABLES = (RAW, FILTER, SECURITY)
-# (table, built-in chain) -> the root that its first rule jumps to. OUTPUT too: the host itself is no more trusted than
-# the network.
-HOOKS = {
-    (RAW, "PREROUTING"): ZONES,
-    (FILTER, "FORWARD"): LOCAL,
-    (FILTER, "OUTPUT"): LOCAL,
-    (SECURITY, "FORWARD"): OUTGOING,
-    (SECURITY, "INPUT"): OUTGOING,
-}
+
+
+class Hook(t.NamedTuple):
+    """A jump from a built-in chain to a root: its first rule, or the last one before everything is dropped."""
+
+    table: str
+    chain: str
+    root: str
+    first: bool = True
+
+    @property
+    def rule(self) -> str:
+        return f"-j {self.root}"
+
+    @property
+    def name(self) -> str:
+        """For the user."""
+        return self.chain if self.table == FILTER else f"{self.table} {self.chain}"
+
+
+# OUTPUT too: the host itself is no more trusted than the network. What comes last is written first: where it goes
+# depends on the rules that are there.
+HOOKS = (
+    *(Hook(FILTER, chain, root, first=False) for root, chain in passage.CALLED_FROM.items()),
+    Hook(RAW, "PREROUTING", ZONES),
+    Hook(FILTER, "FORWARD", LOCAL),
+    Hook(FILTER, "OUTPUT", LOCAL),
+    Hook(SECURITY, "FORWARD", OUTGOING),
+    Hook(SECURITY, "INPUT", OUTGOING),
+)
+_HOOKED = {(hook.table, hook.chain, hook.rule) for hook in HOOKS}
 
 _WHO = r"(?:0|[1-9][0-9]*)(?:\+[1-9][0-9]*)*"
-_NUMBER = r"(?:0|[1-9][0-9]*)"
+_GROUP = r"(?:0|[1-9][0-9]*)(?:\.[1-9][0-9]*)?"
 _OURS = {
     RAW: re.compile(re.escape(ZONES)),
     FILTER: re.compile(
-        rf"{LOCAL}|{'|'.join(FALLBACK_NAMES)}|(?:{INSTANCE}|{NEW}){_WHO}|(?:{GROUP}|{EGRESS_ANSWERS}){_NUMBER}"
+        rf"{LOCAL}|{'|'.join(passage.CALLED_FROM)}|{'|'.join(FALLBACK_NAMES)}|(?:{INSTANCE}|{NEW}){_WHO}|(?:{GROUP}|{EGRESS_ANSWERS}){_GROUP}"
         rf"|{IN.node}(?:[0-9a-f]{{1,20}}|x[0-9a-f]{{19}})|{IN.network}[0-9a-zA-Z_.-]{{1,15}}"
     ),
     SECURITY: re.compile(
-        rf"{OUTGOING}|{OUT_OF}{_WHO}|(?:{EGRESS}|{INGRESS_ANSWERS}){_NUMBER}"
+        rf"{OUTGOING}|{OUT_OF}{_WHO}|(?:{EGRESS}|{INGRESS_ANSWERS}){_GROUP}"
         rf"|{OUT.node}(?:[0-9a-f]{{1,20}}|x[0-9a-f]{{19}})|{OUT.network}[0-9a-zA-Z_.-]{{1,15}}"
     ),
 }
@@ -86,14 +109,33 @@ class Ruleset:
                 if not is_owned(table, name):
                     yield table, name, rules
 
-    def misplaced_hooks(self, wanted: t.Container[str]) -> list[tuple[str, str]]:
-        """Where the jump to a root is not the first rule, exactly once; nor absent where the root is not `wanted`."""
-        return [(table, chain) for (table, chain), root in HOOKS.items()
-                if self.hook_places(table, chain) != ([0] if root in wanted else [])]
+    def misplaced_hooks(self, wanted: t.Container[str]) -> list[Hook]:
+        """Those that are not where they belong, exactly once; nor absent where the root is not `wanted`."""
+        return [hook for hook in HOOKS if not self._is_placed(hook, hook.root in wanted)]
 
-    def hook_places(self, table: str, chain: str) -> list[int]:
-        hook = f"-j {HOOKS[table, chain]}"
-        return [place for place, rule in enumerate(self.tables.get(table, {}).get(chain, ())) if rule == hook]
+    def _is_placed(self, hook: Hook, wanted: bool) -> bool:
+        places = self.hook_places(hook)
+        if hook.first or not wanted:
+            return places == ([0] if wanted else [])
+        end = passage.end_of(self.built_in(hook))
+        return len(places) == 1 and (end is None or places[0] < end)
+
+    def built_in(self, hook: Hook) -> tuple[str, ...]:
+        return self.tables.get(hook.table, {}).get(hook.chain, ())
+
+    def hook_places(self, hook: Hook) -> list[int]:
+        return [place for place, rule in enumerate(self.built_in(hook)) if rule == hook.rule]
+
+    def hook_to_be(self, hook: Hook) -> str:
+        """How the hook is put in, once it is nowhere."""
+        if hook.first:
+            return f"-I {hook.chain} 1 {hook.rule}"
+        end = passage.end_of([rule for rule in self.built_in(hook) if rule != hook.rule])
+        return f"-A {hook.chain} {hook.rule}" if end is None else f"-I {hook.chain} {end + 1} {hook.rule}"
+
+
+def is_hook(table: str, chain: str, rule: str) -> bool:
+    return (table, chain, rule) in _HOOKED
 
 
 def is_owned(table: str, name: str) -> bool:
@@ -219,16 +261,14 @@ def delta(current: Ruleset, wanted: Chains, roots: t.Container[str]) -> str:
     different = {name: rules for name, rules in wanted.items() if name not in owned or not same(owned[name], rules)}
     gone = [name for name in owned if name not in wanted]
     refuse_foreign_users(current, gone)
-    hooks = [line for table, chain in current.misplaced_hooks(roots)
-             for line in hook_lines(current, table, chain, HOOKS[table, chain] in roots)]
+    hooks = [line for hook in current.misplaced_hooks(roots) for line in hook_lines(current, hook, hook.root in roots)]
     return restore_text(different, gone, hooks)
 
 
-def hook_lines(current: Ruleset, table: str, chain: str, wanted: bool) -> list[str]:
-    """What makes the jump to the root the first rule of a built-in chain, exactly once (or not at all)."""
-    hook = f"{chain} -j {HOOKS[table, chain]}"
-    lines = [f"{table} -D {hook}"] * len(current.hook_places(table, chain))
-    return lines + ([f"{table} -I {chain} 1 -j {HOOKS[table, chain]}"] if wanted else [])
+def hook_lines(current: Ruleset, hook: Hook, wanted: bool) -> list[str]:
+    """What puts the jump to the root where it belongs in a built-in chain, exactly once (or not at all)."""
+    lines = [f"{hook.table} -D {hook.chain} {hook.rule}"] * len(current.hook_places(hook))
+    return lines + ([f"{hook.table} {current.hook_to_be(hook)}"] if wanted else [])
 
 
 def edits(name: str, old: t.Sequence[str] | None, new: t.Sequence[str]) -> list[str] | None:
@@ -249,7 +289,7 @@ def refuse_foreign_users(current: Ruleset, gone: t.Collection[str]) -> None:
     leaving = set(gone)
     for table, name, rules in current.foreign() if leaving else ():
         for rule in rules:
-            if "nova-" in rule and target(rule) in leaving and rule != f"-j {HOOKS.get((table, name))}":
+            if "nova-" in rule and target(rule) in leaving and not is_hook(table, name, rule):
                 raise NovaliteError(
                     f"the chain {target(rule)} cannot be removed: a rule that is not novalite's uses it: "
                     f"-A {name} {rule}; remove that rule first"

@@ -21,7 +21,7 @@ from .rules import FAMILIES
 
 SWAP_ABOVE = 20  # changes; more of them are made in a new set, which then takes the old one's place in one step
 _TYPE = {"IPv4": "hash:ip family inet maxelem 1048576", "IPv6": "hash:ip family inet6 maxelem 1048576"}
-_OURS = re.compile(rf"{SET}(?:0|[1-9][0-9]*)(?:{'|'.join(SET_SUFFIX.values())})(?:-new)?")
+_OURS = re.compile(rf"{SET}(?:0|[1-9][0-9]*)(?:\.[1-9][0-9]*)?(?:{'|'.join(SET_SUFFIX.values())})(?:-new)?")
 _MISSING = 1
 
 Members = frozenset[str]
@@ -67,12 +67,12 @@ def members(name: str) -> Members | None:
 
 
 def plan(
-    needed: t.Mapping[str, t.Collection[int]],
-    given: t.Mapping[int, t.Collection[str] | None],
+    needed: t.Mapping[str, t.Collection[str]],
+    given: t.Mapping[str, t.Collection[str] | None],
     unneeded: t.Iterable[str],
     read: t.Callable[[str], Members | None] = members,
 ) -> Plan:
-    """What makes the sets of the groups `needed` (by family) hold the members that are `given`.
+    """What makes the sets of the groups `needed` (by family; `3`, `3.7`) hold the members that are `given`.
 
     A group whose members are not given keeps those it has. `unneeded` are the names of sets that go.
     """

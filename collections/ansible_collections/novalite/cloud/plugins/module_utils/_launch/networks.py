@@ -16,6 +16,7 @@ from .._addressing.macs import LINK_LOCAL
 
 Instance = t.Mapping[str, t.Any]
 Network = t.Mapping[str, t.Any]
+Nic = t.Mapping[str, t.Any]
 Plan = dict[str, t.Any]
 Wires = t.Mapping[int, t.Mapping[str, t.Optional[str]]]  # id of a VXLAN network -> host -> its tunnel end
 
@@ -28,6 +29,22 @@ def namespace_of(network: Network) -> str | None:
 def router_link_local(address: str) -> str:
     """The link-local address under which the host that has `address` (IPv4) on a network is its guests' router."""
     return host_ipv6(LINK_LOCAL, address)
+
+
+def ra_server(nic: Nic) -> str | None:
+    """The router of an interface on a network with IPv6, as dhcp() has it: this host, unless another one is named."""
+    network = nic["network"]
+    if network["gateway_v6"] is None and network["dhcp"] and nic["dhcp_server"]:
+        return router_link_local(nic["dhcp_server"])
+    return None
+
+
+def dhcp_servers(nic: Nic) -> list[str]:
+    """Where answers of the DHCP server of an interface come from, IPv6 ones from its link-local address."""
+    address = nic["dhcp_server"]
+    if not nic["network"]["dhcp"] or not address:
+        return []
+    return [address, router_link_local(address)] if nic["network"]["cidr_v6"] else [address]
 
 
 def bridges(instances: t.Iterable[Instance], wires: Wires) -> list[Plan]:

@@ -12,10 +12,13 @@ no decision is left to Jinja. The same plan serves building and taking away.
 
 from __future__ import annotations
 
+import ipaddress
 import typing as t
 
 from .._addressing.macs import LINK_LOCAL, eui64
 from .._domain.guest import disk_backend, tap_device
+from .._errors import NovaliteError
+from .._firewall.rules import expanded
 from .._guest_data import image_properties
 from .._guest_data.config_drive import config_drive
 from .._guest_data.interfaces import interfaces_of
@@ -78,6 +81,7 @@ def host_plan(
         "filters": [] if own_chains else [_filter(instance) for instance in instances],
         "firewall_instances": [_firewall_instance(instance, own_chains) for instance in instances],
         "firewall_zones": _firewall_zones(instances),
+        "firewall_serving": _firewall_serving(instances),
         "security_groups": _security_groups(instances),
         "domains": [
             {"uuid": instance["uuid"], "name": instance["domain_name"], "xml": render(instance, facts)}
@@ -88,12 +92,14 @@ def host_plan(
 
 
 def firewall_plan(instances: t.Sequence[Instance], facts: t.Mapping[str, t.Any]) -> Plan:
-    """The part of host_plan() that the module `firewall` takes: its `instances`, `security_groups` and `zones`."""
+    """The part of host_plan() that the module `firewall` takes: its options by name."""
     own_chains = facts.get("antispoof") == "chains"
     return {
         "instances": [_firewall_instance(instance, own_chains) for instance in instances],
         "security_groups": _security_groups(instances),
         "zones": _firewall_zones(instances),
+        "bridges": sorted({nic["network"]["bridge"] for _instance, nic in networks.nics(instances)}),
+        "serving": _firewall_serving(instances),
     }
 
 
@@ -201,20 +207,40 @@ def _firewall_instance(instance: Instance, own_chains: bool) -> Plan:
         # address would be open to everybody on the bridge.
         own = [address for address in (nic["ip"], nic["ipv6"], eui64(LINK_LOCAL, nic["mac"])) if address]
         (scoped.setdefault(nic["network"]["bridge"], []) if isolated else addresses).extend(own)
-        pairs += [
-            {"bridge": nic["network"]["bridge"] if isolated else None, "cidr": pair["ip_address"]}
-            for pair in nic.get("allowed_address_pairs") or ()
-        ]
+        pairs += [{"bridge": nic["network"]["bridge"] if isolated else None, "cidr": cidr} for cidr in _judged(nic)]
     return {
         "id": instance["id"],
         "addresses": addresses,
         "scoped": [{"bridge": bridge, "addresses": scoped[bridge]} for bridge in sorted(scoped)],
         "allowed_pairs": pairs,
         "ports": [_port(nic) for nic in nics] if own_chains else [],
-        "dhcp_servers": sorted({nic["dhcp_server"] for nic in nics if nic["network"]["dhcp"]}),
-        "ra_servers": [],
+        "dhcp_servers": sorted({server for nic in nics for server in networks.dhcp_servers(nic)}),
+        "ra_servers": _ra_servers(nics),
         "security_groups": [group["id"] for group in instance["security_groups"]],
     }
+
+
+def _ra_servers(nics: t.Iterable[t.Mapping[str, t.Any]]) -> list[str]:
+    """The routers of an instance; none, which means any, where one of its networks has one that we do not know."""
+    routers = [networks.ra_server(nic) for nic in nics if nic["network"]["cidr_v6"]]
+    return sorted({one for one in routers if one}) if all(routers) else []
+
+
+def _judged(nic: t.Mapping[str, t.Any]) -> list[str]:
+    """The allowed address pairs of an interface, but not what everybody on the network talks to: that would be judged
+    by this instance's groups."""
+    network = nic["network"]
+    around = ipaddress.ip_network(network["cidr"])
+    common = {network["gateway"], network["gateway_v6"], nic["dhcp_server"], str(around[0]), str(around[-1])}
+    found: list[str] = []
+    for pair in nic.get("allowed_address_pairs") or ():
+        cidr = pair["ip_address"]
+        try:
+            addresses = expanded(cidr)
+        except NovaliteError:
+            addresses = ()  # the module refuses it
+        found += [cidr] if common.isdisjoint(addresses) else [one for one in addresses if one not in common]
+    return found
 
 
 def _firewall_zones(instances: t.Iterable[Instance]) -> list[Plan]:
@@ -225,6 +251,11 @@ def _firewall_zones(instances: t.Iterable[Instance]) -> list[Plan]:
         if nic["network"].get("isolated")
     }
     return [{"bridge": bridge, "zone": zones[bridge]} for bridge in sorted(zones)]
+
+
+def _firewall_serving(instances: t.Iterable[Instance]) -> list[str]:
+    """The bridges on which the host itself is the guests' DHCP and name server."""
+    return sorted({nic["network"]["bridge"] for _instance, nic in networks.nics(instances) if nic["network"]["dhcp"]})
 
 
 def _security_groups(instances: t.Iterable[Instance]) -> list[Plan]:

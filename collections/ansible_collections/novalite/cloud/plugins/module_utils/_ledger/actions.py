@@ -101,11 +101,13 @@ def finish(
         .order_by(instance_action.c.id)
     )
     running = {row.instance_uuid: row for row in rows}
-    events, ends = [], []
+    events, ends, over = [], [], []
     for instance_uuid, host, error in outcomes:
         row = running.get(instance_uuid)
         if row is None:
             continue
+        if ended:
+            over.append({"of_action": row.id, "at": finished, "how": "Success" if error is None else "Error"})
         events.append(
             {
                 "action_id": row.id,
@@ -117,6 +119,16 @@ def finish(
             }
         )
         ends.append({"of_action": row.id, "finished": finished if ended else None, "error": error})
+    if over:  # steps that were under way
+        connection.execute(
+            sa.update(instance_action_event)
+            .where(
+                instance_action_event.c.action_id == sa.bindparam("of_action"),
+                instance_action_event.c.finished_at.is_(None),
+            )
+            .values(finished_at=sa.bindparam("at"), result=sa.bindparam("how")),
+            over,
+        )
     if events:
         connection.execute(sa.insert(instance_action_event), events)
         connection.execute(
@@ -124,6 +136,29 @@ def finish(
             .where(instance_action.c.id == sa.bindparam("of_action"))
             .values(finished_at=sa.bindparam("finished"), message=sa.bindparam("error")),
             ends,
+        )
+
+
+def step(connection: sa.Connection, action: str, uuids: t.Iterable[str], event: str | None, now: int) -> None:
+    """The unfinished `action` of each of these comes to its next step, `event`; the one before is over.
+
+    With None, there is no next one.
+    """
+    unfinished = sa.select(instance_action.c.id).where(
+        instance_action.c.instance_uuid.in_(sorted(set(uuids))),
+        instance_action.c.action == action,
+        instance_action.c.finished_at.is_(None),
+    )
+    connection.execute(
+        sa.update(instance_action_event)
+        .where(instance_action_event.c.action_id.in_(unfinished), instance_action_event.c.finished_at.is_(None))
+        .values(finished_at=now, result="Success")
+    )
+    ids = connection.execute(unfinished.order_by(instance_action.c.id)).scalars().all()
+    if event is not None and ids:
+        connection.execute(
+            sa.insert(instance_action_event),
+            [{"action_id": one, "event": event, "started_at": now} for one in ids],
         )
 
 

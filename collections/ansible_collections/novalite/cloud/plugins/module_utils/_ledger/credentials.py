@@ -133,7 +133,7 @@ def list_ec2_credentials(connection: sa.Connection, user_id: str, project_id: st
     query = sa.select(ec2).where(ec2.c.user_id == user_id).order_by(ec2.c.created_at, ec2.c.access)
     if project_id is not None:
         query = query.where(ec2.c.project_id == project_id)
-    return [_readable(connection, row) for row in connection.execute(query).mappings()]
+    return [_readable(connection, dict(row)) for row in connection.execute(query).mappings()]
 
 
 def ec2_credential(connection: sa.Connection, access: str) -> Credential | None:
@@ -155,7 +155,7 @@ def ec2_credential(connection: sa.Connection, access: str) -> Credential | None:
     rows = connection.execute(query).mappings().all()
     if not rows:
         return None
-    found = _readable(connection, rows[0])
+    found = _readable(connection, dict(rows[0]))
     found["roles"] = sorted({row["role"] for row in rows})
     del found["role"]
     return found

@@ -22,7 +22,7 @@ Instance = t.Mapping[str, t.Any]
 
 
 def firewall_plan(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
-    """`{"changed": False, "hosts": {host: {"instances", "security_groups", "zones"}}}`: all that `params["hosts"]`
+    """`{"changed": False, "hosts": {host: plan}}`, plan as `firewall` takes it: all that `params["hosts"]`
     (None: every compute host that has ever reported) shall have, also where that is nothing.
 
     Raises NotFoundError for an unknown host.
@@ -76,7 +76,7 @@ def _plan(
     plans = {host: plan.firewall_plan(members, facts.get(host, {})) for host, members in sorted(by_host.items())}
     naming = group_members.hosts_naming(connection, groups)
     for host in sorted(naming):
-        there = plans.setdefault(host, {"instances": [], "security_groups": [], "zones": []})
+        there = plans.setdefault(host, plan.firewall_plan([], {}))
         known = {group["id"] for group in there["security_groups"]}
         there["security_groups"] += [{"id": group} for group in sorted(naming[host] - known)]
     _add_members(connection, plans)
@@ -89,13 +89,7 @@ def _add_members(connection: sa.Connection, plans: t.Mapping[str, Plan]) -> None
     named = {rule["remote_group_id"] for group in groups for rule in group.get("rules", ())} - {None}
     members = group_members.members_of(connection, named | {one["id"] for one in groups if "rules" not in one}, {})
     for one in plans.values():
-        there = {group["id"] for group in one["security_groups"]}
-        wanted = {rule["remote_group_id"] for group in one["security_groups"] for rule in group.get("rules", ())}
-        one["security_groups"] = [
-            *({**group, "members": members[group["id"]]} if group["id"] in members else group
-              for group in one["security_groups"]),
-            *({"id": group, "members": members[group]} for group in sorted(wanted - there - {None})),
-        ]
+        one["security_groups"] = group_members.add_members(one["security_groups"], members)
 
 
 def _facts(connection: sa.Connection) -> dict[str, dict[str, t.Any]]:

@@ -99,7 +99,7 @@ def _end(connection: sa.Connection, project_id: str, name: str) -> reach.End:
 
 def _instance_end(one: t.Mapping[str, t.Any], only: str | None = None) -> reach.End:
     addresses = tuple(
-        reach.Address(address, nic["network"]["id"], bool(nic["network"]["isolated"]))
+        reach.Address(address, nic["network"]["id"], nic["network"]["bridge"] if nic["network"]["isolated"] else "")
         for nic in one["nics"]
         for address in (nic["ip"], nic["ipv6"])
         if address and only in (None, address)

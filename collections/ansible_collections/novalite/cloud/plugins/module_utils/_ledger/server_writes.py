@@ -27,6 +27,8 @@ from .tables import instance, instance_security_group, vif
 
 MAC_ATTEMPTS = 5
 
+_INSERT = sa.insert(instance).returning(instance.c.uuid, instance.c.id)
+
 
 class NetworkRef(t.NamedTuple):
     """What it takes to find a network's addresses, and to speak of it."""
@@ -34,6 +36,19 @@ class NetworkRef(t.NamedTuple):
     id: int
     name: str
     cidr: str
+
+
+class Labels(t.NamedTuple):
+    """What the APIs show of an instance, and playbooks do not ask for."""
+
+    display_name: str | None = None
+    description: str | None = None
+    user_id: str | None = None
+    reservation_id: str | None = None
+    tags: tuple[str, ...] = ()
+
+
+NO_LABELS = Labels()
 
 
 @dataclass(frozen=True)
@@ -47,6 +62,7 @@ class Blueprint:
     public_key: str | None
     nics: tuple[tuple[NetworkRef, str | None], ...]  # with the IPv4 address that was asked for
     group_ids: tuple[int | None, ...]  # None: the project's default group
+    labels: Labels = NO_LABELS
 
 
 def write(
@@ -56,6 +72,7 @@ def write(
     request_id: str,
     now: int,
     mac_prefix: str = MAC_PREFIX,
+    user_id: str | None = None,
 ) -> None:
     """Insert what `plans` say, in a handful of statements whatever their number.
 
@@ -65,15 +82,10 @@ def write(
     if not plans:
         return
     try:
-        connection.execute(sa.insert(instance), [_row(plan, project_id, now) for plan in plans])
+        made = connection.execute(_INSERT, [_row(plan, project_id, now) for plan in plans]).all()
     except sa.exc.IntegrityError as error:
         raise ConflictError("another run made a server of one of these names just now: run again") from error
-    ids: dict[str, int] = {
-        row.uuid: row.id
-        for row in connection.execute(
-            sa.select(instance.c.uuid, instance.c.id).where(instance.c.uuid.in_([plan.uuid for plan in plans]))
-        )
-    }
+    ids: dict[str, int] = {row.uuid: row.id for row in made}
     default = None
     if any(None in plan.group_ids for plan in plans):
         default = ensure_default_group(connection, project_id)
@@ -102,7 +114,8 @@ def write(
                 claim_one(connection, network, f"vif:{vif_id}", pools.to_int(address))
                 fixed[plan.uuid][vif_id] = address
     details = {plan.uuid: {"hints": plan.request.hints, "fixed_ips": fixed[plan.uuid]} for plan in plans}
-    actions.start(connection, "create", details, request_id, now)
+    whose = None if user_id is None else project_id
+    actions.start(connection, "create", details, request_id, now, user_id=user_id, project_id=whose)
 
 
 def insert_vifs(connection: sa.Connection, nics: list[dict[str, t.Any]], mac_prefix: str = MAC_PREFIX) -> None:
@@ -155,4 +168,6 @@ def _row(plan: Blueprint, project_id: str, now: int) -> dict[str, t.Any]:
         "config_drive": wants_config_drive(request.guest, plan.image),
         "files": request.guest.file_records,
         "password_hash": request.guest.password_hash,
+        **plan.labels._asdict(),
+        "tags": sorted(plan.labels.tags),
     }

@@ -4,7 +4,7 @@
 
 # This module_utils is PRIVATE to the collection and may change at any time.
 
-"""Users and what they are in which project. Operation `user` (user_records.py) and the API both come here."""
+"""Users, and what they are in which project: for operation `user` (user_records.py) and for the API."""
 
 from __future__ import annotations
 
@@ -122,6 +122,10 @@ def list_roles(
 
 def roles_in(connection: sa.Connection, user_id: str, project_id: str) -> set[str]:
     return {row["role"] for row in list_roles(connection, user_id, project_id)}
+
+
+def project_name(connection: sa.Connection, project_id: str) -> str | None:
+    return connection.execute(sa.select(tables.project.c.name).where(tables.project.c.id == project_id)).scalar()
 
 
 def _checked(values: t.Mapping[str, t.Any]) -> dict[str, t.Any]:

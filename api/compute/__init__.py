@@ -1,0 +1,28 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The Compute API, version 2.1 with microversions, as clients of OpenStack Nova speak it.
+
+A module `routes_*.py` of this package puts its routes into `blueprint.compute` when it is imported. Such a module
+grants its actions their roles (`policy.grant`), holds each route to one (`policy.allows`), and says with
+`microversions.since` where a route begins and ends.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+
+from flask import Flask
+
+from ..settings import Settings
+from .blueprint import compute, compute_versions
+
+
+def register(app: Flask, settings: Settings) -> None:
+    for found in pkgutil.iter_modules(__path__):
+        if found.name.startswith("routes_"):
+            importlib.import_module(f"{__name__}.{found.name}")
+    app.register_blueprint(compute_versions)
+    app.register_blueprint(compute)

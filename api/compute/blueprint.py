@@ -1,0 +1,34 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The blueprints of the Compute API: who asks, and in which version. Faults are dialects.fault's."""
+
+from __future__ import annotations
+
+import typing as t
+
+from flask import Blueprint, Response, current_app, request
+
+from .. import policy
+from ..context import authenticate
+from . import microversions
+
+Answer = tuple[t.Any, int]
+
+compute_versions = Blueprint("compute_versions", __name__, url_prefix="/compute")
+compute = Blueprint("compute", __name__, url_prefix="/compute/v2.1")
+
+
+@compute.before_request
+def _begin() -> None:
+    view = current_app.view_functions.get(request.endpoint or "")
+    if policy.POLICY.get(getattr(view, "policy_action", "")) != "public":
+        authenticate()
+    microversions.negotiate()
+
+
+@compute.after_request
+def _end(response: Response) -> Response:
+    microversions.announce(response)
+    return response

@@ -1,0 +1,53 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""What is asked of a host's firewall, and what there is to do about it in one family. Plain data."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import typing as t
+
+from .policy import Chains, Group, Instance
+from .present import Scopes
+
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """`present` ensures the instances and groups and leaves the others alone, `exclusive` leaves no others;
+    `absent` takes the instances away, with the groups that no instance uses any more.
+
+    `zones`: the conntrack zone of each isolated bridge. `sets`: whether the kernel has ip_set. `bridges` are those of
+    the instances' networks (`absent`: that go with them), `serving` those on which this host serves DHCP and DNS.
+    """
+
+    instances: tuple[Instance, ...] = ()
+    groups: tuple[Group, ...] = ()
+    state: str = "present"
+    exclusive: bool = False
+    zones: t.Mapping[str, int] = dataclasses.field(default_factory=dict)
+    sets: bool = True
+    bridges: tuple[str, ...] = ()
+    serving: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass
+class Changes:
+    """What to do in one family, and what the host has afterwards."""
+
+    wanted: Chains = dataclasses.field(default_factory=dict)  # chains that are missing or differ
+    gone: list[str] = dataclasses.field(default_factory=list)
+    roots: set[str] = dataclasses.field(default_factory=set)  # the roots that are hooked in
+    inbound: Scopes = dataclasses.field(default_factory=dict)
+    outbound: Scopes = dataclasses.field(default_factory=dict)
+    zones: dict[str, int] = dataclasses.field(default_factory=dict)
+    users: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
+    sets: set[str] = dataclasses.field(default_factory=set)  # groups (zoned()) whose addresses the rules compare with
+    # (scope, address) that lead elsewhere than before, or nowhere
+    moved: set[tuple[str, str]] = dataclasses.field(default_factory=set)
+    # (scope, address) that are an instance's and were nobody's
+    arrived: set[tuple[str, str]] = dataclasses.field(default_factory=set)

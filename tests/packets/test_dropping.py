@@ -1,0 +1,144 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Hosts that drop what nobody accepts, as Docker makes them: what guests send passes, what is not theirs does not."""
+
+from __future__ import annotations
+
+import typing as t
+
+import pytest
+
+from tests.packets.bed import HOST, HOST6, Bed, run
+from tests.packets.oracle import Probe
+from tests.packets.policies import SSH, policy, v6
+from tests.packets.probes import PORTS, STRANGER, Wire, mismatches, probes_of
+from tests.packets.test_drift import state
+
+pytestmark = pytest.mark.root
+
+FAMILIES = ("IPv4", "IPv6")
+METADATA = "169.254.169.254"
+OURS = {"bridges": ["br0"], "serving": ["br0"]}
+
+
+def docker(bed: Bed) -> None:
+    """What dockerd does to the tables: chains of its own in front, and a policy."""
+    for family in FAMILIES:
+        for line in ("-N DOCKER-USER", "-N DOCKER", "-I FORWARD 1 -o docker0 -j DOCKER", "-I FORWARD 1 -j DOCKER-USER",
+                     "-P FORWARD DROP"):
+            bed.iptables(family, *line.split(" "))
+
+
+def reject(bed: Bed) -> None:
+    """As administrators write it."""
+    for family in FAMILIES:
+        bed.iptables(family, "-A", "FORWARD", "-j", "REJECT")
+
+
+def probes(bed: Bed, wanted: dict[str, t.Any]) -> list[Probe]:
+    """All but those whose way is none of a guest's: these the host is free to drop."""
+    guests = {f"guest-{instance['id']}" for instance in wanted["instances"]}
+    return [probe for probe in probes_of(wanted, bed.places, 200)
+            if probe.sender != "outside" or probe.receiver in guests or (probe.answers and probe.valid)]
+
+
+def comes(bed: Bed, *probe: t.Any) -> bool:
+    return bool(bed.send([Wire(bed).packet(Probe("", *probe))]))
+
+
+@pytest.mark.parametrize("drop", [docker, reject], ids=["docker", "reject"])
+@pytest.mark.parametrize("before", [True, False], ids=["first", "later"])
+def test_what_guests_send_passes(bed: Bed, drop: t.Callable[[Bed], None], before: bool) -> None:
+    wanted = {**state(bed), **OURS}
+    out = ("guest-1", "outside", bed.places["guest-1"].ip, STRANGER[4], 17, 53, next(PORTS))
+    if before:
+        drop(bed)
+    bed.enforce(**wanted, exclusive=True)
+    if not before:
+        drop(bed)
+        assert not comes(bed, *out)
+        seen = bed.enforce(check=True, **wanted)
+        assert all("nova-sent" in seen["diff"]["after"][family] for family in FAMILIES)
+        assert not comes(bed, *out)
+        assert bed.enforce(**wanted)["diff"] == seen["diff"]
+    assert comes(bed, *out)
+    problems = mismatches(bed, wanted, probes(bed, wanted))
+    assert not problems, "\n".join(map(str, problems[:20]))
+    strangers = ("outside", "bystander", STRANGER[4], bed.places["bystander"].ip, 17, 53, next(PORTS))
+    assert not comes(bed, *strangers), "what nobody accepts is no guest's"
+    assert not bed.enforce(**wanted, exclusive=True)["changed"]
+    assert not bed.enforce(**wanted)["changed"]
+
+
+def test_it_is_there_as_long_as_it_is_needed(bed: Bed) -> None:
+    docker(bed)
+    wanted = {**state(bed), **OURS}
+    bed.enforce(**wanted)
+    first = wanted["instances"][0]
+    bed.enforce(instances=[first], state="absent")
+    assert "-A nova-sent -i br0 -j ACCEPT" in bed.saved("IPv4")
+    bed.enforce(instances=[], bridges=["br0"], state="absent")
+    assert "nova-sent" not in bed.saved("IPv4")
+    bed.enforce(**wanted)
+    for family in FAMILIES:
+        bed.iptables(family, "-D", "FORWARD", "-j", "nova-sent")
+    seen = bed.enforce(check=True, **wanted)
+    assert "-A FORWARD -j nova-sent" in seen["diff"]["after"]["IPv4"]["FORWARD"]
+    assert bed.enforce(**wanted)["changed"]
+    for family in FAMILIES:
+        bed.iptables(family, "-P", "FORWARD", "ACCEPT")
+    assert bed.enforce(**wanted)["changed"]
+    assert "nova-sent" not in bed.saved("IPv4") + bed.saved("IPv6")
+    bed.enforce(instances=wanted["instances"], state="absent")
+    assert "nova-" not in bed.saved("IPv4") + bed.saved("IPv6")
+
+
+def test_an_isolated_network_is_not_routed(bed: Bed) -> None:
+    docker(bed)
+    place, other = bed.places["twin-1"], bed.places["twin-bystander"]
+    bed.enforce(
+        instances=[{"id": 1, "scoped": [{"bridge": "br1", "addresses": [place.ip, place.ip6]}], "security_groups": []}],
+        zones=[{"bridge": "br1", "zone": 7}], bridges=["br1"], serving=["br1"],
+    )
+    for kind, version in (("ip", 4), ("ip6", 6)):
+        own = getattr(place, kind)
+        assert comes(bed, "twin-1", "twin-bystander", own, getattr(other, kind), 17, 53, next(PORTS))
+        # br0's host takes a frame from br1 for one of its own
+        assert not comes(bed, "twin-1", "outside", own, STRANGER[version], 17, 53, next(PORTS))
+
+
+@pytest.mark.parametrize("serving", [True, False], ids=["serving", "not serving"])
+def test_what_guests_ask_of_the_host(bed: Bed, serving: bool) -> None:
+    """On a host whose INPUT drops: their metadata always, DHCP and names where the host has them, nothing else."""
+    wanted = policy(bed.places, {1: [SSH, v6(protocol="icmpv6")]}, {1: [1]})
+    with bed.on_host():
+        run("ip", "addr", "add", f"{METADATA}/32", "dev", "br0")
+    for family in FAMILIES:
+        bed.iptables(family, "-P", "INPUT", "DROP")
+    try:
+        guest = bed.places["guest-1"]
+        asked = [
+            *((METADATA, 6, port, port == 80) for port in (80, 22)),
+            (HOST, 6, 80, False), (HOST, 6, 22, False), (HOST, 17, 69, False),
+            *((HOST, protocol, port, serving) for protocol, port in ((17, 67), (17, 53), (6, 53))),
+            *((HOST6, protocol, port, serving) for protocol, port in ((17, 547), (17, 53), (6, 53))),
+            (HOST6, 6, 22, False), (HOST6, 17, 67, False), (HOST6, 58, 133, True), (HOST6, 58, 135, True),
+            (HOST6, 58, 128, False),
+        ]
+
+        def answers() -> list[tuple[t.Any, ...]]:
+            return [(to, protocol, port, comes(
+                bed, "guest-1", "host", guest.ip6 if ":" in to else guest.ip, to, protocol, port,
+                0 if protocol == 58 else next(PORTS))) for to, protocol, port, _expected in asked]
+
+        bed.enforce(**wanted, bridges=[], exclusive=True)
+        assert not any(arrived for *_what, arrived in answers())
+        bed.enforce(**wanted, bridges=["br0"], serving=["br0"] if serving else [], exclusive=True)
+        assert answers() == asked
+        assert not comes(bed, "outside", "host", STRANGER[4], HOST, 17, 53, next(PORTS))
+        assert not bed.enforce(**wanted, bridges=["br0"], serving=["br0"] if serving else [])["changed"]
+    finally:
+        with bed.on_host():
+            run("ip", "addr", "del", f"{METADATA}/32", "dev", "br0")
