@@ -17,7 +17,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.views impor
 
 from .. import policy
 from ..context import Caller
-from ..errors import BadRequestError, ForbiddenError
+from ..errors import ForbiddenError
 from ..jobs import kinds, queue
 
 # Which kinds of job a member may ask for and which only an administrator
@@ -27,19 +27,15 @@ policy.grant({f"v1:jobs:create:{kind.name}": kind.role for kind in kinds.KINDS.v
 def trigger(
     connection: sa.Connection, caller: Caller, asked: t.Mapping[str, t.Any], request_id: str, key: str | None = None
 ) -> queue.Job:
-    """The job that `asked` (schemas.JOB_REQUEST) describes; the one of before, if `key` was used for it.
+    """The job that `asked` (schemas.JOB_REQUESTS) describes; the one of before, if `key` was used for it.
 
-    Raises ForbiddenError, BadRequestError, NotFoundError for instances of others, and ConflictError for instances in a
+    Raises ForbiddenError, NotFoundError for instances of others, and ConflictError for instances in a
     state that does not allow it.
     """
     kind = kinds.kind_of(asked["kind"])
     policy.check(f"v1:jobs:create:{kind.name}")
     instances, variables = list(asked.get("instances", ())), dict(asked.get("variables", {}))
     check_mode = bool(asked.get("check_mode", False))
-    if kind.instances == "required" and check_mode:
-        raise BadRequestError(f"job '{kind.name}': it is done to instances or not at all; check_mode has no meaning")
-    if kind.instances != "required" and instances:
-        raise BadRequestError(f"job '{kind.name}': it takes no instances; name servers in its variables")
     if "limit" in variables and not caller.is_admin:
         raise ForbiddenError(f"job '{kind.name}': only administrators choose the hosts (limit)")
     known = None if key is None else _known(connection, caller.project, key)

@@ -61,8 +61,9 @@ def _operation(one: Operation) -> Document:
     if parameters:
         found["parameters"] = parameters
     if one.body is not None:
-        found["requestBody"] = {"required": True, "content": {"application/json": {"schema": one.body}}}
-    found["responses"] = {str(status): _answer(one, schema) for status, schema in one.answers.items()}
+        schema = one.documented_body or one.body
+        found["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
+    found["responses"] = {str(status): _answer(one, name) for status, name in one.answers.items()}
     for status, told in _refusals(one, role).items():
         found["responses"][str(status)] = {
             "description": told,

@@ -39,6 +39,7 @@ class Operation:
     description: str = ""
     query: Schema | None = None
     body: Schema | None = None
+    documented_body: Schema | None = None  # where the document can say more than one schema that names the field
     headers: t.Mapping[str, Schema] = dataclasses.field(default_factory=dict)
     answer_headers: t.Mapping[str, str] = dataclasses.field(default_factory=dict)
     conflicts: bool = False

@@ -17,6 +17,7 @@ from ..context import Caller, current, request_id
 from ..errors import BadRequestError, ForbiddenError
 from ..jobs import kinds, queue
 from ..ledger import reading_ledger, writing_ledger
+from ..validation import check
 from . import acting, schemas, streams, views
 from .operations import operation
 
@@ -63,6 +64,7 @@ def list_kinds() -> t.Any:
         "with the same job, and another request with the same key is refused."
     ),
     body=schemas.JOB_REQUEST,
+    documented_body=schemas.reference("JobRequest"),
     headers={KEY_HEADER: schemas.KEY},
     answer_headers={"Location": "path of the job"},
     conflicts=True,
@@ -71,6 +73,8 @@ def create_job(body: dict[str, t.Any]) -> t.Any:
     key = request.headers.get(KEY_HEADER)
     if key is not None and (len(key) > queue.MAX_KEY or not re.fullmatch(schemas.KEY["pattern"], key)):
         raise BadRequestError(f"{KEY_HEADER}: give 1 to {queue.MAX_KEY} printable ASCII characters without spaces")
+    policy.check(f"v1:jobs:create:{body['kind']}")
+    check(body, schemas.JOB_REQUESTS[body["kind"]])
     with writing_ledger() as connection:
         job = acting.trigger(connection, current(), body, request_id(), key)
     return _accepted(job)

@@ -49,23 +49,46 @@ def reference(name: str) -> Schema:
 
 KEY: Schema = {"type": "string", "minLength": 1, "maxLength": queue.MAX_KEY, "pattern": "^[!-~]+$"}
 
+_INSTANCES: Schema = {
+    "type": "array",
+    "items": UUID,
+    "minItems": 1,
+    "maxItems": 1000,
+    "uniqueItems": True,
+    "description": "UUIDs of those that it is done to",
+}
+_TIMEOUT: Schema = {"type": "integer", "minimum": 1, "maximum": queue.MAX_TIMEOUT}
+
+# What every request for a job is
 JOB_REQUEST = taken(
     {
         "kind": {"enum": sorted(kinds.KINDS), "description": "which playbook"},
-        "variables": {"type": "object", "description": "for the playbook, as its kind takes them"},
-        "instances": {
-            "type": "array",
-            "items": UUID,
-            "minItems": 1,
-            "maxItems": 1000,
-            "uniqueItems": True,
-            "description": "UUIDs of those that an action (stop, start, ...) is done to",
-        },
-        "check_mode": {**TRUTH, "description": "say what would be done, and do nothing"},
-        "timeout_seconds": {"type": "integer", "minimum": 1, "maximum": queue.MAX_TIMEOUT},
+        "variables": {"type": "object"},
+        "instances": _INSTANCES,
+        "check_mode": TRUTH,
+        "timeout_seconds": _TIMEOUT,
     },
     ["kind"],
 )
+
+
+def _job_request(kind: kinds.Kind) -> Schema:
+    properties: dict[str, Schema] = {
+        "kind": {"const": kind.name},
+        "variables": {**kind.schema, "description": "for the playbook"},
+        "timeout_seconds": _TIMEOUT,
+    }
+    required = ["kind"]
+    if kind.instances == "required":
+        properties["instances"] = _INSTANCES
+        required.append("instances")
+    else:
+        properties["check_mode"] = {**TRUTH, "description": "say what would be done, and do nothing"}
+    return {"title": kind.name, "description": kind.description, **taken(properties, required)}
+
+
+# And what one for a job of a kind is
+JOB_REQUESTS = {name: _job_request(kind) for name, kind in kinds.KINDS.items()}
 JOBS_QUERY = taken(
     {
         "kind": {"type": "string", "enum": sorted(kinds.KINDS)},
@@ -229,6 +252,7 @@ SCHEMAS: dict[str, Schema] = {
     "Job": answered({"job": reference("JobRecord")}),
     "JobRecord": JOB,
     "Jobs": page("jobs", "JobRecord"),
+    "JobRequest": {"oneOf": list(JOB_REQUESTS.values())},
     "Kind": KIND,
     "Kinds": answered({"kinds": array(reference("Kind"))}),
     "Event": EVENT,

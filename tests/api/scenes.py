@@ -58,7 +58,7 @@ class Scene:
 
 def build(api: seeds.Api) -> Scene:
     with api.engine.connect() as connection:
-        network = connection.execute(sa.select(tables.network)).one()
+        network = connection.execute(sa.select(tables.network).where(tables.network.c.name == "private")).one()
     now = int(time.time())
 
     def server(project: str, name: str, address: str | None, **values: t.Any) -> str:

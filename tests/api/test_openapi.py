@@ -2,17 +2,32 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The OpenAPI document has what the application has."""
+"""The OpenAPI document has what the application has, and answers are what it says, whatever is sent.
+
+NOVALITE_FUZZ_EXAMPLES says how many requests schemathesis makes up for each operation (default: 5), beside those that
+it makes of every schema's edges.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import os
+import pathlib
 import re
+import subprocess
+import sys
+import threading
+import typing as t
 
 import jsonschema
+import pytest
+from werkzeug.serving import WSGIRequestHandler, make_server
 
 from api import policy
-from api.native import openapi
-from tests.api import seeds
+from api.native import openapi, streams
+from tests.api import scenes, seeds
+
+EXAMPLES = os.environ.get("NOVALITE_FUZZ_EXAMPLES", "5")
 
 
 def test_the_document_has_every_route_and_no_other(api: seeds.Api) -> None:
@@ -49,3 +64,45 @@ def test_each_operation_says_which_role_it_takes() -> None:
             assert told["security"] == []
         else:
             assert f"Role: {policy.POLICY[one.action]}." in told["description"]
+
+
+class Quiet(WSGIRequestHandler):
+    def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
+        """Thousands of lines would hide the one that failed."""
+
+
+@contextlib.contextmanager
+def served(api: seeds.Api) -> t.Iterator[str]:
+    server = make_server("127.0.0.1", 0, api.app, threaded=True, request_handler=Quiet)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@pytest.mark.parametrize("user", ["demo", "reader", "admin"])
+def test_answers_are_what_the_document_says(
+    api: seeds.Api, user: str, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    """No 5xx; no status, content type, header or body that the document has not; no wrong request that is taken."""
+    monkeypatch.setattr(streams, "LONGEST", 0.0)
+    scenes.build(api)
+    with served(api) as url:
+        for more in (
+            ["--exclude-path", "/v1/plan"],
+            # it looks up what is named, and a name that a schema allows may be a flavor's, or nobody's
+            ["--include-path", "/v1/plan", "--exclude-checks", "positive_data_acceptance"],
+        ):
+            command = [
+                sys.executable, "-m", "schemathesis.cli", "run", f"{url}/v1/openapi.json", "--checks", "all",
+                "--header", f"X-Auth-Token: {api.token(user)}", "--max-examples", EXAMPLES, "--seed", "1",
+                "--phases", "fuzzing" if user == "reader" else "coverage,fuzzing", "--generation-database", "none",
+                # it is refused wherever it comes, which no schema says of every text
+                "--generation-allow-x00", "false", "--no-color", *more,
+            ]  # fmt: skip
+            done = subprocess.run(command, capture_output=True, text=True, timeout=600, cwd=tmp_path)
+            assert done.returncode == 0, done.stdout[-10_000:] + done.stderr[-2_000:]
