@@ -10,11 +10,12 @@ export MOLECULE_GLOB := tests/molecule/*/molecule.yml
 export PATH := $(CURDIR)/.venv/bin:$(PATH):/usr/sbin:/sbin
 unexport PYTHONPATH PYTHONHOME
 
-.PHONY: help bootstrap launch lab lab-down test lint unit sanity molecule bench
+.PHONY: help bootstrap launch api lab lab-down test lint unit sanity molecule bench
 .NOTPARALLEL:
 
 help:
 	@echo 'make launch    an instance `demo` on a throwaway hypervisor, from a bare Debian 12'
+	@echo 'make api       the REST API over the lab, on 127.0.0.1:8774, until Ctrl-C; logins are written to lab/'
 	@echo 'make lab       two throwaway hypervisors, ready to launch on; make lab-down removes them'
 	@echo 'make test      lint, unit, sanity and molecule (each is a target, too)'
 	@echo 'make bench     measurements; BENCH=<prefix> for some'
@@ -30,6 +31,9 @@ lab-down:
 
 launch: lab
 	@ansible-playbook -i inventories/lab playbooks/launch.yml -e name=demo -e flavor=m1.tiny -e image=ami-tiny -e key=test
+
+api: bootstrap
+	@exec tools/api
 
 test: lint unit sanity molecule
 

@@ -15,7 +15,7 @@ import typing as t
 
 from flask import Flask
 
-from . import errors, health, shell
+from . import errors, health, logs, metrics, shell
 from .ledger import Ledger
 from .settings import Settings
 
@@ -39,9 +39,12 @@ def create_app(settings: Settings | None = None, services: t.Collection[str] = A
     app.url_map.strict_slashes = False  # clients ask with and without one, and follow no redirection
     app.extensions["ledger"] = Ledger(settings)
     app.extensions["settings"] = settings
+    logs.register(app)
     shell.register(app, settings)
     errors.register(app)
     health.register(app, settings)
+    if "metadata" not in services:  # a guest has no business with them
+        metrics.register(app, settings)
     for name in services:
         register = _service(name)
         if register is not None:

@@ -2,77 +2,89 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""`python -m api serve-metadata`: the application under gunicorn, configured by NOVALITE_* (see api/README.md)."""
+"""`python -m api serve | serve-metadata | work | ec2-credential`, configured by NOVALITE_* (see api/README.md)."""
 
 from __future__ import annotations
 
 import argparse
+import importlib
+import importlib.util
+import json
 import sys
 import typing as t
 
-from gunicorn.app.base import BaseApplication
-
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import open_ledger
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import credentials, lookups, users
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import open_ledger, transaction
 
-from . import create_app
 from .settings import Settings
 
-# What a guest's boot takes is short. A worker that hangs is replaced; one that leaks, too.
-TIMEOUT = 30  # seconds
-REQUESTS = 10000
-
-
-class Server(BaseApplication):
-    """gunicorn with its options given here, and each worker with an application of its own."""
-
-    def __init__(self, settings: Settings, bind: str, services: t.Collection[str]) -> None:
-        self._settings = settings
-        self._bind = bind
-        self._services = services
-        super().__init__()
-
-    def load_config(self) -> None:
-        options = {
-            "bind": self._bind,
-            "workers": self._settings.workers,
-            "threads": self._settings.threads,
-            "worker_class": "gthread",
-            "timeout": TIMEOUT,
-            "max_requests": REQUESTS,
-            "max_requests_jitter": REQUESTS // 10,
-            "accesslog": None,
-            "errorlog": "-",
-            "loglevel": "warning",
-            # "X_Novalite_Host" would become the same WSGI variable as the header that was signed
-            "header_map": "drop",
-            "limit_request_line": 4094,
-            "proc_name": "novalite",
-            # a socket in the user's home, which a second server would take from the first
-            "control_socket_disable": True,
-        }
-        for name, value in options.items():
-            if name in self.cfg.settings:  # older ones have no such socket
-                self.cfg.set(name, value)
-
-    def load(self) -> t.Any:
-        return create_app(self._settings, self._services)
+HAS_JOBS = importlib.util.find_spec(f"{__package__}.jobs.embedded") is not None
 
 
 def main(argv: t.Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m api", description="Serve novalite's application.")
-    parser.add_argument("command", choices=["serve-metadata"], help="serve-metadata: what guests are told about them")
-    parser.add_argument("--bind", help="address:port to listen on (default: $NOVALITE_METADATA_BIND, 127.0.0.1:8775)")
-    asked = parser.parse_args(argv)
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if arguments[:1] == ["work"] and HAS_JOBS:
+        return int(importlib.import_module(f"{__package__}.jobs.__main__").main(arguments[1:]))
+    asked = _parser().parse_args(arguments)
     try:
-        settings = Settings.from_environment()
-        # here, where a person reads it, and not in every worker
-        create_app(settings, ["metadata"])
-        open_ledger(settings.home, settings.ledger_url).dispose()
+        return int(asked.run(Settings.from_environment(), asked))
     except NovaliteError as error:
         print(f"novalite: {error}", file=sys.stderr)
         return 1
-    Server(settings, asked.bind or settings.metadata_bind, ["metadata"]).run()
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m api", description="novalite's application.")
+    commands = parser.add_subparsers(required=True, metavar="command")
+    serve = commands.add_parser("serve", help="serve the REST API")
+    serve.add_argument("--bind", help="address:port to listen on (default: $NOVALITE_API_BIND, 127.0.0.1:8774)")
+    serve.add_argument("--no-worker", action="store_true", help="leave the jobs to `python -m api work` elsewhere")
+    serve.set_defaults(run=_serve)
+    metadata = commands.add_parser("serve-metadata", help="serve what guests are told about them")
+    metadata.add_argument("--bind", help="address:port to listen on (default: $NOVALITE_METADATA_BIND, 127.0.0.1:8775)")
+    metadata.set_defaults(run=_serve_metadata)
+    if HAS_JOBS:
+        commands.add_parser("work", help="carry out jobs", add_help=False)
+    ec2 = commands.add_parser("ec2-credential", help="print a user's EC2 credential as JSON; make one if there is none")
+    ec2.add_argument("--user", required=True)
+    ec2.add_argument("--project", required=True)
+    ec2.set_defaults(run=_ec2_credential)
+    return parser
+
+
+def _serve(settings: Settings, asked: argparse.Namespace) -> int:
+    from . import API
+    from .server import serve_api
+
+    # here, where a person reads what is wrong, and not in every worker
+    open_ledger(settings.home, settings.ledger_url).dispose()
+    settings.check()
+    serve_api(settings, asked.bind or settings.api_bind, API, jobs=HAS_JOBS and not asked.no_worker)
+    return 0
+
+
+def _serve_metadata(settings: Settings, asked: argparse.Namespace) -> int:
+    from . import create_app
+    from .server import Server
+
+    create_app(settings, ["metadata"])
+    open_ledger(settings.home, settings.ledger_url).dispose()
+    bind = asked.bind or settings.metadata_bind
+    Server(settings, bind, ["metadata"], workers=settings.workers, threads=settings.threads).run()
+    return 0
+
+
+def _ec2_credential(settings: Settings, asked: argparse.Namespace) -> int:
+    engine = open_ledger(settings.home, settings.ledger_url)
+    with transaction(engine) as connection:
+        user = users.user_by_name(connection, asked.user)
+        if user is None:
+            raise lookups.unknown("user", asked.user, [one["name"] for one in users.list_users(connection)])
+        project = lookups.project_by_name(connection, asked.project)
+        found = credentials.list_ec2_credentials(connection, user["id"], project["id"])
+        one = found[0] if found else credentials.create_ec2_credential(connection, user["id"], project["id"])
+    print(json.dumps({"access": one["access"], "secret": one["secret"]}))
     return 0
 
 

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._metadata_secret import secret_path
+
+from . import proxy
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,6 +28,9 @@ class Settings:
     workers: int = 2  # processes
     threads: int = 4  # in each
     max_request_bytes: int = 1024 * 1024
+    api_workers: int = 2
+    api_threads: int = 16  # a live stream of events keeps one for as long as it is looked at
+    api_metrics_from: str = "127.0.0.0/8,::1"  # addresses and networks that may read /metrics
     api_bind: str = "127.0.0.1:8774"  # Nova's port
     api_public_url: str | None = None  # https://cloud.example.org: what the catalog says; default: as it was asked
     api_trusted_proxies: str | None = None  # addresses and networks, with commas, whose X-Forwarded-* are believed
@@ -50,6 +56,13 @@ class Settings:
             else:
                 found[field.name] = text
         return cls(**found)
+
+    def check(self) -> None:
+        """Raise NovaliteError for what only shows when it is used."""
+        proxy.networks(self.api_trusted_proxies, "NOVALITE_API_TRUSTED_PROXIES")
+        proxy.networks(self.api_metrics_from, "NOVALITE_API_METRICS_FROM")
+        if self.api_public_url is not None and not re.fullmatch(r"https?://[^\s?#]+", self.api_public_url):
+            raise NovaliteError(f"NOVALITE_API_PUBLIC_URL={self.api_public_url!r}: write https://host[:port][/path]")
 
     @property
     def secret_file(self) -> str:

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import dataclasses
 import ipaddress
 import pathlib
@@ -68,9 +69,9 @@ class Cloud:
         self, name: str, cidr: str = "10.9.0.0/24", cidr_v6: str | None = None, **values: t.Any
     ) -> Network:
         one = str(uuid.uuid4())
-        values = {"dhcp": True, "dns": [], "isolated": True, "ntp": [], **values}
+        values = {"owner": "", "dhcp": True, "dns": [], "isolated": True, "ntp": [], **values}
         number = self._insert(
-            tables.network, uuid=one, owner="", name=name, cidr=cidr, cidr_v6=cidr_v6, bridge=f"br{name}"[:15], **values
+            tables.network, uuid=one, name=name, cidr=cidr, cidr_v6=cidr_v6, bridge=f"br{name}"[:15], **values
         )
         return Network(number, one, cidr, cidr_v6)
 
@@ -212,17 +213,23 @@ def seeded(migrated: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> 
     return home
 
 
-@pytest.fixture
-def api(seeded: pathlib.Path, tmp_path: pathlib.Path) -> t.Iterator[seeds.Api]:
-    """The whole application over a copy of that cloud: projects, users, flavors, an image, a network, hosts."""
-    home = pathlib.Path(shutil.copytree(seeded, tmp_path / "cloud"))
-    app = create_app(Settings(home=str(home)))
+@contextlib.contextmanager
+def application(seeded: pathlib.Path, home: pathlib.Path) -> t.Iterator[seeds.Api]:
+    """The whole application over a copy in `home` of the ledger in `seeded`."""
+    app = create_app(Settings(home=str(shutil.copytree(seeded, home))))
     engine = app.extensions["ledger"].engine
     with engine.connect() as connection:
         projects = {row.name: row.id for row in connection.execute(sa.select(tables.project))}
         users = {row.name: row.id for row in connection.execute(sa.select(tables.tables_identity.user))}
     yield seeds.Api(app, engine, projects, users)
     app.extensions["ledger"].close()
+
+
+@pytest.fixture
+def api(seeded: pathlib.Path, tmp_path: pathlib.Path) -> t.Iterator[seeds.Api]:
+    """The whole application over a copy of that cloud: projects, users, flavors, an image, a network, hosts."""
+    with application(seeded, tmp_path / "cloud") as one:
+        yield one
 
 
 @pytest.fixture

@@ -177,6 +177,7 @@ def test_states_have_their_status_and_can_be_found_by_it(
 def crowd(api: seeds.Api) -> dict[str, str]:
     """Servers of two projects, each made a second after the other."""
     made: dict[str, str] = {}
+    values: dict[str, t.Any]
     for number, (project, name, values) in enumerate(
         [
             ("demo", "web-1", {"host": "hv1", "tags": ["a", "b"], "reservation_id": "r-1"}),
@@ -292,7 +293,8 @@ def test_a_foreign_marker_is_none(crowd: dict[str, str], client_as: ClientAs) ->
 
 
 def test_lists_take_the_same_queries_for_one_and_for_many(api: seeds.Api, client_as: ClientAs) -> None:
-    client, counts = client_as("demo"), []
+    client = client_as("demo")
+    counts: list[int] = []
     statements: list[str] = []
     sa.event.listen(api.engine, "before_cursor_execute", lambda _c, _cu, text, *_rest: statements.append(text))
     for round_ in range(2):

@@ -1,0 +1,62 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Behind a reverse proxy: whose word counts for where a request came from."""
+
+from __future__ import annotations
+
+import ipaddress
+import typing as t
+
+from werkzeug.middleware.proxy_fix import ProxyFix
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+
+Network = t.Union[ipaddress.IPv4Network, ipaddress.IPv6Network]
+Environ = dict[str, t.Any]
+StartResponse = t.Callable[..., t.Any]
+Application = t.Callable[[Environ, StartResponse], t.Iterable[bytes]]
+
+FORWARDED = tuple(f"HTTP_X_FORWARDED_{name}" for name in ("FOR", "PROTO", "HOST", "PORT", "PREFIX"))
+
+
+def networks(text: str | None, name: str) -> list[Network]:
+    """Addresses and networks, with commas between them. Raises NovaliteError for what is none; `name` says whose."""
+    found: list[Network] = []
+    for part in (text or "").split(","):
+        if not part.strip():
+            continue
+        try:
+            found.append(ipaddress.ip_network(part.strip()))
+        except ValueError as error:
+            raise NovaliteError(f"{name}: {part.strip()!r} is no address or network ({error})") from None
+    return found
+
+
+def within(address: str | None, among: t.Sequence[Network]) -> bool:
+    try:
+        found = ipaddress.ip_address((address or "").partition("%")[0])
+    except ValueError:
+        return False
+    mapped = getattr(found, "ipv4_mapped", None)
+    return any((mapped or found) in network for network in among)
+
+
+class TrustedProxies:
+    """X-Forwarded-For, -Proto, -Host and -Prefix of trusted peers are believed; of others they are removed.
+
+    The proxy must set each of them itself: of a list the last one counts, which is what the proxy saw.
+    """
+
+    def __init__(self, application: Application, trusted: t.Sequence[Network]) -> None:
+        self._application = application
+        self._trusted = trusted
+        self._fixed = ProxyFix(t.cast(t.Any, application), x_for=1, x_proto=1, x_host=1, x_prefix=1)
+
+    def __call__(self, environ: Environ, start_response: StartResponse) -> t.Iterable[bytes]:
+        if within(environ.get("REMOTE_ADDR"), self._trusted):
+            return self._fixed(environ, start_response)
+        for name in FORWARDED:
+            environ.pop(name, None)
+        return self._application(environ, start_response)

@@ -1,0 +1,133 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""gunicorn, told by settings what to serve. Never Flask's own server."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import pathlib
+import shutil
+import tempfile
+import typing as t
+
+from gunicorn.app.base import BaseApplication
+
+from . import create_app, logs, metrics, proxy
+from .settings import Settings
+
+# Who hangs is replaced; who leaks, too.
+TIMEOUT = 30  # seconds without a sign of life from a process
+REQUESTS = 10000
+GRACE = 10  # seconds for what is under way at the end
+METRICS = "novalite-metrics-"
+
+Hooks = t.Mapping[str, t.Callable[..., None]]
+
+
+class Server(BaseApplication):
+    """gunicorn with its options given here, and each worker with an application of its own."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        bind: str,
+        services: t.Collection[str],
+        *,
+        workers: int,
+        threads: int,
+        hooks: Hooks | None = None,
+    ) -> None:
+        self._settings = settings
+        self._services = services
+        self._options = {
+            "bind": bind,
+            "workers": workers,
+            "threads": threads,
+            "worker_class": "gthread",
+            "timeout": TIMEOUT,
+            "graceful_timeout": GRACE,
+            "max_requests": REQUESTS,
+            "max_requests_jitter": REQUESTS // 10,
+            "accesslog": None,
+            "errorlog": "-",
+            "loglevel": "warning",
+            # "X_Novalite_Host" would become the same WSGI variable as the header that was signed
+            "header_map": "drop",
+            # nobody's word on the scheme counts here: proxy.py looks after that
+            "forwarded_allow_ips": "",
+            "limit_request_line": 8190,
+            "limit_request_fields": 64,
+            "limit_request_field_size": 8190,
+            "proc_name": "novalite",
+            # a socket in the user's home, which a second server would take from the first
+            "control_socket_disable": True,
+            **(hooks or {}),
+        }
+        super().__init__()
+
+    def load_config(self) -> None:
+        for name, value in self._options.items():
+            if name in self.cfg.settings:  # older ones have no such socket
+                self.cfg.set(name, value)
+
+    def load(self) -> t.Any:
+        app = create_app(self._settings, self._services)
+        if "metadata" in self._services:
+            return app  # the hosts' proxies sign the header that says for whom they ask
+        trusted = proxy.networks(self._settings.api_trusted_proxies, "NOVALITE_API_TRUSTED_PROXIES")
+        return proxy.TrustedProxies(app.wsgi_app, trusted)
+
+
+def serve_api(settings: Settings, bind: str, services: t.Collection[str], jobs: bool) -> None:
+    """Serve until a signal ends it, with a worker for jobs beside it if `jobs`."""
+    keepers: list[t.Any] = []
+
+    def when_ready(server: t.Any) -> None:
+        logs.log.info("serving on %s", bind)
+        if jobs:
+            keepers.append(_start_worker(settings))
+
+    def child_exit(server: t.Any, worker: t.Any) -> None:
+        from prometheus_client import multiprocess
+
+        multiprocess.mark_process_dead(worker.pid)
+
+    def on_exit(server: t.Any) -> None:
+        for keeper in keepers:
+            keeper.stop()
+
+    logs.configure()
+    with _metrics_directory() as directory:
+        os.environ[metrics.DIRECTORY] = directory
+        hooks: Hooks = {"when_ready": when_ready, "child_exit": child_exit, "on_exit": on_exit}
+        Server(
+            settings, bind, services, workers=settings.api_workers, threads=settings.api_threads, hooks=hooks
+        ).run()
+
+
+def _start_worker(settings: Settings) -> t.Any:
+    embedded = importlib.import_module(f"{__package__}.jobs.embedded")
+    options = importlib.import_module(f"{__package__}.jobs.options")
+    return embedded.start(options.Options.from_environment(home=settings.home, ledger_url=settings.ledger_url))
+
+
+@contextlib.contextmanager
+def _metrics_directory() -> t.Iterator[str]:
+    """A directory that the processes count in, removed at the end; those of servers that were killed go as well."""
+    parent = pathlib.Path(tempfile.gettempdir())
+    for other in parent.glob(f"{METRICS}*"):
+        owner = other.name[len(METRICS) :].partition("-")[0]
+        with contextlib.suppress(OSError):
+            if owner.isdigit() and not os.path.exists(f"/proc/{owner}") and other.stat().st_uid == os.geteuid():
+                shutil.rmtree(other, ignore_errors=True)
+    pid = os.getpid()
+    directory = tempfile.mkdtemp(prefix=f"{METRICS}{pid}-", dir=parent)
+    try:
+        yield directory
+    finally:
+        if os.getpid() == pid:  # a worker comes by here, too, when it ends
+            shutil.rmtree(directory, ignore_errors=True)

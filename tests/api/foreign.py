@@ -1,0 +1,186 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the variables in routes stand for, and objects of project `alt` to put there: nobody else may know of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+import typing as t
+import uuid
+
+import sqlalchemy as sa
+
+from ansible_collections.novalite.cloud.plugins.module_utils._controller import operation_of
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import credentials, tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
+from tests.api.seeds import PUBLIC_KEY, Api, network
+
+# Where a route has a variable, it is looked up by the service (first segment of the path) and by the segment before it:
+# which object of `alt` goes there. Whoever adds a route with objects of a new kind adds them here.
+OWNED: dict[tuple[str, str], str] = {
+    ("identity", "projects"): "project",
+    ("identity", "users"): "user",
+    ("identity", "application_credentials"): "application_credential",
+    ("identity", "OS-EC2"): "ec2_credential",
+    ("compute", "servers"): "server",
+    ("compute", "os-instance-actions"): "request",
+    ("compute", "os-interface"): "port",
+    ("compute", "os-volume_attachments"): "nothing",
+    ("compute", "os-keypairs"): "keypair",
+    ("compute", "os-server-groups"): "server_group",
+    ("compute", "os-quota-sets"): "project",
+    ("compute", "os-quota-class-sets"): "nothing",
+    ("compute", "os-simple-tenant-usage"): "project",
+    ("compute", "os-security-groups"): "security_group",
+    ("compute", "os-security-group-rules"): "security_group_rule",
+    ("compute", "os-floating-ips"): "floating_ip",
+    ("compute", "os-networks"): "network",
+    ("compute", "os-tenant-networks"): "network",
+    ("compute", "os-volumes"): "nothing",
+    ("compute", "images"): "image",
+    ("image", "images"): "image",
+    ("network", "networks"): "network",
+    ("network", "subnets"): "subnet",
+    ("network", "ports"): "port",
+    ("network", "routers"): "router",
+    ("network", "security-groups"): "security_group",
+    ("network", "security-group-rules"): "security_group_rule",
+    ("network", "floatingips"): "floating_ip",
+    ("network", "quotas"): "project",
+    ("volume", "v3"): "project",
+    ("volume", "os-quota-sets"): "project",
+    ("volume", "volumes"): "nothing",
+    ("volume", "snapshots"): "nothing",
+    ("volume", "backups"): "nothing",
+    ("volume", "attachments"): "nothing",
+    ("v1", "instances"): "server",
+    ("v1", "jobs"): "job",
+    ("instances", "instances"): "server",
+    ("networks", "networks"): "network",
+    ("jobs", "jobs"): "job",
+}
+# What belongs to no project, with a value that is there (or a name that anybody may choose).
+SHARED: dict[tuple[str, str], str] = {
+    ("identity", "domains"): "default",
+    ("identity", "regions"): "RegionOne",
+    ("identity", "services"): "nosuch",
+    ("identity", "endpoints"): "nosuch",
+    ("identity", "roles"): "nosuch",
+    ("compute", "flavors"): "1",
+    ("compute", "os-extra_specs"): "key",
+    ("compute", "os-flavor-access"): "nosuch",
+    ("compute", "metadata"): "key",
+    ("compute", "tags"): "tag",
+    ("compute", "ips"): "alts",
+    ("compute", "os-server-tags"): "tag",
+    ("compute", "os-hypervisors"): "1",
+    ("compute", "os-services"): "1",
+    ("compute", "os-aggregates"): "1",
+    ("compute", "os-availability-zone"): "nova",
+    ("compute", "os-migrations"): "1",
+    ("compute", "extensions"): "os-keypairs",
+    ("compute", "v2.1"): "nosuch",  # whatever is no route
+    ("image", "tags"): "tag",
+    ("image", "members"): "nosuch",
+    ("image", "schemas"): "image",
+    ("network", "extensions"): "router",
+    ("network", "tags"): "tag",
+    ("volume", "types"): "nosuch",
+    ("volume", "extensions"): "nosuch",
+    ("v1", "hosts"): "hv1",
+    ("hosts", "hosts"): "hv1",
+    ("static", "static"): "1",
+    ("static", "1"): "style.css",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Objects:
+    """Ids of what belongs to `alt`, by kind; of what nobody has, a random one."""
+
+    ids: t.Mapping[str, str]
+
+    def id(self, kind: str) -> str:
+        return self.ids[kind]
+
+    def nobodys(self, kind: str) -> str:
+        """An id of the same form that is nobody's."""
+        one = self.ids[kind]
+        if kind == "keypair":
+            return "nosuch"
+        if kind == "request":
+            return f"req-{uuid.uuid4()}"
+        return str(uuid.uuid4()) if "-" in one else uuid.uuid4().hex
+
+
+def make(api: Api) -> Objects:
+    """Give `alt` one of each kind."""
+    project = api.projects["alt"]
+    now = int(time.time())
+    with transaction(api.engine) as connection:
+        wanted = network("alts", "10.30.0.0/24", "br130")
+        wanted["project"] = "alt"
+        operation_of("network")(connection, wanted)
+        net = connection.execute(sa.select(tables.network).where(tables.network.c.name == "alts")).mappings().one()
+        address = connection.execute(
+            sa.select(tables.fixed_ip.c.ip).where(
+                tables.fixed_ip.c.network_id == net["id"], tables.fixed_ip.c.reserved.is_(None)
+            )
+        ).scalars().all()[-1]  # fmt: skip
+        application = credentials.create_application_credential(
+            connection, user_id=api.users["alt"], project_id=project, name="alts", secret_hash="x", roles=["member"]
+        )
+        ec2 = credentials.create_ec2_credential(connection, api.users["alt"], project)
+    assert net["owner"] == project
+    server = api.instance("alt", "alts", host="hv1", user_id=api.users["alt"])
+    vif = str(uuid.uuid4())
+    api.insert(
+        tables.vif, id=vif, instance_uuid=server, network_id=net["id"], position=0, mac="fa:16:3e:00:00:01"
+    )
+    with transaction(api.engine) as connection:
+        mine = sa.and_(tables.fixed_ip.c.network_id == net["id"], tables.fixed_ip.c.ip == address)
+        connection.execute(sa.update(tables.fixed_ip).where(mine).values(owner=f"vif:{vif}"))
+    request = f"req-{uuid.uuid4()}"
+    api.insert(
+        tables.instance_action, instance_uuid=server, action="create", request_id=request, started_at=now,
+        finished_at=now, user_id=api.users["alt"], project_id=project, details={},
+    )  # fmt: skip
+    group, rule, image, grouped, floating, job = (str(uuid.uuid4()) for _ in range(6))
+    number = api.insert(tables.security_group, uuid=group, project_id=project, name="alts")
+    api.insert(
+        tables.security_group_rule, id=rule, group_id=number, ethertype="IPv4", protocol="tcp", port_min=22,
+        port_max=22, cidr="0.0.0.0/0",
+    )  # fmt: skip
+    api.insert(
+        tables.image, id=image, owner=project, name="alts", disk_format="raw", source="/nonexistent/alts.raw",
+        checksum="sha256:" + "1" * 64, size=1 << 20, virtual_size=1 << 20, properties={}, created_at=now,
+    )  # fmt: skip
+    api.insert(
+        tables.keypair, project_id=project, name="alts", type="ssh", public_key=PUBLIC_KEY, fingerprint="0" * 47,
+        created_at=now,
+    )  # fmt: skip
+    api.insert(tables.server_group, id=grouped, project_id=project, name="alts", policy="anti-affinity")
+    api.insert(tables.floating_pool, name="public", cidr="198.51.100.0/24", interface="eth0")
+    api.insert(
+        tables.floating_ip, id=floating, pool="public", address=int.from_bytes(bytes([198, 51, 100, 7])),
+        project_id=project, released_at=0,
+    )  # fmt: skip
+    api.insert(
+        tables.tables_jobs.job, id=job, kind="reboot", project_id=project, user_id=api.users["alt"],
+        request_id=request, variables={"uuids": [server]}, state="succeeded", timeout_seconds=60, created_at=now,
+        started_at=now, finished_at=now,
+    )  # fmt: skip
+    subnets = api.client_as("alt").get("/network/v2.0/subnets").get_json() or {}
+    ours = [one["id"] for one in subnets.get("subnets", []) if one["network_id"] == net["uuid"]]
+    return Objects(
+        {
+            "project": project, "user": api.users["alt"], "application_credential": application["id"],
+            "ec2_credential": ec2["access"], "server": server, "request": request, "port": vif, "keypair": "alts",
+            "server_group": grouped, "security_group": group, "security_group_rule": rule, "floating_ip": floating,
+            "network": net["uuid"], "subnet": (ours or [str(uuid.uuid4())])[0], "image": image, "job": job,
+            "router": str(uuid.uuid4()), "nothing": str(uuid.uuid4()),
+        }
+    )  # fmt: skip
