@@ -59,9 +59,7 @@ class Matcher:
     def text(self) -> str:
         return self._text
 
-    def __call__(self, text: str | None) -> bool:
-        if text is None:
-            return False
+    def __call__(self, text: str) -> bool:
         return self._text in text or (self._machine is not None and self._machine.search(text))
 
 

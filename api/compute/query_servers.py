@@ -43,14 +43,14 @@ def parse(caller: Caller, version: Version) -> Query:
     args = request.args
     query = Query(
         project_id=_project(caller),
-        limit=min(_number("limit", MAX_LIMIT), MAX_LIMIT),
+        limit=limit(),
         marker=args.get("marker"),
         sort=_sort(caller),
         flavor=args.get("flavor"),
         image=_last_part(args.get("image")),
         availability_zone=args.get("availability_zone"),
-        since=_time("changes-since"),
-        before=_time("changes-before") if version >= (2, 66) else None,
+        since=moment("changes-since"),
+        before=moment("changes-before") if version >= (2, 66) else None,
         ip_matches=_matcher("ip"),
         ip6_matches=_matcher("ip6"),
         tags=_tags() if version >= (2, 26) else None,
@@ -70,6 +70,11 @@ def next_link(uuid: str) -> list[dict[str, str]]:
     """Where the list goes on after the server `uuid`."""
     args = [(name, value) for name, values in request.args.lists() if name != "marker" for value in values]
     return [{"rel": "next", "href": f"{request.base_url}?{urllib.parse.urlencode([*args, ('marker', uuid)])}"}]
+
+
+def limit() -> int:
+    """How many the page has at most."""
+    return min(_number("limit", MAX_LIMIT), MAX_LIMIT)
 
 
 def _project(caller: Caller) -> str | None:
@@ -95,7 +100,7 @@ def _number(name: str, default: int) -> int:
     if said is None:
         return default
     if re.fullmatch(r"[0-9]{1,18}", said, re.ASCII) is None:
-        raise BadRequestError(f"Invalid input for query parameters {name}. Value: {said[:40]}. Give a number from 0 on.")
+        raise BadRequestError(f"Invalid input for query parameters {name}. Value: {said[:40]}. Give a number.")
     return int(said)
 
 
@@ -110,7 +115,7 @@ def _sort(caller: Caller) -> list[tuple[str, bool]]:
             raise BadRequestError(f"Invalid input for query parameters sort_key. Value: {said[:40]}. No such sort key.")
         direction = directions[number] if number < len(directions) else directions[0] if directions else "desc"
         if direction not in ("asc", "desc"):
-            raise BadRequestError(f"Invalid input for query parameters sort_dir. Value: {direction[:40]}. Say asc or desc.")
+            raise BadRequestError(f"Invalid input for query parameters sort_dir. Value: {direction[:40]}. asc or desc.")
         found.append((key, direction == "asc"))
     return found
 
@@ -120,7 +125,8 @@ def _last_part(reference: str | None) -> str | None:
     return None if reference is None else reference.rsplit("/", 1)[-1]
 
 
-def _time(name: str) -> int | None:
+def moment(name: str) -> int | None:
+    """The time that the parameter `name` gives in ISO 8601, in seconds since the epoch. Raises BadRequestError."""
     said = request.args.get(name)
     if said is None:
         return None

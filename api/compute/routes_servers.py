@@ -18,6 +18,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger import (
     server_changes,
     server_listing,
 )
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.pool_claims import AddressInUseError
 
 from .. import policy, validation
 from ..context import Caller, current, request_id
@@ -56,7 +57,7 @@ def refusals_as_bad_requests() -> t.Iterator[None]:
     """What a body names and there is not, and what the ledger finds wrong with it, is a bad request."""
     try:
         yield
-    except NotFoundError as error:
+    except (NotFoundError, AddressInUseError) as error:
         raise BadRequestError(str(error)) from error
     except NovaliteError as error:
         if isinstance(error, tuple(STATUS)):
@@ -171,7 +172,7 @@ def delete_server(server_id: str) -> Response:
 def delete(connection: t.Any, row: t.Any, caller: Caller) -> None:
     """Mark the instance as going, and have it taken away, unless that is under way."""
     server_changes.refuse_locked(row, caller.is_admin)
-    if row.task_state == "deleting" and server_changes.has_open_job(connection, row.uuid, "terminate"):
+    if row.task_state == "deleting" and server_changes.open_job(connection, row.uuid, "terminate") is not None:
         return
     recorded.mark(
         connection,

@@ -32,7 +32,7 @@ METADATA: Schema = {
 }
 TAG: Schema = {"type": "string", "minLength": 1, "maxLength": 60, "pattern": "^[^,/]*$"}
 TAGS: Schema = {"type": "array", "items": TAG, "maxItems": MAX_TAGS}
-HOSTNAME: Schema = {"type": "string", "minLength": 1, "maxLength": 63, "pattern": "^[a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?$"}
+HOSTNAME: Schema = {"type": "string", "maxLength": 63, "pattern": "^[a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?$"}
 DISK_CONFIG: Schema = {"enum": ["AUTO", "MANUAL"]}
 ADDRESS: Schema = {"anyOf": [{"type": "string", "maxLength": 45}, {"type": "null"}]}
 UUIDS: Schema = {"anyOf": [UUID, {"type": "array", "items": UUID, "minItems": 1, "maxItems": 100}]}

@@ -72,13 +72,13 @@ def with_hashes(servers: t.Sequence[t.Mapping[str, t.Any]]) -> list[dict[str, t.
 
     Called outside of the ledger's transaction: a hash is slow on purpose. Servers of one entry share it.
     """
-    hashed = []
+    entries = []
     for entry in servers:
         entry = dict(entry)
         password = entry.pop("admin_password", None)
         entry["password_hash"] = None if password is None else hashed(str(entry.get("name"))[:70], password)
-        hashed.append(entry)
-    return hashed
+        entries.append(entry)
+    return entries
 
 
 def check_quota(name: str, guest: GuestRequest, limits: t.Mapping[str, int]) -> None:

@@ -6,8 +6,8 @@
 
 """Servers that the API is asked for: named by ids, of any name, recorded for a job to build.
 
-What a playbook asks for by name goes through servers.py. A name there is one server's handle; here it is only shown, and
-several servers may have the same, so that each gets a handle of its own.
+What a playbook asks for by name goes through servers.py. A name there is one server's handle; here it is only shown,
+and several servers may have the same, so that each gets a handle of its own.
 """
 
 from __future__ import annotations
@@ -21,17 +21,18 @@ from dataclasses import dataclass, field
 
 import sqlalchemy as sa
 
-from .._errors import ConflictError, NotFoundError
+from .._errors import ConflictError, NotFoundError, NovaliteError
 from .._guest_data import image_properties
 from . import hints, lookups, quotas, server_requests
 from .guest_requests import GuestRequest
 from .server_requests import NetworkRequest, ServerRequest
 from .server_writes import Blueprint, Labels, NetworkRef, write
-from .tables import compute_host, instance, network, security_group
+from .tables import compute_host, instance, keypair, network, security_group
 from .usage import usage
 from .views import flavor_of, image_of
 
 MAX_LABEL = 63  # RFC 1035
+FEW = 10  # servers that are written before the quotas are looked at: counted once, they are not counted twice
 _NO_LABEL = re.compile(r"[^a-z0-9-]+")
 
 _TAKEN = sa.select(instance.c.name).where(
@@ -91,7 +92,7 @@ def create(
     Raises NotFoundError for something that it names and the project does not see, ConflictError for an address in use
     and for a network that is not to be guessed, QuotaError, and NovaliteError for what cannot be.
     """
-    # One writer for each project at a time: on PostgreSQL two requests could otherwise both count before either commits.
+    # One writer for each project at a time: on PostgreSQL two requests could otherwise both count before one commits.
     lookups.lock_project(connection, project_id)
     now = int(time.time())
     limits = quotas.quota_limits(connection, project_id)
@@ -100,14 +101,14 @@ def create(
     server_requests.check_fits(wanted.name, flavor, image)
     image_properties.check(image)
     _check_zone(connection, wanted.availability_zone)
-    public_key = None
-    if wanted.key is not None:
-        public_key = lookups.keypair_by_name(connection, wanted.key, project_id)["public_key"]
+    public_key = None if wanted.key is None else _public_key(connection, project_id, wanted.key)
     nics = _networks(connection, project_id, wanted.networks)
     group_ids = _groups(connection, project_id, wanted.security_groups)
     count = _count(connection, project_id, wanted, flavor, len(nics), limits)
-    if count > 1 and (fixed := next((address for _network, address in nics if address), None)):
-        raise ConflictError(f"Unable to use fixed IP {fixed} for {count} instances: it goes to one only")
+    if wanted.max_count > 1 and any(address for _network, address in nics):
+        raise NovaliteError(
+            "Failed to launch instances: max_count cannot be greater than 1 if an fixed_ip is specified."
+        )
     made = [str(uuids.uuid4()) for _server in range(count)]
     names = [wanted.name] if wanted.max_count == 1 else [f"{wanted.name}-{number}" for number in range(1, count + 1)]
     hinted = _resolved(connection, project_id, wanted)
@@ -212,6 +213,14 @@ def _groups(connection: sa.Connection, project_id: str, names: tuple[str, ...]) 
     return tuple(dict.fromkeys(found[name] for name in names))
 
 
+def _public_key(connection: sa.Connection, project_id: str, name: str) -> str:
+    key = keypair.c
+    found = connection.execute(sa.select(key.public_key).where(key.project_id == project_id, key.name == name)).scalar()
+    if found is None:
+        raise NotFoundError("Invalid key_name provided.")
+    return str(found)
+
+
 def _check_zone(connection: sa.Connection, zone: str | None) -> None:
     if zone is None:
         return
@@ -253,13 +262,16 @@ def _count(
     limits: t.Mapping[str, int],
 ) -> int:
     """How many to make: as many as the quotas allow, if that is enough."""
-    if wanted.min_count == wanted.max_count:
+    if wanted.min_count == wanted.max_count <= FEW:
         return wanted.max_count
     used, each = usage(connection, project_id), _amounts(flavor, 1, nics)
     room = [(limits[what] - used[what]) // each[what] for what in used if each[what] and limits.get(what, -1) >= 0]
     count = min([wanted.max_count, *room])
-    # if it is not, what is said is that the least is too much
-    return max(count, wanted.min_count)
+    if count < wanted.min_count:
+        server_requests.check_quota(_amounts(flavor, wanted.min_count, nics), used, limits)
+    if count > server_requests.MAX_SERVERS:
+        raise NovaliteError(f"{count} servers in one request: ask for at most {server_requests.MAX_SERVERS}")
+    return count
 
 
 def _check_quota(

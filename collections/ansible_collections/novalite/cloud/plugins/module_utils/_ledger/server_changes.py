@@ -93,20 +93,22 @@ def groups_of(connection: sa.Connection, uuid: str) -> list[str]:
     )
 
 
-def security_group_id(connection: sa.Connection, project_id: str, name: str) -> int:
-    """The project's security group of this name or UUID. Raises NotFoundError."""
-    found = connection.execute(
-        sa.select(security_group.c.id)
+def security_group_of(connection: sa.Connection, project_id: str, name: str) -> t.Any:
+    """`id` and `name` of the project's security group of this name or UUID. Raises NotFoundError."""
+    query = (
+        sa.select(security_group.c.id, security_group.c.name)
         .where(security_group.c.project_id == project_id)
         .where(sa.or_(security_group.c.name == name, security_group.c.uuid == name))
         # a name may look like another group's UUID, which counts then
         .order_by(sa.case((security_group.c.uuid == name, 0), else_=1))
-    ).scalar()
+    )
+    found = connection.execute(query).first()
     if found is None and name == DEFAULT_GROUP:
-        return ensure_default_group(connection, project_id)
+        ensure_default_group(connection, project_id)
+        found = connection.execute(query).first()
     if found is None:
         raise NotFoundError(f"Security group {name} not found for project {project_id}.")
-    return int(found)
+    return found
 
 
 def join_group(connection: sa.Connection, row: t.Any, group_id: int) -> bool:
@@ -128,12 +130,22 @@ def leave_group(connection: sa.Connection, row: t.Any, group_id: int) -> bool:
     return bool(gone.rowcount)
 
 
-def has_open_job(connection: sa.Connection, uuid: str, kind: str) -> bool:
-    """Whether a job of this kind about the instance waits or runs."""
+def open_job(
+    connection: sa.Connection, uuid: str, kind: str, variables: t.Mapping[str, t.Any] | None = None
+) -> str | None:
+    """The id of a job of this kind (and with these variables) about the instance that waits or runs."""
     query = (
-        sa.select(job.c.id)
+        sa.select(job.c.id, job.c.variables)
         .join(job_instance, job_instance.c.job_id == job.c.id)
         .where(job_instance.c.instance_uuid == uuid, job.c.kind == kind, job.c.state.in_(["queued", "running"]))
-        .limit(1)
     )
-    return connection.execute(query).first() is not None
+    rows = connection.execute(query)
+    return next((str(row.id) for row in rows if variables is None or row.variables == variables), None)
+
+
+def job_outcome(connection: sa.Connection, job_id: str) -> t.Any:
+    """`state`, `result` and `message` of the job. Raises NotFoundError."""
+    row = connection.execute(sa.select(job.c.state, job.c.result, job.c.message).where(job.c.id == job_id)).first()
+    if row is None:
+        raise NotFoundError(f"job {job_id} could not be found")
+    return row

@@ -33,7 +33,7 @@ from .tables import (
 )
 
 Record = dict[str, t.Any]
-Matches = t.Callable[[str | None], bool]
+Matches = t.Callable[[str], bool]
 
 _FIELDS = (
     *("id", "uuid", "project_id", "name", "display_name", "hostname", "key_name", "availability_zone", "metadata"),
@@ -69,13 +69,16 @@ SORT_KEYS: dict[str, sa.ColumnElement[t.Any]] = {
     "display_description": sa.func.coalesce(instance.c.description, ""),
     "image_ref": instance.c.image["id"].as_string(),
     "instance_type_id": instance.c.flavor["name"].as_string(),
-    "config_drive": instance.c.config_drive,
-    "locked": instance.c.locked,
+    "config_drive": sa.cast(instance.c.config_drive, sa.Integer),
+    "locked": sa.cast(instance.c.locked, sa.Integer),
     "id": instance.c.id,
 }
 # Conditions "column is value" that a query may hold
 EQUALS = frozenset(
-    "uuid host key_name task_state vm_state power_state reservation_id user_id config_drive locked hostname".split()
+    [
+        *("uuid", "host", "hostname", "key_name", "user_id", "reservation_id"),
+        *("vm_state", "task_state", "power_state", "config_drive", "locked"),
+    ]
 )
 
 
@@ -133,7 +136,7 @@ def find(connection: sa.Connection, query: Query) -> list[int]:
 
 
 def load(connection: sa.Connection, ids: t.Sequence[int]) -> list[Record]:
-    """The records of these instances, in this order, in five queries whatever their number."""
+    """The records of these instances, in this order, in a few queries whatever their number."""
     if not ids:
         return []
     rows = {row["id"]: row for row in connection.execute(_LOAD, {"ids": list(ids)}).mappings()}
@@ -144,6 +147,7 @@ def load(connection: sa.Connection, ids: t.Sequence[int]) -> list[Record]:
         groups.setdefault(instance_id, []).append(name)
     names = sorted({row["host"] for row in rows.values() if row["host"] is not None})
     hosts = {row.name: row for row in connection.execute(_LOAD_HOSTS, {"names": names})} if names else {}
+    ids_of_flavors = _flavorids(connection, rows.values())
     records = []
     for number in ids:
         row = rows.get(number)
@@ -151,7 +155,7 @@ def load(connection: sa.Connection, ids: t.Sequence[int]) -> list[Record]:
             continue
         record = dict(row)
         kept = _parsed(record.pop("flavor_text"))
-        record["flavor"] = kept if "flavorid" in kept else {**kept, "flavorid": _flavorid(connection, kept["name"])}
+        record["flavor"] = kept if "flavorid" in kept else {**kept, "flavorid": ids_of_flavors[kept["name"]]}
         record["nics"] = nics.get(record["uuid"], [])
         record["security_groups"] = groups.get(number, [])
         host = hosts.get(record["host"])
@@ -169,7 +173,7 @@ def one(connection: sa.Connection, uuid: str, project_id: str | None, deleted: b
     return row
 
 
-_IDS = sa.bindparam("ids", expanding=True)
+_IDS: sa.BindParameter[t.Any] = sa.bindparam("ids", expanding=True)
 _LOAD = sa.select(*_COLUMNS).where(instance.c.id.in_(_IDS))
 _ONE = sa.select(*(instance.c[name] for name in _FIELDS)).where(instance.c.uuid == sa.bindparam("uuid"))
 _LOAD_GROUPS = (
@@ -237,10 +241,14 @@ def _parsed(text: str) -> Record:
     return t.cast(Record, json.loads(text))
 
 
-def _flavorid(connection: sa.Connection, name: str) -> str:
-    """The id of a flavor that was recorded without it; one that is gone is known by its name."""
-    row = connection.execute(sa.select(flavor.c.flavorid, flavor.c.id).where(flavor.c.name == name)).first()
-    return name if row is None else row.flavorid or str(row.id)
+def _flavorids(connection: sa.Connection, rows: t.Iterable[t.Mapping[str, t.Any]]) -> dict[str, str]:
+    """The ids of flavors that were recorded without, by name; one that is gone is known by its name."""
+    names = {kept["name"] for kept in (_parsed(row["flavor_text"]) for row in rows) if "flavorid" not in kept}
+    if not names:
+        return {}
+    query = sa.select(flavor.c.name, flavor.c.flavorid, flavor.c.id).where(flavor.c.name.in_(sorted(names)))
+    found = {row.name: row.flavorid or str(row.id) for row in connection.execute(query)}
+    return {name: found.get(name, name) for name in names}
 
 
 def _conditions(connection: sa.Connection, query: Query) -> list[sa.ColumnElement[bool]]:
@@ -311,8 +319,8 @@ def _with_addresses(connection: sa.Connection, query: Query, rows: list[t.Any]) 
         nics = _nics(connection, [row.uuid for row in some])
         for row in some:
             of_one = nics.get(row.uuid, [])
-            v4 = [address for nic in of_one for address in (nic["ip"], *nic["floating_ips"])]
-            v6 = [nic["ipv6"] for nic in of_one]
+            v4 = [address for nic in of_one for address in (nic["ip"], *nic["floating_ips"]) if address is not None]
+            v6 = [nic["ipv6"] for nic in of_one if nic["ipv6"] is not None]
             # both given: either will do, as in Nova
             asked = [(query.ip_matches, v4), (query.ip6_matches, v6)]
             if any(matches is not None and any(map(matches, found)) for matches, found in asked):

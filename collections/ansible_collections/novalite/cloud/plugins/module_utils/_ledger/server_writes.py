@@ -48,6 +48,9 @@ class Labels(t.NamedTuple):
     tags: tuple[str, ...] = ()
 
 
+NO_LABELS = Labels()
+
+
 @dataclass(frozen=True)
 class Blueprint:
     """One instance to be written: its request with everything that it names looked up."""
@@ -59,7 +62,7 @@ class Blueprint:
     public_key: str | None
     nics: tuple[tuple[NetworkRef, str | None], ...]  # with the IPv4 address that was asked for
     group_ids: tuple[int | None, ...]  # None: the project's default group
-    labels: Labels = Labels()
+    labels: Labels = NO_LABELS
 
 
 def write(

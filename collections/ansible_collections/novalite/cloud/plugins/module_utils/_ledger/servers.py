@@ -107,7 +107,7 @@ def _present(connection: sa.Connection, owner: Record, params: t.Mapping[str, t.
     request_id = actions.new_request_id()
     before += instances_by(connection, uuids=[row.uuid for row in again])
     passwords = {request.name: request.guest.password_hash for request in requests if request.guest.password_hash}
-    _begin_again(connection, again, passwords, request_id, now)
+    begin_again(connection, again, passwords, request_id, now)
     write(connection, owner["id"], blueprints, request_id, now, params.get("mac_prefix") or MAC_PREFIX)
     # What was counted above may have grown since, where the database lets two transactions read at once.
     used = usage(connection, owner["id"])
@@ -202,7 +202,7 @@ def _at_rest_or_again(
     return rest, again
 
 
-def _begin_again(
+def begin_again(
     connection: sa.Connection, rows: list[t.Any], passwords: t.Mapping[str, str], request_id: str, now: int
 ) -> None:
     """Make failed builds, and those of a run that died, new ones: same id, UUID, MACs, and what they were made with.

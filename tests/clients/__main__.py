@@ -1,0 +1,56 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""See the file `run` beside this."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import threading
+import time
+import typing as t
+
+from . import command, libraries
+from .cloud import Cloud, cloud
+from .report import Report
+
+PARTS: dict[str, t.Callable[[Report, Cloud], None]] = {
+    "cli": lambda report, one: command.run(report, one, "cli", None),
+    "cli-2.1": lambda report, one: command.run(report, one, "cli-2.1", "2.1"),
+    "sdk": libraries.sdk,
+    "ansible": libraries.ansible,
+    "others": command.others,
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="tests/clients/run", description="Real clients against the API.")
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; default: all")
+    asked = parser.parse_args().parts or list(PARTS)
+    if unknown := set(asked) - set(PARTS):
+        parser.error(f"{', '.join(sorted(unknown))}: there are {', '.join(PARTS)}")
+    report = Report()
+    with cloud() as one:
+        began = time.monotonic()
+        # at the same time: most of it is waiting for guests, and users do not wait for each other either
+        threads = [threading.Thread(target=_run, args=(report, one, name)) for name in asked]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        print(f"{time.monotonic() - began:.0f} s")
+    return report.summary()
+
+
+def _run(report: Report, one: Cloud, name: str) -> None:
+    try:
+        PARTS[name](report, one)
+    except Exception as error:  # outside of all steps
+        with report.step(name, "all of it"):
+            raise error
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,141 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The API that is tested: one that runs already, or one that is served for this, over a lab of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import typing as t
+import urllib.request
+
+import openstack
+from openstack.connection import Connection
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+START = 600.0  # seconds, for a lab from nothing
+STOP = 60.0
+LOGIN = 120.0  # seconds that a guest under emulation may take to answer over ssh
+EXPORT = re.compile(r"export (\w+)='?([^']*)'?")
+
+
+@dataclasses.dataclass(frozen=True)
+class Cloud:
+    home: pathlib.Path  # of the ledger
+    logins: pathlib.Path  # directory of openrc & co
+
+    def environment(self, login: str = "openrc") -> dict[str, str]:
+        """This process's environment with what a login file exports."""
+        found = EXPORT.findall((self.logins / login).read_text())
+        plain = {key: value for key, value in os.environ.items() if not key.startswith(("OS_", "AWS_"))}
+        return {**plain, **dict(found), "NO_COLOR": "1"}
+
+    def connect(self, login: str = "openrc") -> Connection:
+        """openstacksdk, with what the command line would read from its environment."""
+        wanted = self.environment(login)
+        return openstack.connect(
+            load_yaml_config=False,
+            load_envvars=False,
+            auth={
+                key: wanted[f"OS_{key.upper()}"]
+                for key in (
+                    "auth_url", "username", "password", "user_domain_name", "project_name", "project_domain_name",
+                )
+            },
+            region_name=wanted["OS_REGION_NAME"],
+            identity_api_version="3",
+        )  # fmt: skip
+
+    def ssh(self, uuid: str, *command: str) -> str:
+        """What `command` says in the guest, as soon as that answers."""
+        deadline = time.monotonic() + LOGIN
+        while True:
+            done = subprocess.run(
+                ["ssh", "-F", str(self.home / "ssh_config"), "-o", "BatchMode=yes", uuid, *command],
+                capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=LOGIN, check=False,
+            )  # fmt: skip
+            if done.returncode == 0:
+                return done.stdout.strip()
+            if time.monotonic() > deadline:
+                raise AssertionError(f"no answer over ssh: {done.stderr.strip()}")
+            time.sleep(1)
+
+
+@contextlib.contextmanager
+def cloud() -> t.Iterator[Cloud]:
+    """The API that `make api` serves, if it does; else one of our own."""
+    home = pathlib.Path(os.environ.get("NOVALITE_HOME") or ROOT / ".novalite")
+    bind = os.environ.get("NOVALITE_API_BIND", "127.0.0.1:8774")
+    logins = pathlib.Path(os.environ.get("NOVALITE_LOGINS") or ROOT / "lab")
+    if (logins / "openrc").exists() and bind in (logins / "openrc").read_text() and _answers(bind):
+        yield Cloud(home, logins)
+        return
+    with contextlib.ExitStack() as stack:
+        arguments = []
+        if "NOVALITE_INVENTORY" in os.environ:
+            arguments = ["--no-lab"]  # somebody else's hypervisors, which are ready
+        else:
+            home = pathlib.Path(tempfile.mkdtemp(prefix="novalite-clients-"))
+            stack.callback(_remove, home)
+        yield stack.enter_context(_served(home, arguments))
+
+
+@contextlib.contextmanager
+def _served(home: pathlib.Path, arguments: t.Sequence[str]) -> t.Iterator[Cloud]:
+    bind = f"127.0.0.1:{_free_port()}"
+    logins = home / "logins"
+    environment = {
+        **os.environ, "NOVALITE_HOME": str(home), "NOVALITE_API_BIND": bind, "NOVALITE_LOGINS": str(logins)
+    }  # fmt: skip
+    log = home / "api.log"
+    with log.open("wb") as output:
+        server = subprocess.Popen(
+            [str(ROOT / "tools/api"), *arguments], cwd=ROOT, env=environment, stdin=subprocess.DEVNULL,
+            stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
+        )  # fmt: skip
+    try:
+        deadline = time.monotonic() + START
+        while not _answers(bind):
+            if server.poll() is not None or time.monotonic() > deadline:
+                raise SystemExit(f"the API did not start:\n{log.read_text()[-3000:]}")
+            time.sleep(0.5)
+        yield Cloud(home, logins)
+    finally:
+        server.send_signal(signal.SIGTERM)
+        try:
+            server.wait(STOP)
+        except subprocess.TimeoutExpired:
+            os.killpg(server.pid, signal.SIGKILL)
+            server.wait()
+
+
+def _remove(home: pathlib.Path) -> None:
+    """The lab, and what it left in its own directory."""
+    subprocess.run([str(ROOT / "tools/lab"), "down"], env={**os.environ, "NOVALITE_HOME": str(home)}, check=False)
+    shutil.rmtree(home, ignore_errors=True)
+
+
+def _answers(bind: str) -> bool:
+    """Whether an API is there and ready to work."""
+    try:
+        with urllib.request.urlopen(f"http://{bind}/readyz", timeout=5) as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False
+
+
+def _free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])

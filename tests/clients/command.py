@@ -1,0 +1,161 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The `openstack` command, one process for each, as a person types it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+import typing as t
+
+from .cloud import Cloud
+from .report import Report, Skipped
+
+TIMEOUT = 300.0  # seconds
+
+
+class Shell:
+    """`openstack` as one user, at one microversion (None: the command's default)."""
+
+    def __init__(self, cloud: Cloud, version: str | None = None, login: str = "openrc") -> None:
+        self._environment = cloud.environment(login)
+        self._options = [] if version is None else ["--os-compute-api-version", version]
+
+    def __call__(self, *words: str) -> str:
+        """What it prints. Raises AssertionError when it fails."""
+        done = self.attempt(*words)
+        assert done.returncode == 0, f"{done.returncode}: {done.stdout}\n{done.stderr}"
+        return done.stdout.strip()
+
+    def attempt(self, *words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            ["openstack", *self._options, *words], env=self._environment, capture_output=True, text=True,
+            stdin=subprocess.DEVNULL, timeout=TIMEOUT, check=False,
+        )  # fmt: skip
+
+    def json(self, *words: str) -> t.Any:
+        return json.loads(self(*words, "-f", "json"))
+
+
+def run(report: Report, cloud: Cloud, part: str, version: str | None) -> None:
+    """Every command of a user's day, in order."""
+    shell = Shell(cloud, version)
+    name = part.replace(".", "-")  # of what is made here: parts run at the same time
+    key, group, server, grouped = f"key-{name}", f"sg-{name}", f"web-{name}", f"grp-{name}"
+    sdk = cloud.connect()
+    found: dict[str, t.Any] = {}
+
+    def check(words: str, expected: str = "") -> None:
+        """Run a command; what it prints must have `expected` in it."""
+        with report.step(part, words):
+            text = shell(*words.split())
+            assert expected in text, f"no {expected!r} in:\n{text}"
+
+    def status(wanted: str) -> None:
+        with report.step(part, f"... {wanted}"):
+            identifier = found.get("id")
+            if identifier is None:
+                raise Skipped("there is no server")
+            wait_for(sdk, identifier, wanted)
+
+    check("token issue", "expires")
+    check("catalog list", "block-storage")
+    with report.step(part, f"keypair create {key}"):
+        assert "PRIVATE KEY" in shell("keypair", "create", key)
+    check("keypair list", key)
+    check("image list", "ami-tiny")
+    check("flavor list", "m1.tiny")
+    check("network list", "private")
+    check(f"security group create {group}", group)
+    check(f"security group rule create --protocol tcp --dst-port 22 {group}", "22")
+    check("quota show", "instances")
+    check("hypervisor list", "QEMU")
+    check("availability zone list", "nova")
+    check("limits show --absolute", "maxTotalInstances")
+    check(f"server group create --policy anti-affinity {grouped}", "anti-affinity")
+    check("server group list", grouped)
+    with report.step(part, f"server create --flavor m1.tiny --image ami-tiny --key-name test --wait {server}"):
+        made = shell.json(
+            "server", "create", "--flavor", "m1.tiny", "--image", "ami-tiny", "--key-name", "test", "--wait", server
+        )
+        found["id"] = made["id"]
+        assert made["status"] == "ACTIVE", made
+    login(report, cloud, part, found, server)
+    check("server list", server)
+    check(f"server show {server}", "ACTIVE")
+    check(f"console log show {server}")
+    check(f"server add security group {server} {group}")
+    check(f"server remove security group {server} {group}")
+    check(f"server event list {server}", "create")
+    check(f"server set --property a=b {server}")
+    check(f"server stop {server}")
+    status("SHUTOFF")
+    check(f"server start {server}")
+    status("ACTIVE")
+    check(f"server reboot --wait {server}")
+    check(f"server reboot --hard --wait {server}")
+    status("ACTIVE")
+    login(report, cloud, part, found, server)
+    check(f"server delete --wait {server}")
+    with report.step(part, f"server show {server}: it is gone"):
+        assert shell.attempt("server", "show", server).returncode != 0
+    check(f"server group delete {grouped}")
+    check(f"security group delete {group}")
+    check(f"keypair delete {key}")
+    sdk.close()
+
+
+def others(report: Report, cloud: Cloud) -> None:
+    """What users of other projects and of lesser roles see of demo's server."""
+    part = "others"
+    sdk = cloud.connect()
+    alt, reader, admin = (Shell(cloud, login=f"openrc-{name}") for name in ("alt", "reader", "admin"))
+    found: dict[str, t.Any] = {}
+    with report.step(part, "a server that fits no host ends in ERROR, and says why"):
+        made = Shell(cloud).json("server", "create", "--flavor", "m1.huge", "--image", "ami-tiny", "huge")
+        found["id"] = made["id"]
+        one = wait_for(sdk, made["id"], "ERROR")
+        assert "No valid host" in one.fault["message"], one.fault
+    with report.step(part, "another project does not see it"):
+        if "id" not in found:
+            raise Skipped("there is no server")
+        assert found["id"] not in alt("server", "list", "-f", "value")
+        gone = alt.attempt("server", "show", found["id"])
+        assert gone.returncode != 0 and "No server" in gone.stderr + gone.stdout, gone
+    with report.step(part, "a reader sees it, and cannot remove it"):
+        if "id" not in found:
+            raise Skipped("there is no server")
+        assert found["id"] in reader("server", "list", "-f", "value")
+        refused = reader.attempt("server", "delete", found["id"])
+        assert refused.returncode != 0 and "403" in refused.stderr, refused
+    with report.step(part, "an admin sees it among all projects'"):
+        if "id" not in found:
+            raise Skipped("there is no server")
+        assert found["id"] in admin("server", "list", "--all-projects", "-f", "value")
+    with report.step(part, "an admin's user list"):
+        assert "reader" in admin("user", "list", "-f", "value")
+    with report.step(part, "server delete --wait huge"):
+        Shell(cloud)("server", "delete", "--wait", "huge")
+    sdk.close()
+
+
+def login(report: Report, cloud: Cloud, part: str, found: t.Mapping[str, t.Any], server: str) -> None:
+    with report.step(part, f"ssh {server}"):
+        if "id" not in found:
+            raise Skipped("there is no server")
+        assert cloud.ssh(found["id"], "hostname") == server
+
+
+def wait_for(sdk: t.Any, identifier: str, wanted: str) -> t.Any:
+    """The server, once it has this status and nothing is under way."""
+    deadline = time.monotonic() + TIMEOUT
+    while True:
+        one = sdk.compute.get_server(identifier)
+        if one.status == wanted and one.task_state is None:
+            return one
+        if time.monotonic() > deadline or (one.status == "ERROR" and wanted != "ERROR"):
+            raise AssertionError(f"{wanted} is expected, and it is {one.status}/{one.task_state}: {one.fault}")
+        time.sleep(1)

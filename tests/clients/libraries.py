@@ -1,0 +1,87 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""openstacksdk, and the openstack.cloud collection that is made with it."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import subprocess
+import typing as t
+
+from .cloud import ROOT, Cloud
+from .command import login
+from .report import Report, Skipped
+
+PLAYBOOK = pathlib.Path(__file__).with_name("server.yml")
+TIMEOUT = 300  # seconds
+
+
+def sdk(report: Report, cloud: Cloud) -> None:
+    part, name = "sdk", "web-sdk"
+    found: dict[str, t.Any] = {}
+    connection = cloud.connect()
+    with report.step(part, "create_server(wait=True)"):
+        server = connection.create_server(
+            name, image="ami-tiny", flavor="m1.tiny", key_name="test", network="private", wait=True, auto_ip=False,
+            timeout=TIMEOUT, meta={"made": "by the SDK"}, userdata="#!/bin/sh\n", security_groups=["default"],
+        )  # fmt: skip
+        found["id"] = server.id
+        assert server.status == "ACTIVE", server
+        assert server.metadata == {"made": "by the SDK"}
+        assert [one["addr"] for one in server.addresses["private"]]
+    login(report, cloud, part, found, name)
+    with report.step(part, "get_server, list_servers, console output, limits, quotas"):
+        if "id" not in found:
+            raise Skipped("there is no server")
+        assert connection.get_server(name).id == found["id"]
+        assert found["id"] in {one.id for one in connection.list_servers()}
+        assert isinstance(connection.get_server_console(found["id"]), str)
+        assert connection.get_compute_limits().total_instances_used >= 1
+        assert list(connection.list_ports(filters={"device_id": found["id"]}))
+    with report.step(part, "delete_server(wait=True)"):
+        if "id" not in found:
+            raise Skipped("there is no server")
+        assert connection.delete_server(found["id"], wait=True, timeout=TIMEOUT)
+        assert connection.get_server(found["id"]) is None
+    connection.close()
+
+
+def ansible(report: Report, cloud: Cloud) -> None:
+    part, name = "ansible", "web-ansible"
+    found: dict[str, t.Any] = {}
+
+    def play(state: str) -> dict[str, t.Any]:
+        variables = json.dumps({"server_name": name, "server_state": state})
+        done = subprocess.run(
+            ["ansible-playbook", "-i", "localhost,", "-e", variables, str(PLAYBOOK)],
+            env={**cloud.environment(), "ANSIBLE_STDOUT_CALLBACK": "ansible.builtin.default"}, cwd=ROOT, text=True,
+            stdin=subprocess.DEVNULL, capture_output=True, timeout=2 * TIMEOUT, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+        line = next(line for line in done.stdout.splitlines() if '"msg": "RESULT ' in line)
+        return dict(json.loads(json.loads("{" + line.strip().rstrip(",") + "}")["msg"].removeprefix("RESULT ")))
+
+    with report.step(part, "openstack.cloud.server: present"):
+        made = play("present")
+        found["id"] = made["id"]
+        assert made["changed"] and made["status"] == "ACTIVE", made
+    login(report, cloud, part, found, name)
+    with report.step(part, "openstack.cloud.server: present already"):
+        if "id" not in found:
+            raise Skipped("there is no server")
+        again = play("present")
+        assert again == {**again, "id": found["id"], "changed": False}, again
+    with report.step(part, "openstack.cloud.server: absent"):
+        if "id" not in found:
+            raise Skipped("there is no server")
+        assert play("absent")["changed"]
+
+
+def collection_is_there() -> bool:
+    paths = os.environ.get("ANSIBLE_COLLECTIONS_PATH", "").split(":")
+    places = [*(pathlib.Path(path) for path in paths if path), ROOT / ".cache/collections"]
+    return any((place / "ansible_collections/openstack/cloud").is_dir() for place in places)
