@@ -18,12 +18,12 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security_gr
 )
 
 from .. import policy, validation
-from ..context import current, request_id
+from ..context import current
 from ..errors import BadRequestError, as_bad_request
-from ..jobs.queue import enqueue
 from ..ledger import reading_ledger, writing_ledger
 from . import listing, schemas, views
 from .blueprint import Answer, NeutronError, network, not_found, refused
+from .changes import tell_group_hosts
 
 Record = dict[str, t.Any]
 
@@ -171,7 +171,7 @@ def create_rule() -> Answer:
         except ConflictError as error:
             raise refused(error, "SecurityGroupRuleExists", 409) from error
         shown = _rule(connection, rule_id)
-        _tell_hosts(connection, group, _group(connection, number)["name"])
+        tell_group_hosts(connection, group, _group(connection, number)["name"])
     return {"security_group_rule": shown}, 201
 
 
@@ -185,23 +185,8 @@ def delete_rule(number: str) -> Answer:
             group = group_rules.delete_rule(connection, project, number)
         except NotFoundError:
             raise not_found("Security Group Rule", number) from None
-        _tell_hosts(connection, group, _group(connection, found["security_group_id"])["name"])
+        tell_group_hosts(connection, group, _group(connection, found["security_group_id"])["name"])
     return "", 204
-
-
-def _tell_hosts(connection: sa.Connection, group: int, name: str) -> None:
-    """The hosts that carry a member learn of a group's new rules from a job; without any there is nothing to do."""
-    if not group_rules.instances_concerned(connection, group):
-        return
-    caller = current()
-    enqueue(
-        connection,
-        "security_groups",
-        variables={"project": caller.project_name, "security_groups": [{"name": name}]},
-        project_id=caller.project,
-        user_id=caller.user_id,
-        request_id=request_id(),
-    )
 
 
 def _group(connection: sa.Connection, number: str) -> Record:
