@@ -290,5 +290,3 @@ def _check_quota(
     limited = [what for what in asked if limits.get(what, -1) >= 0]
     used = usage(connection, project_id, limited)
     server_requests.check_quota(asked, {what: used[what] - asked[what] for what in used}, limits)
-
-
