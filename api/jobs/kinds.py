@@ -210,6 +210,7 @@ _KINDS = (
     ),
     Kind(
         "reconcile", "reconcile.yml", "bring the ledger and the hypervisors together again", limit=True, runs=1,
+        stubborn=True,
         variables={"build_timeout": SECONDS},
     ),
     Kind(
