@@ -69,9 +69,9 @@ class Cloud:
         self, name: str, cidr: str = "10.9.0.0/24", cidr_v6: str | None = None, **values: t.Any
     ) -> Network:
         one = str(uuid.uuid4())
-        values = {"dhcp": True, "dns": [], "isolated": True, "ntp": [], **values}
+        values = {"owner": "", "dhcp": True, "dns": [], "isolated": True, "ntp": [], **values}
         number = self._insert(
-            tables.network, uuid=one, owner="", name=name, cidr=cidr, cidr_v6=cidr_v6, bridge=f"br{name}"[:15], **values
+            tables.network, uuid=one, name=name, cidr=cidr, cidr_v6=cidr_v6, bridge=f"br{name}"[:15], **values
         )
         return Network(number, one, cidr, cidr_v6)
 

@@ -93,8 +93,7 @@ def owner_of(policy: Policy, address: str) -> t.Mapping[str, t.Any] | None:
         if wanted in [ipaddress.ip_address(one) for one in instance["addresses"]]:
             return t.cast("t.Mapping[str, t.Any]", instance)
         for pair in instance.get("allowed_pairs") or []:
-            network = ipaddress.ip_network(pair["cidr"])
-            if network.num_addresses == 1 and wanted in network:
+            if wanted in ipaddress.ip_network(pair["cidr"]):
                 sharing.append(instance)
     if not sharing:
         return None

@@ -166,7 +166,7 @@ def random_policy(places: t.Mapping[str, Place], seed: int, everybody: bool = Fa
         if chance.random() < 0.2:
             instance["dhcp_servers"] = []
         if chance.random() < 0.15:
-            address = chance.choice(("10.99.0.100", "10.99.0.101/32", "fd99::100"))
+            address = chance.choice(("10.99.0.100", "10.99.0.101/32", "fd99::100", "10.99.0.96/29", "fd99::100/124"))
             instance["allowed_pairs"] = [{"cidr": address}]
     return wanted
 

@@ -29,8 +29,8 @@ ADDRESSES = ("ip", "ip6", "link_local")
 # The host's, its neighbours', and others'.
 DHCP_SERVERS = {
     "ip": (HOST, "10.99.0.0", "10.99.0.2", "10.99.0.250"),
-    "ip6": (HOST_LINK, HOST6, "fe80::2:1", "febf::1", "fec0::1"),
-    "link_local": (HOST_LINK, "fe80::2:1", "febf::1", "fec0::1"),
+    "ip6": (HOST_LINK, HOST6, "fe80::", "fe80::2:1", "febf::1", "fec0::1"),
+    "link_local": (HOST_LINK, "fe80::", "fe80::2:1", "febf::1", "fec0::1"),
 }
 
 
@@ -243,7 +243,8 @@ def _of_pairs(policy: Policy, places: t.Mapping[str, Place]) -> t.Iterator[Probe
     for instance in policy["instances"]:
         name = f"guest-{instance['id']}"
         for pair in instance.get("allowed_pairs") or []:
-            address = str(next(iter(ipaddress.ip_network(pair["cidr"]))))
+            first = ipaddress.ip_network(pair["cidr"])
+            address = str(first[-1] if first.num_addresses > 1 else first[0])
             version = 6 if ":" in address else 4
             neighbour = places["bystander"].ip6 if version == 6 else places["bystander"].ip
             for source, sender in ((neighbour, "bystander"), (STRANGER[version], "outside")):

@@ -14,11 +14,13 @@ import typing as t
 import pytest
 
 from ansible_collections.novalite.cloud.plugins.module_utils import _firewall
+from ansible_collections.novalite.cloud.plugins.module_utils._firewall import boot
 from tests.packets.bed import Bed, run
 from tests.packets.oracle import Probe
 from tests.packets.policies import policy
 from tests.packets.probes import PORTS, Wire, mismatches, probes_of
 from tests.packets.test_drift import state
+from tests.packets.test_isolated import families, one_group, who_comes
 from tests.packets.test_policies import canonical
 
 pytestmark = pytest.mark.root
@@ -83,6 +85,47 @@ def test_rules_are_there_after_a_boot(bed: Bed, script: t.Callable[[str], None])
     bed.enforce(**wanted, exclusive=True)
     assert canonical(bed) == [line for line in right if "foreign" not in line]
     assert comes(bed, "guest-4")
+
+
+def test_isolated_networks_and_ways_out_are_there_after_a_boot(bed: Bed, script: t.Callable[[str], None]) -> None:
+    for chain in ("FORWARD", "INPUT"):
+        bed.iptables("IPv4", "-P", chain, "DROP")
+    wanted = one_group(bed, "guest-2", on_br1=["twin-bystander"])
+    bed.enforce(**wanted, bridges=["br0", "br1"], serving=["br0"])
+    script("save")
+    bed.clear()
+    script("restore")
+    sets = bed.sets()
+    assert f"add nova-g-1.7-v4 {bed.places['twin-bystander'].ip}\n" in sets
+    assert f"add nova-g-1-v6 {bed.places['guest-2'].ip6}\n" in sets
+    saved = bed.saved("IPv4").splitlines()
+    for line in ("-A FORWARD -j nova-sent", "-A nova-sent -i br0 -j ACCEPT", "-A INPUT -j nova-asked",
+                 "-A nova-asked -i br0 -p udp -m udp --dport 67 -j ACCEPT", "-A nova-inst-2 -j nova-sg-1.7"):
+        assert line in saved, line
+    bed.enforce(**wanted, bridges=["br0", "br1"], serving=["br0"], exclusive=True)
+    assert who_comes(bed) == families("guest-2", "twin-bystander")
+
+
+def test_what_is_loaded_at_boot_follows_every_change(
+    bed: Bed, script: t.Callable[[str], None], monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    """A host that loses its power says nothing before."""
+    if bed.backend != "nft":
+        pytest.skip("the module asks for the host's own iptables")
+    monkeypatch.setattr(boot, "SCRIPT", str(tmp_path / "novalite-firewall"))
+    (tmp_path / "novalite-firewall").symlink_to(SCRIPT)
+    SCRIPT.chmod(0o755)
+    wanted = policy(bed.places, {1: [{"protocol": "any"}]}, {1: [1], 2: [1], 3: [1]})
+    first, *later = wanted["instances"]
+    bed.enforce(**{**wanted, "instances": [first]}, check=True)
+    assert not (tmp_path / "kept").exists()
+    bed.enforce(**{**wanted, "instances": [first]})
+    bed.enforce(**{**wanted, "instances": later})  # as a launch does
+    bed.enforce(instances=later[1:], state="absent")
+    bed.clear()
+    script("restore")
+    saved = bed.saved("IPv4")
+    assert [f"nova-inst-{number} -" in saved for number in (1, 2, 3)] == [True, True, False]
 
 
 def test_nothing_is_open_where_nothing_was_kept(bed: Bed, script: t.Callable[[str], None]) -> None:

@@ -12,7 +12,7 @@ import typing as t
 import pytest
 
 from ansible_collections.novalite.cloud.plugins.modules import firewall
-from tests.packets.bed import Bed, Place
+from tests.packets.bed import Bed, Failed, Place
 from tests.packets.oracle import Probe
 from tests.packets.policies import SSH, policy, random_policy, v6
 from tests.packets.probes import PORTS, Wire, mismatches, probes_of
@@ -213,3 +213,16 @@ def test_an_instance_on_both_networks(bed: Bed, egress: bool) -> None:
             outcome[f"{there} {kind}"] = [packet.serial in bed.send([packet]) for packet in packets]
     right = families("guest-2", "twin-bystander")
     assert outcome == {who: [who in right] * 2 for who in outcome}
+
+
+def test_zones_that_somebody_flushed(bed: Bed) -> None:
+    """Which network is meant is not known then: refused in one line, and repaired by whoever says it."""
+    wanted = one_group(bed, "guest-2", on_br1=["twin-bystander"])
+    bed.enforce(**wanted)
+    bed.iptables("IPv4", "-t", "raw", "-F", "nova-zone")
+    first = wanted["instances"][0]
+    with pytest.raises(Failed, match="br1 has addresses of its own, but no conntrack zone"):
+        bed.enforce(instances=[first], security_groups=wanted["security_groups"])
+    assert who_comes(bed) == families("guest-2", "twin-bystander")
+    assert bed.enforce(**wanted, exclusive=True)["changed"]
+    assert not bed.enforce(**wanted)["changed"]

@@ -182,7 +182,7 @@ def test_a_group_that_is_not_given_keeps_its_egress_rules(host: Host) -> None:
 
 
 def test_who_may_share_an_address_shares_what_all_of_them_allow(host: Host) -> None:
-    pair = {"allowed_pairs": [{"cidr": "10.0.0.99"}, {"cidr": "10.0.0.98/32"}, {"cidr": "10.9.0.0/16"}]}
+    pair = {"allowed_pairs": [{"cidr": "10.0.0.99"}, {"cidr": "10.0.0.98/32"}]}
     apply(host, instance(1, **pair, security_groups=[1, 2]))
     assert host.addresses()[""]["0a000063"] == "1"
     apply(host, instance(2, **pair, security_groups=[3, 2]))
@@ -197,6 +197,23 @@ def test_who_may_share_an_address_shares_what_all_of_them_allow(host: Host) -> N
     apply(host, instance(1), state="absent")
     assert host.addresses() == {"": {"0a000063": "2", "0a000062": "98", "0a000002": "2"}}
     assert not [name for name in host.filter if "+" in name]
+
+
+def test_of_a_range_every_address_is_shared(host: Host) -> None:
+    pair = {"allowed_pairs": [{"cidr": "10.9.0.0/30"}, {"cidr": "fd00:9::/120"}]}
+    apply(host, instance(1, **pair))
+    assert host.addresses()[""] == dict.fromkeys(["0a000001", *(f"0a09000{last}" for last in range(4))], "1")
+    six = Host(family="IPv6")
+    apply(six, instance(1, **pair))
+    assert len(six.addresses()[""]) == 257
+
+
+@pytest.mark.parametrize("cidr", ["10.9.0.0/23", "::/0", "10.9.0.1/24", "everywhere"])
+def test_a_range_that_cannot_be_judged_is_refused(cidr: str) -> None:
+    values = [instance(7, allowed_pairs=[{"cidr": cidr}])]
+    with pytest.raises(NovaliteError, match=f"instance 7: .*{cidr}"):
+        policy.parse_instances(values)
+    assert policy.parse_instances(values, leaving=True)[0].id == 7
 
 
 def test_an_address_that_too_many_share_is_refused(host: Host) -> None:

@@ -180,6 +180,17 @@ def test_an_isolated_network_has_a_scope_and_a_conntrack_zone_of_its_own() -> No
     assert plan["firewall_zones"] == [{"bridge": "br10000", "zone": 2}]
 
 
+def test_what_everybody_talks_to_is_not_judged_by_one_instances_groups() -> None:
+    one = instance(1, "hv1")
+    pairs = ["10.9.0.0/29", "10.20.0.0/30", "10.20.0.1/32", "10.20.0.255", "10.0.0.0/8"]
+    one["nics"][0]["allowed_address_pairs"] = [{"ip_address": pair, "mac_address": None} for pair in pairs]
+    plan = plan_by_host([one], {"hv1": {"domain_type": "qemu"}}, render)["hv1"]
+    judged = [pair["cidr"] for pair in plan["firewall_instances"][0]["allowed_pairs"]]
+    # without the network's own address, this host's and the broadcast address; what is too large the host refuses
+    assert judged == ["10.9.0.0/29", "10.20.0.2", "10.20.0.3", "10.0.0.0/8"]
+    assert [pair["cidr"] for pair in plan["filters"][0]["allowed_pairs"]] == pairs
+
+
 def test_a_host_may_hold_its_guests_to_their_addresses_with_chains_of_its_own() -> None:
     one = instance(1, "hv1")
     one["nics"][0]["id"] = "0c0f9e5e-7d0e-4bb5-8f0c-0d6f1e1b2c3d"

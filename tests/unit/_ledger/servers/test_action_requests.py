@@ -14,9 +14,16 @@ import sqlalchemy as sa
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError, NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import action_requests, plans, server_actions
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import (
+    action_requests,
+    plans,
+    power_states,
+    server_actions,
+    tables_jobs,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables as tables_
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.repair import ledger_repair
 from ansible_collections.novalite.cloud.plugins.modules import server_action as module
 
 
@@ -82,6 +89,7 @@ def test_by_name_it_begins_and_a_second_time_there_is_nothing_to_do(cloud: t.Any
     before = cloud.dump()
     again = ask(cloud, "stop", "web", "db")
     assert not again["changed"] and not again["hosts"] and len(again["settled"]) == 2
+    assert {host: list(look["updated_at"]) for host, look in again["looks"].items()} == {"hv1": [web], "hv2": [db]}
     assert not ask(cloud, "stop", outcomes=outcomes, plans=begun["hosts"])["changed"]
     assert cloud.dump() == before
 
@@ -178,6 +186,31 @@ def test_an_action_whose_run_died_can_be_taken_over(cloud: t.Any) -> None:
     ]
 
 
+def test_an_action_that_a_job_waits_for_is_not_dead(cloud: t.Any) -> None:
+    uuid = server(cloud)
+    begin(cloud, "pause", uuid)
+    change(cloud, uuid, updated_at=int(time.time()) - 601)
+    row = {"id": "j", "kind": "pause", "variables": {}, "state": "queued", "timeout_seconds": 1, "created_at": 1.0}
+    cloud.write(
+        sa.insert(tables_jobs.job).values(**row),
+        sa.insert(tables_jobs.job_instance).values(job_id="j", instance_uuid=uuid),
+    )
+
+    def repair() -> dict[str, t.Any]:
+        with transaction(cloud.engine) as connection:
+            return ledger_repair(connection, {})
+
+    with pytest.raises(ConflictError, match=r"pausing since 60[0-9] s"):
+        ask(cloud, "stop", "web")
+    assert not [one for one in repair()["corrections"] if one["kind"] == "instance"]
+    cloud.write(sa.update(tables_jobs.job).values(state="failed"))
+    (found,) = (one for one in repair()["corrections"] if one["kind"] == "instance")
+    assert found["reason"].startswith("its pause was abandoned") and found["before"] == {"task_state": "pausing"}
+    assert states(cloud)["web"] == ("active", None, 1)
+    assert cloud.info(actions=True)[0]["actions"][0]["message"] == found["reason"]
+    assert ask(cloud, "stop", "web")["changed"]
+
+
 def test_locked_servers_are_refused_by_name(cloud: t.Any) -> None:
     uuid = server(cloud)
     assert ask(cloud, "lock", "web", reason="backup")["changed"]
@@ -208,3 +241,58 @@ def test_unknown_servers(cloud: t.Any) -> None:
         ask(cloud, "stop", "web", project="other")
     with pytest.raises(NovaliteError, match="has no outcomes"):
         ask(cloud, "lock", outcomes=[])
+
+
+@pytest.mark.parametrize(
+    ("vm_state", "found", "afterwards"),
+    [
+        ("active", "shutoff", ("stopped", None, 4)),
+        ("active", "running", None),
+        ("active", "crashed", ("stopped", None, 6)),
+        ("active", "missing", None),
+        ("active", "unknown", None),
+        ("stopped", "running", ("active", None, 1)),
+        ("paused", "running", ("active", None, 1)),
+        ("suspended", "saved", None),
+        ("suspended", "shutoff", ("stopped", None, 4)),
+        ("error", "running", None),
+    ],
+)
+def test_the_ledger_follows_a_guest(
+    cloud: t.Any, vm_state: str, found: str, afterwards: tuple[str, str | None, int] | None
+) -> None:
+    uuid = server(cloud, vm_state=vm_state)
+    with transaction(cloud.engine) as connection:
+        looks = power_states.power_state(connection, {})["hosts"]
+    if vm_state == "error":
+        assert looks == {}
+        looks = {"hv1": {"updated_at": {uuid: cloud.info()[0]["updated_at"]}}}
+    observed = [{"domains": [{"uuid": uuid, "state": found}], "updated_at": looks["hv1"]["updated_at"]}]
+    before = cloud.dump()
+
+    def follow() -> dict[str, t.Any]:
+        with transaction(cloud.engine) as connection:
+            return power_states.power_state(connection, {"observed": observed})
+
+    result = follow()
+    assert result["changed"] == bool(afterwards) == bool(result["followed"])
+    if afterwards is None:
+        assert cloud.dump() == before
+    else:
+        assert states(cloud)["web"] == afterwards
+        assert result["diff"]["after"]["web"]["vm_state"] == afterwards[0]
+    assert not follow()["changed"]
+
+
+def test_what_was_begun_since_the_look_wins(cloud: t.Any) -> None:
+    uuid = server(cloud, updated_at=5)
+    begin(cloud, "stop", uuid)
+    found = [[{"uuid": uuid, "state": state}] for state in ("shutoff", "running")]
+    observed = [{"domains": domains, "updated_at": {uuid: 5}} for domains in found]
+    with transaction(cloud.engine) as connection:
+        assert power_states.follow(connection, observed[:1]) == []
+    with transaction(cloud.engine) as connection:
+        server_actions.finish(connection, "stop", [uuid])
+    with transaction(cloud.engine) as connection:
+        assert power_states.follow(connection, observed[1:]) == []
+    assert states(cloud)["web"] == ("stopped", None, 4)

@@ -68,10 +68,12 @@ def test_other_hosts_are_told_who_joins_and_who_leaves(cloud: t.Any) -> None:
     first = launch(cloud, "web", "hv2", "web")
     second = launch(cloud, "web-2", "hv2", "web")
     cloud.write(sa.update(tables.vif).where(tables.vif.c.instance_uuid == second["uuid"]).values(
-        allowed_address_pairs=[{"ip_address": "10.20.0.99"}, {"ip_address": "10.9.0.0/16"}]))
+        allowed_address_pairs=[{"ip_address": "10.20.0.99"}, {"ip_address": "10.9.0.0/16"},
+                               {"ip_address": "10.8.0.0/31"}]))
     hosts = plan(cloud, instances=[second])
     assert set(hosts) == {"hv1", "hv2"}
-    joined = {"id": ids["web"], "members": sorted([*addresses(first, second), "10.20.0.99"])}
+    joined = {"id": ids["web"], "members": sorted(
+        [*addresses(first, second), "10.20.0.99", "10.8.0.0", "10.8.0.1"])}
     assert hosts["hv1"]["groups"] == {"security_groups": [joined]}
     assert "groups" not in hosts["hv2"]
     left = plan(cloud, leaving=[second])["hv1"]["groups"]["security_groups"]

@@ -64,6 +64,7 @@ def test_an_instance_is_what_the_contract_says(cloud: t.Any) -> None:
         "ephemeral_gb",
         "swap_mb",
         "extra_specs",
+        "flavorid",
     }
     (nic,) = one["nics"]
     assert set(nic) == NIC and set(nic["network"]) == NETWORK

@@ -48,6 +48,7 @@ OPERATIONS = {
     "ledger_repair": "repair",
     "leftovers": "leftovers",
     "network": "networks",
+    "power_state": "power_states",
     "project": "projects",
     "reachability": "reachability",
     "scheduler": "claims",

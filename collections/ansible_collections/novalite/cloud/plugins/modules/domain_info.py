@@ -74,7 +74,8 @@ domains:
       description: Name of the domain.
       type: str
     state:
-      description: Its state, V(missing) when there is no such domain.
+      description:
+        - Its state, V(missing) when there is no such domain, V(saved) when it is off and its memory is on the disk.
       type: str
       sample: running
     differences:
@@ -89,7 +90,7 @@ domains:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._domain import lifecycle
+from ..module_utils._domain import lifecycle, lifecycle_power
 from ..module_utils._errors import NovaliteError
 from ..module_utils._libvirt import DEFAULT_URI, connect
 
@@ -112,12 +113,15 @@ def main() -> None:
         supports_check_mode=True,
     )
     try:
-        outcomes = lifecycle.inspect(connect(module.params["uri"]), module.params["domains"])
+        connection = connect(module.params["uri"])
+        outcomes = lifecycle.inspect(connection, module.params["domains"])
     except NovaliteError as error:
         module.fail_json(msg=str(error))
     rows = [outcome.as_dict() for outcome in outcomes]
     for row in rows:
         del row["action"]
+        if row["state"] == "shutoff":
+            row["state"] = lifecycle_power.state_now(connection, row["uuid"])
     module.exit_json(changed=False, domains=rows)
 
 

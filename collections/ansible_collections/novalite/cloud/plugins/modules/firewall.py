@@ -17,6 +17,8 @@ description:
   - Unlike in Nova, a rule that was removed also cuts the connections that it had allowed.
   - All changes of one family are one C(iptables-restore --noflush) transaction. Rules that are not novalite's are
     never touched.
+  - Where the role P(novalite.cloud.compute_node#role) has prepared the host, what is loaded at its next boot is brought
+    up to date with each change.
   - Sets C(net.bridge.bridge-nf-call-iptables) and C(net.bridge.bridge-nf-call-ip6tables) to 1 and fails when it cannot,
     because bridged packets would bypass the rules.
 author:
@@ -71,7 +73,7 @@ options:
         description:
           - Further addresses that it may use, and other instances too. What reaches such an address is what the
             security groups that all of them have in common allow.
-          - Ranges are accepted and not judged. What lies behind an instance that routes is that instance's to protect.
+          - Of a range each address is meant; those of more than 256 addresses are refused.
         type: list
         elements: dict
         default: []
@@ -80,7 +82,7 @@ options:
             description: Bridge of the network, if that is an isolated one.
             type: str
           cidr:
-            description: The address.
+            description: The address, or a range.
             type: str
             required: true
       ports:
@@ -296,7 +298,7 @@ import typing as t
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._errors import NovaliteError
-from ..module_utils._firewall import apply, merge, policy, sets
+from ..module_utils._firewall import apply, boot, merge, policy, sets
 
 RULE_SPEC = {
     "id": {"type": "str"},
@@ -385,7 +387,7 @@ def main() -> None:
     try:
         groups = policy.parse_groups(params["security_groups"])
         request = merge.Request(
-            instances=tuple(policy.parse_instances(params["instances"])),
+            instances=tuple(policy.parse_instances(params["instances"], leaving=params["state"] == "absent")),
             groups=tuple(groups),
             state=params["state"],
             exclusive=params["exclusive"],
@@ -395,9 +397,10 @@ def main() -> None:
             sets=sets.usable() if any(group.remotes for group in groups) else True,
         )
         outcome = apply.apply(request, check_mode=module.check_mode, backend=params["backend"])
+        kept = [] if module.check_mode else boot.keep(outcome.changed)
     except NovaliteError as error:
         module.fail_json(msg=str(error))
-    for warning in [*policy.unsupported(groups), *outcome.warnings]:
+    for warning in [*policy.unsupported(groups), *outcome.warnings, *kept]:
         module.warn(warning)
     result: dict[str, t.Any] = {"changed": outcome.changed, "restores": outcome.restores}
     if outcome.changed:

@@ -17,6 +17,8 @@ description:
     only reports.
   - Instances whose build nobody goes on with become errors, with a fault that says so, and give back their claim and
     addresses. Launching them again builds them anew.
+  - Other actions that nobody goes on with end with an error, so that new ones may begin. Those that a job of the API
+    waits for are left alone.
   - Claims of instances that are gone, in error or on another host are released, the sums of what is used on each
     compute host are made those of its claims, addresses of interfaces that are gone return to their pool, and
     interfaces of deleted instances go.
@@ -27,7 +29,7 @@ extends_documentation_fragment:
 options:
   build_timeout:
     description:
-      - After how many seconds without a sign of life a build was abandoned.
+      - After how many seconds without a sign of life a build, or another action, was abandoned.
       - Its run may be alive all the same, if something on the hypervisor takes longer than this. What it built is then
         refused when it is reported, so give more than your slowest step takes.
     type: int

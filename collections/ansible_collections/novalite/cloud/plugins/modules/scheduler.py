@@ -50,6 +50,12 @@ options:
     description: Whether one instance without a host gives up all others of O(instances), as in Nova.
     type: bool
     default: true
+  reservations:
+    description:
+      - Which of the instances were asked for together, when they come from several requests, as UUID and any text that
+        they have in common. O(all_or_nothing) then holds for each request by itself, and what is given up takes no
+        room from the others. Without it, all are of one request.
+    type: dict
   explain_all:
     description:
       - Whether RV(explanations) names every host that was weighed and every one that a filter removed, however many
@@ -196,6 +202,7 @@ ARGUMENT_SPEC: dict = {
         "default": "filter_scheduler",
     },
     "all_or_nothing": {"type": "bool", "default": True},
+    "reservations": {"type": "dict"},
     "explain_all": {"type": "bool", "default": False},
     "service_down_time": {"type": "int", "default": 60},
     "max_attempts": {"type": "int", "default": 3},

@@ -159,6 +159,12 @@ hosts:
         - Whether guests are to start. Then the plan also has what M(novalite.cloud.server_plan) returns for instances
           that exist.
       type: bool
+looks:
+  description:
+    - Where the guests of RV(settled) are, as M(novalite.cloud.power_state) returns it. They may be in another state
+      than the ledger has it.
+  returned: when an action began
+  type: dict
 errors:
   description: The instances whose action failed, C(uuid), C(name) and C(message).
   returned: when O(outcomes) is given

@@ -81,7 +81,7 @@ def ensure(
                 _carry_out(connection, spec, outcome, state)
             outcome.state = AFTERWARDS[state]
         except NovaliteError as error:
-            outcome.error, outcome.state = str(error), _state_now(connection, spec["uuid"])
+            outcome.error, outcome.state = str(error), state_now(connection, spec["uuid"])
 
     in_threads(carry_out, todo, lifecycle.WORKERS)
     return outcomes
@@ -102,7 +102,7 @@ def _look(connection: t.Any, spec: PowerSpec, state: str) -> Outcome:
         (outcome,) = lifecycle.inspect(connection, [_plain(spec)])
         lifecycle.refuse_conflict(connection, _plain(spec), outcome)
         if outcome.before_state == "shutoff":
-            outcome.before_state = outcome.state = _state_now(connection, spec["uuid"])
+            outcome.before_state = outcome.state = state_now(connection, spec["uuid"])
     except NovaliteError as error:
         return Outcome(spec["uuid"], spec["name"], "unknown", before_state="unknown", error=str(error))
     action = _TODO[state].get(outcome.before_state)
@@ -192,8 +192,8 @@ def _there(connection: t.Any, uuid: str) -> t.Any:
     return domain
 
 
-def _state_now(connection: t.Any, uuid: str) -> str:
-    """The state of a domain, `unknown` where libvirt does not say."""
+def state_now(connection: t.Any, uuid: str) -> str:
+    """The state of a domain: `saved`, when it is off with its memory on disk; `unknown` where libvirt does not say."""
     with contextlib.suppress(NovaliteError), lifecycle.clear("its state cannot be read"):
         domain = lifecycle.lookup(connection, uuid)
         if domain is None:

@@ -254,7 +254,7 @@ class _Run:
             for part in parts:
                 group, zone = group_of(part)
                 members = groups.get(group)
-                given[part] = None if members is None else members.get(scopes[zone], ())
+                given[part] = None if members is None or zone not in scopes else members.get(scopes[zone], ())
         # What is there and is not spoken of needs no look.
         looked_at = {family: [part for part in parts
                               if given[part] is not None or part not in known.presents[family].sets]

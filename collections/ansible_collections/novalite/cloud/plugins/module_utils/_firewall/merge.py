@@ -63,9 +63,9 @@ class _Merge:
         self.all = {}  # type: dict[str, tuple[str, ...]] # what was looked at and shall be there
         self._addresses()
         if any(self.changes.inbound.values()):
+            self._zones()
             self._instances()
             self._group_chains()
-            self._zones()
             self._dispatch()
             self._passages()
         self._differences()
@@ -174,8 +174,8 @@ class _Merge:
             servers = ((), ())
         else:  # as it was told when it was given
             rules = self.present.chains.get(f"{INSTANCE}{who}", ())
-            parts = [jump[len(GROUP):] for jump in group_jumps(rules) if jump.startswith(GROUP)]
-            scopes, servers = {self.scopes[policy.group_of(one)[1]] for one in parts}, policy.servers_of(rules)
+            in_zones = {policy.group_of(jump[len(GROUP):])[1] for jump in group_jumps(rules) if jump.startswith(GROUP)}
+            scopes, servers = {self.scopes[zone] for zone in in_zones & self.scopes.keys()}, policy.servers_of(rules)
         zones = {scope: self._zone(scope) for scope in scopes}
         for chain in policy.inbound_chains(who, self.family, groups, zones, restricted, *servers):
             self.all[chain.name] = chain.rules
@@ -284,7 +284,7 @@ class _Merge:
         if self.request.sets:
             return (f"-m set --match-set {policy.set_name(policy.zoned(group, zone), self.family)}",)
         members = self.members.get(group) or {}
-        return policy.hosts(members.get(self.scopes[zone], ()), self.family)
+        return policy.hosts(members.get(self.scopes[zone], ()) if zone in self.scopes else (), self.family)
 
     # -- what leads to them
 

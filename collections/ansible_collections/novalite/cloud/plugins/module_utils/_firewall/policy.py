@@ -51,7 +51,7 @@ import typing as t
 from .._errors import NovaliteError
 from .dispatch import IN, OUT
 from .ports import Port, parse_port
-from .rules import Rule, host, hosts, inexpressible, parse_rule, texts
+from .rules import Rule, expanded, host, hosts, inexpressible, parse_rule, texts
 
 LOCAL = IN.root
 OUTGOING = OUT.root
@@ -151,8 +151,9 @@ def _by_scope(addresses: t.Mapping[str, t.Iterable[str]], family: str) -> list[t
     return [(scope, cidr) for scope, of_scope in addresses.items() for cidr in hosts(of_scope, family)]
 
 
-def parse_instances(values: t.Iterable[t.Mapping[str, t.Any]]) -> list[Instance]:
-    """The module's `instances` as dataclasses. Raises NovaliteError for an id or an address that occurs twice."""
+def parse_instances(values: t.Iterable[t.Mapping[str, t.Any]], leaving: bool = False) -> list[Instance]:
+    """The module's `instances` as dataclasses. Raises NovaliteError for an id or an address that occurs twice, and for
+    an allowed address pair that is none or too large, unless the instances are `leaving`."""
     instances, ids = [], set()  # type: list[Instance], set[int]
     owners = {}  # type: dict[tuple[str, str], int]
     for value in values:
@@ -162,11 +163,12 @@ def parse_instances(values: t.Iterable[t.Mapping[str, t.Any]]) -> list[Instance]
             addresses[bridge] = addresses.get(bridge, ()) + _texts(scope.get("addresses"))
         shared = {}  # type: dict[str, tuple[str, ...]]
         for pair in value.get("allowed_pairs") or ():
-            text = str(pair["cidr"]).strip()
-            # What a guest routes lies behind it: a range is not judged here, as no address is that is no instance's.
-            if "/" not in text or text.endswith("/128" if ":" in text else "/32"):
-                bridge = _bridge(pair["bridge"]) if pair.get("bridge") else ""
-                shared[bridge] = (*shared.get(bridge, ()), text)
+            bridge = _bridge(pair["bridge"]) if pair.get("bridge") else ""
+            try:
+                shared[bridge] = (*shared.get(bridge, ()), *expanded(str(pair["cidr"]).strip()))
+            except NovaliteError as error:
+                if not leaving:
+                    raise NovaliteError(f"instance {value['id']}: {error}") from None
         instance = Instance(
             id=_identifier("instance", value["id"]),
             addresses=addresses,

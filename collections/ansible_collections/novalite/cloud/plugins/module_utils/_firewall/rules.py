@@ -19,6 +19,8 @@ from .._errors import NovaliteError
 FAMILIES = ("IPv4", "IPv6")
 DIRECTIONS = ("ingress", "egress")
 
+MAX_RANGE = 256  # addresses of an allowed address pair: each has a rule of its own
+
 _AF = {"IPv4": socket.AF_INET, "IPv6": socket.AF_INET6}
 _WITH_PORTS = {6: "tcp", 17: "udp", 132: "sctp"}
 _NUMBERS = {"tcp": 6, "udp": 17, "sctp": 132, "icmp": 1, "icmpv6": 58, "ipv6-icmp": 58, "gre": 47, "esp": 50, "ah": 51}
@@ -113,6 +115,20 @@ def host(address: str) -> tuple[str, str]:
     if slash and length != bits:
         raise NovaliteError(f"{address!r} is a range; write one address, as {text}")
     return family, f"{socket.inet_ntop(_AF[family], packed)}/{bits}"
+
+
+def expanded(cidr: str) -> tuple[str, ...]:
+    """The addresses of a range that several instances may use. Raises NovaliteError for too many, and for no range."""
+    try:
+        network = ipaddress.ip_network(cidr)
+    except ValueError:
+        raise NovaliteError(f"{cidr!r} is no address or range; write 10.0.0.9/32") from None
+    if network.num_addresses > MAX_RANGE:
+        raise NovaliteError(
+            f"the allowed address pair {cidr} has more than {MAX_RANGE} addresses, which security groups cannot judge: "
+            "name smaller ranges"
+        )
+    return tuple(map(str, network))
 
 
 def _protocol(group: int, value: t.Any, family: str) -> int | None:

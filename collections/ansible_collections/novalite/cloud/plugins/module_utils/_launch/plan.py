@@ -12,10 +12,13 @@ no decision is left to Jinja. The same plan serves building and taking away.
 
 from __future__ import annotations
 
+import ipaddress
 import typing as t
 
 from .._addressing.macs import LINK_LOCAL, eui64
 from .._domain.guest import disk_backend, tap_device
+from .._errors import NovaliteError
+from .._firewall.rules import expanded
 from .._guest_data import image_properties
 from .._guest_data.config_drive import config_drive
 from .._guest_data.interfaces import interfaces_of
@@ -204,10 +207,7 @@ def _firewall_instance(instance: Instance, own_chains: bool) -> Plan:
         # address would be open to everybody on the bridge.
         own = [address for address in (nic["ip"], nic["ipv6"], eui64(LINK_LOCAL, nic["mac"])) if address]
         (scoped.setdefault(nic["network"]["bridge"], []) if isolated else addresses).extend(own)
-        pairs += [
-            {"bridge": nic["network"]["bridge"] if isolated else None, "cidr": pair["ip_address"]}
-            for pair in nic.get("allowed_address_pairs") or ()
-        ]
+        pairs += [{"bridge": nic["network"]["bridge"] if isolated else None, "cidr": cidr} for cidr in _judged(nic)]
     return {
         "id": instance["id"],
         "addresses": addresses,
@@ -224,6 +224,23 @@ def _ra_servers(nics: t.Iterable[t.Mapping[str, t.Any]]) -> list[str]:
     """The routers of an instance; none, which means any, where one of its networks has one that we do not know."""
     routers = [networks.ra_server(nic) for nic in nics if nic["network"]["cidr_v6"]]
     return sorted({one for one in routers if one}) if all(routers) else []
+
+
+def _judged(nic: t.Mapping[str, t.Any]) -> list[str]:
+    """The allowed address pairs of an interface, but not what everybody on the network talks to: that would be judged
+    by this instance's groups."""
+    network = nic["network"]
+    around = ipaddress.ip_network(network["cidr"])
+    common = {network["gateway"], network["gateway_v6"], nic["dhcp_server"], str(around[0]), str(around[-1])}
+    found: list[str] = []
+    for pair in nic.get("allowed_address_pairs") or ():
+        cidr = pair["ip_address"]
+        try:
+            addresses = expanded(cidr)
+        except NovaliteError:
+            addresses = ()  # the module refuses it
+        found += [cidr] if common.isdisjoint(addresses) else [one for one in addresses if one not in common]
+    return found
 
 
 def _firewall_zones(instances: t.Iterable[Instance]) -> list[Plan]:

@@ -19,7 +19,7 @@ import sqlalchemy as sa
 
 from .._errors import ConflictError, NotFoundError, NovaliteError
 from .._guest_data import image_properties
-from . import actions, lookups, server_actions, server_requests
+from . import actions, lookups, power_states, server_actions, server_requests
 from .plans import server_plan
 from .servers import BUILD_TIMEOUT, DEFAULT_PROJECT
 from .tables import instance
@@ -30,9 +30,7 @@ CONSOLE = "console"  # no action of Nova's: it is only read, and nothing is reco
 NAMES = (*server_actions.NAMES, *LOCKS, CONSOLE)
 # After these a guest runs that did not: everything that it may meet on its network must be there before.
 _STARTS = ("start", "reboot", "resume")
-_TASK_STATES = {state for name in server_actions.NAMES for state in server_actions.task_states(name)}
-# of a domain, as domain_power reports it, in Nova's numbers
-_POWER_STATES = {"missing": 0, "running": 1, "paused": 3, "shutoff": 4, "saved": 4, "crashed": 6}
+_POWER_STATES = {**power_states.POWER_STATES, "missing": 0}
 
 Params = t.Mapping[str, t.Any]
 Plan = dict[str, t.Any]
@@ -45,7 +43,8 @@ def server_action(connection: sa.Connection, params: Params) -> dict[str, t.Any]
     """
     if params.get("outcomes") is not None:
         return _record(connection, params)
-    result: dict[str, t.Any] = {"changed": False, "instances": [], "settled": [], "skipped": [], "hosts": {}}
+    result: dict[str, t.Any] = {"changed": False, "instances": [], "settled": [], "skipped": []}
+    result |= {"hosts": {}, "looks": {}}
     name = params["action"]
     found = _by_uuid(connection, params["uuids"]) if params.get("uuids") is not None else _by_name(connection, params)
     if name in LOCKS:
@@ -66,6 +65,7 @@ def server_action(connection: sa.Connection, params: Params) -> dict[str, t.Any]
         begun = _begin(connection, params, found)
         going = begun.pop("instances")
         result |= begun
+        result["looks"] = power_states.to_look_at(begun["settled"])
     return {**result, "instances": going, "hosts": _plans(connection, params, going)}
 
 
@@ -125,23 +125,19 @@ def _take_over(connection: sa.Connection, params: Params, found: list[Instance])
     """End the actions of runs that died: long silent ones, or, when asked to, all. Raises ConflictError for others."""
     now = int(time.time())
     patience = BUILD_TIMEOUT if params.get("action_timeout") is None else params["action_timeout"]
-    busy = [one for one in found if one["task_state"] in _TASK_STATES]
+    busy = [one for one in found if server_actions.action_in(one["task_state"])]
+    queued = server_actions.with_open_job(connection, [one["uuid"] for one in busy])
     for one in busy:
         age = max(0, now - one["updated_at"])
-        if not params.get("takeover") and age < patience:
+        if not params.get("takeover") and (age < patience or one["uuid"] in queued):
             raise ConflictError(
                 f"'{one['name']}' is {one['task_state']} since {age} s: wait for that to end, "
                 "or, if the run that did it was killed, set takeover=true"
             )
-    uuids = [one["uuid"] for one in busy]
-    if not uuids:
-        return
-    connection.execute(
-        sa.update(instance)
-        .where(instance.c.uuid.in_(uuids), instance.c.task_state.in_(sorted(_TASK_STATES)))
-        .values(task_state=None, updated_at=now)
-    )
-    actions.abandon(connection, uuids, "ended without a result; another action was begun", now)
+    for one in busy:
+        dead = server_actions.action_in(one["task_state"]) or ""
+        message = "ended without a result; another action was begun"
+        server_actions.finish(connection, dead, [one["uuid"]], error=message)
 
 
 def _lock(connection: sa.Connection, params: Params, found: list[Instance]) -> dict[str, t.Any]:

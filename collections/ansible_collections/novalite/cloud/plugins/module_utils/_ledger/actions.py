@@ -29,10 +29,13 @@ _SECRET = re.compile(r"(?i)\b([a-z_-]*(?:passw(?:or)?d|secret|token|passphrase|a
 
 def one_line(message: str | None) -> str:
     """`message` as one printable line of at most 255 characters, without passwords and the like."""
-    line = " ".join("".join(c if c.isprintable() else " " for c in message or "").split())
-    line = _URL_LOGIN.sub(r"\1***@", line)
-    line = _SECRET.sub(r"\1\2***", line)
+    line = without_secrets(" ".join("".join(c if c.isprintable() else " " for c in message or "").split()))
     return line if len(line) <= MAX_MESSAGE else line[: MAX_MESSAGE - 3] + "..."
+
+
+def without_secrets(text: str) -> str:
+    """`text` with stars for what looks like a password, a token, or the login of a URL."""
+    return _SECRET.sub(r"\1\2***", _URL_LOGIN.sub(r"\1***@", text))
 
 
 def new_request_id() -> str:
@@ -98,11 +101,13 @@ def finish(
         .order_by(instance_action.c.id)
     )
     running = {row.instance_uuid: row for row in rows}
-    events, ends = [], []
+    events, ends, over = [], [], []
     for instance_uuid, host, error in outcomes:
         row = running.get(instance_uuid)
         if row is None:
             continue
+        if ended:
+            over.append({"of_action": row.id, "at": finished, "how": "Success" if error is None else "Error"})
         events.append(
             {
                 "action_id": row.id,
@@ -114,6 +119,16 @@ def finish(
             }
         )
         ends.append({"of_action": row.id, "finished": finished if ended else None, "error": error})
+    if over:  # steps that were under way
+        connection.execute(
+            sa.update(instance_action_event)
+            .where(
+                instance_action_event.c.action_id == sa.bindparam("of_action"),
+                instance_action_event.c.finished_at.is_(None),
+            )
+            .values(finished_at=sa.bindparam("at"), result=sa.bindparam("how")),
+            over,
+        )
     if events:
         connection.execute(sa.insert(instance_action_event), events)
         connection.execute(
@@ -121,6 +136,29 @@ def finish(
             .where(instance_action.c.id == sa.bindparam("of_action"))
             .values(finished_at=sa.bindparam("finished"), message=sa.bindparam("error")),
             ends,
+        )
+
+
+def step(connection: sa.Connection, action: str, uuids: t.Iterable[str], event: str | None, now: int) -> None:
+    """The unfinished `action` of each of these comes to its next step, `event`; the one before is over.
+
+    With None, there is no next one.
+    """
+    unfinished = sa.select(instance_action.c.id).where(
+        instance_action.c.instance_uuid.in_(sorted(set(uuids))),
+        instance_action.c.action == action,
+        instance_action.c.finished_at.is_(None),
+    )
+    connection.execute(
+        sa.update(instance_action_event)
+        .where(instance_action_event.c.action_id.in_(unfinished), instance_action_event.c.finished_at.is_(None))
+        .values(finished_at=now, result="Success")
+    )
+    ids = connection.execute(unfinished.order_by(instance_action.c.id)).scalars().all()
+    if event is not None and ids:
+        connection.execute(
+            sa.insert(instance_action_event),
+            [{"action_id": one, "event": event, "started_at": now} for one in ids],
         )
 
 

@@ -21,7 +21,7 @@ import sqlalchemy as sa
 from .._errors import ConflictError
 from .._scheduling.explain import Decision
 from .._scheduling.options import Options
-from .._scheduling.rows import request_of
+from .._scheduling.rows import Request, request_of
 from .._scheduling.select import EXPLAINED_HOSTS, MAX_ATTEMPTS, select
 from .compute_hosts import SERVICE_DOWN_TIME, host_states, record
 from .groups import groups_of, lock_groups, violated
@@ -95,35 +95,69 @@ def _place(
             with_instances=asks_for_instances(ask, options),
         )
         groups = groups_of(connection, ask)
-        decisions = select(
-            hosts,
+        placed = _decide(
+            outcome,
             [request_of(one, groups.get(one["uuid"])) for one in ask],
-            params.get("choice") or DEFAULT_CHOICE,
-            max_attempts=max_attempts,
-            options=options,
-            explained_hosts=len(hosts) if outcome.explain_all else EXPLAINED_HOSTS,
+            _together(instances, params),
+            lambda requests: select(
+                hosts,
+                requests,
+                params.get("choice") or DEFAULT_CHOICE,
+                max_attempts=max_attempts,
+                options=options,
+                explained_hosts=len(hosts) if outcome.explain_all else EXPLAINED_HOSTS,
+            ),
         )
-        outcome.decisions = {one.request.uuid: one for one in decisions}
-        missing = {uuid: one.message for uuid, one in outcome.decisions.items() if one.host is None}
-        if (missing or outcome.recorded) and params.get("all_or_nothing", True):
-            for uuid, decision in outcome.decisions.items():
-                outcome.unplaced[uuid] = missing.get(uuid) or (
-                    f"'{decision.request.name}' was not launched, for another of its request found no host: "
-                    "ask for fewer, or set all_or_nothing=false"
-                )
-        else:
-            outcome.unplaced.update(missing)
-            placed = [one for one in decisions if one.host is not None]
-            _claim(connection, placed, versions, now)
-            in_groups = {
-                one.request.uuid: (one.request.group, one.host) for one in placed if one.request.group and one.host
-            }
-            if violated(connection, in_groups):
-                raise StaleChoiceError
-            outcome.hosts.update({one.request.uuid: one.host for one in placed if one.host is not None})
+        _claim(connection, placed, versions, now)
+        in_groups = {
+            one.request.uuid: (one.request.group, one.host) for one in placed if one.request.group and one.host
+        }
+        if violated(connection, in_groups):
+            raise StaleChoiceError
+        outcome.hosts.update({one.request.uuid: one.host for one in placed if one.host is not None})
         outcome.recorded.update(uuid for uuid in outcome.decisions if uuid in outcome.unplaced)
     write_outcome(connection, outcome, rows, now)
     return outcome
+
+
+def _together(instances: t.Sequence[Instance], params: t.Mapping[str, t.Any]) -> dict[str, str]:
+    """Which instances are launched together or not at all: UUID -> a name that they have in common."""
+    apart = not params.get("all_or_nothing", True)
+    named = params.get("reservations") or {}
+    return {one["uuid"]: one["uuid"] if apart else str(named.get(one["uuid"], "")) for one in instances}
+
+
+def _decide(
+    outcome: Outcome,
+    requests: list[Request],
+    together: t.Mapping[str, str],
+    choose: t.Callable[[list[Request]], list[Decision]],
+) -> list[Decision]:
+    """Decisions for those that are to be launched; the others are in `outcome.unplaced`.
+
+    What is given up, because another of its request found no host, must not take the room of those that come after:
+    for them it is chosen again, without it.
+    """
+    lost = {together[uuid] for uuid in outcome.recorded}
+    while True:
+        decisions = {one.request.uuid: one for one in choose(requests)}
+        outcome.decisions.update(decisions)
+        missing = {uuid for uuid, one in decisions.items() if one.host is None}
+        without = lost | {together[uuid] for uuid in missing}
+        wasted = next((together[uuid] for uuid in decisions if uuid not in missing and together[uuid] in without), None)
+        if wasted is None:
+            break
+        for uuid, one in decisions.items():
+            if together[uuid] == wasted:
+                outcome.unplaced[uuid] = (
+                    one.message
+                    if uuid in missing
+                    else f"'{one.request.name}' was not launched, for another of its request found no host: "
+                    "ask for fewer, or set all_or_nothing=false"
+                )
+        requests = [one for one in requests if together[one.uuid] != wasted]
+    outcome.unplaced.update({uuid: decisions[uuid].message for uuid in missing})
+    return [one for one in decisions.values() if one.host is not None]
 
 
 def asks_for_instances(instances: t.Iterable[Instance], options: Options) -> bool:

@@ -96,6 +96,8 @@ def _present(work: _Work, item: Item) -> int:
     if item["address"] is not None:
         number = to_int(item["address"])
         _take(work, number, pool)
+    elif item.get("new"):  # the API's: who asks it for an address gets one more
+        number = _new(work, _only_pool(work) if pool is None else pool)
     else:
         number = _some(work, pool, nics)
     work.used.add(number)

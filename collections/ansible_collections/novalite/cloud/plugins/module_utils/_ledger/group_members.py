@@ -12,12 +12,15 @@ one range of addresses, otherwise the bridge of the isolated one.
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import typing as t
 
 import sqlalchemy as sa
 
 from .._addressing.macs import LINK_LOCAL, eui64
+from .._errors import NovaliteError
+from .._firewall.rules import expanded
 from .._launch.plan import Plan
 from .tables import fixed_ip, instance, instance_security_group, network, security_group_rule, vif
 
@@ -99,11 +102,12 @@ def with_members(group: Plan, members: t.Mapping[int, Members]) -> Plan:
 def _addresses(
     mac: str, ip: str | None, ipv6: str | None, pairs: t.Iterable[t.Mapping[str, t.Any]] | None
 ) -> set[str]:
-    shared = {pair["ip_address"] for pair in pairs or ()}
-    # A range may be all there is: whoever may send from it must not become everybody.
-    return {address for address in (ip, ipv6, eui64(LINK_LOCAL, mac)) if address} | {
-        address for address in shared if ipaddress.ip_network(address).num_addresses == 1
-    }
+    found = {address for address in (ip, ipv6, eui64(LINK_LOCAL, mac)) if address}
+    for pair in pairs or ():
+        # A range may be all there is: whoever may send from it must not become everybody.
+        with contextlib.suppress(NovaliteError):
+            found.update(expanded(pair["ip_address"]))
+    return found
 
 
 def hosts_naming(connection: sa.Connection, groups: t.Collection[int]) -> dict[str, set[int]]:

@@ -150,7 +150,7 @@ def _wanted(item: t.Mapping[str, t.Any], before: Image | None, files: Files) -> 
     properties = dict(after["properties"])
     if item["properties"] is not None:
         kept = {key: value for key, value in properties.items() if key.startswith(PRIVATE)}
-        properties = {**_checked_properties(what, item["properties"]), **kept}
+        properties = {**checked_properties(what, item["properties"]), **kept}
     stats = dict(properties.pop(STAT, {}))
     for kind, found in files.items():
         stats.pop(kind, None)
@@ -167,7 +167,7 @@ def _wanted(item: t.Mapping[str, t.Any], before: Image | None, files: Files) -> 
     return after
 
 
-def _checked_properties(what: str, properties: t.Mapping[str, t.Any]) -> dict[str, str]:
+def checked_properties(what: str, properties: t.Mapping[str, t.Any]) -> dict[str, str]:
     checked = {}
     for key, value in properties.items():
         check_text(f"{what}: property", key)

@@ -20,6 +20,13 @@ Record = dict[str, t.Any]
 NAMES_SHOWN = 10
 PRIVATE = "novalite:"  # an image's properties that begin so are bookkeeping, and shown to nobody
 
+_FLAVOR = sa.select(tables.flavor).where(
+    sa.func.coalesce(tables.flavor.c.flavorid, sa.cast(tables.flavor.c.id, sa.String)) == sa.bindparam("flavorid")
+)
+_IMAGE = sa.select(tables.image).where(
+    tables.image.c.id == sa.bindparam("image_id"), tables.image.c.owner.in_(["", sa.bindparam("project_id")])
+)
+
 
 def project_by_name(connection: sa.Connection, name: str, lock: bool = False) -> Record:
     """The project `name`. With `lock` no other transaction can count and add records of it meanwhile (quotas)."""
@@ -43,11 +50,32 @@ def flavor_by_name(connection: sa.Connection, name: str) -> Record:
     return dict(row)
 
 
+def lock_project(connection: sa.Connection, project_id: str) -> None:
+    """Let no other transaction count and add records of this project until the end of this one."""
+    if connection.dialect.name != "sqlite":  # its transactions exclude each other as a whole
+        connection.execute(sa.select(tables.project.c.id).where(tables.project.c.id == project_id).with_for_update())
+
+
+def flavor_by_id(connection: sa.Connection, flavorid: str, private: bool = False) -> Record:
+    """The flavor that clients know by `flavorid`: what it was given as its id, else its number."""
+    row = connection.execute(_FLAVOR, {"flavorid": flavorid}).mappings().first()
+    if row is None or not (row["is_public"] or private):
+        raise NotFoundError(f"Flavor {flavorid} could not be found.")
+    return dict(row)
+
+
+def image_by_id(connection: sa.Connection, image_id: str, project_id: str) -> Record:
+    """The image of this id, if `project_id` sees it."""
+    row = connection.execute(_IMAGE, {"image_id": image_id, "project_id": project_id}).mappings().first()
+    if row is None:
+        raise NotFoundError("Can not find requested image")
+    return {**row, "properties": _public(row["properties"])}
+
+
 def image_by_name(connection: sa.Connection, name: str, project_id: str) -> Record:
     """The image `name` that `project_id` sees; its own one before a public one of the same name."""
     image = _visible(connection, tables.image, "image", [name], project_id)[0]
-    public = {key: value for key, value in image["properties"].items() if not key.startswith(PRIVATE)}
-    return {**image, "properties": public}
+    return {**image, "properties": _public(image["properties"])}
 
 
 def network_by_name(connection: sa.Connection, name: str, project_id: str) -> Record:
@@ -93,6 +121,10 @@ def unknown(kind: str, name: str, names: t.Iterable[str]) -> NotFoundError:
     more = f" and {len(there) - NAMES_SHOWN} more" if len(there) > NAMES_SHOWN else ""
     return NotFoundError(f"unknown {kind} {name!r}: there {'are' if len(there) > 1 else 'is'} "
                          f"{', '.join(there[:NAMES_SHOWN])}{more}")
+
+
+def _public(properties: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    return {key: value for key, value in properties.items() if not key.startswith(PRIVATE)}
 
 
 def _owned(

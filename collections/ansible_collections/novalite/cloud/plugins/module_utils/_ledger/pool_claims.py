@@ -87,6 +87,10 @@ _AGAIN = sa.text(
 )
 
 
+class AddressInUseError(ConflictError):
+    """An address that was asked for belongs to another."""
+
+
 def pool_lock(connection: sa.Connection) -> None:
     """Let no other transaction make or change networks or floating pools until the end of this one.
 
@@ -185,7 +189,7 @@ def _claim_postgresql(connection: sa.Connection, network_id: int, owners: t.Sequ
 def claim_one(connection: sa.Connection, network: t.Any, owner: str, number: int) -> None:
     """Take the address `number` for `owner`, in or out of quarantine. The write decides whether it was free.
 
-    Raises NovaliteError when it is outside of the network or reserved, ConflictError when it is in use.
+    Raises NovaliteError when it is outside of the network or reserved, AddressInUseError when it is in use.
     """
     claimed = connection.execute(
         sa.update(fixed_ip)
@@ -209,7 +213,7 @@ def claim_one(connection: sa.Connection, network: t.Any, owner: str, number: int
         raise NovaliteError(f"address {address} is outside of {where}: choose one inside, or none")
     if row.reserved is not None:
         raise NovaliteError(f"address {address} is reserved in {where} ({row.reserved}): choose another, or none")
-    raise ConflictError(
+    raise AddressInUseError(
         f"address {address} in {where} is in use by {_who(connection, row.owner, owner)}: choose another, or none"
     )
 

@@ -54,7 +54,14 @@ def leaving(connection: sa.Connection, uuids: t.Collection[str]) -> dict[str, t.
     return {"changed": bool(doomed), "to_delete": instances_by(connection, uuids=[one["uuid"] for one in doomed])}
 
 
-def mark(connection: sa.Connection, doomed: t.Iterable[t.Mapping[str, t.Any]], request_id: str | None = None) -> str:
+def mark(
+    connection: sa.Connection,
+    doomed: t.Iterable[t.Mapping[str, t.Any]],
+    request_id: str | None = None,
+    *,
+    user_id: str | None = None,
+    project_id: str | None = None,
+) -> str:
     """Mark these Instances as being deleted and record the action; returns the id of the request.
 
     One that another run was deleting is deleted again: it may have died, and every step can be repeated.
@@ -67,5 +74,6 @@ def mark(connection: sa.Connection, doomed: t.Iterable[t.Mapping[str, t.Any]], r
         .values(task_state="deleting", updated_at=now)
     )
     actions.abandon(connection, fresh, "ended by a request to delete", now)
-    actions.start(connection, "delete", {one: {} for one in fresh}, request_id, now)
+    details: dict[str, dict[str, t.Any]] = {one: {} for one in fresh}
+    actions.start(connection, "delete", details, request_id, now, user_id=user_id, project_id=project_id)
     return request_id

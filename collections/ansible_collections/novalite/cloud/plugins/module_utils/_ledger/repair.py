@@ -6,9 +6,10 @@
 
 """Operation `ledger_repair`: put right what runs that were killed, or hands in the database, left behind.
 
-A transaction that was cut off leaves nothing. What does stay are builds between two transactions, whose instances wait
-for a run that is gone. Everything else here (claims and addresses without an owner, sums that are not the sums) should
-never be found, and is looked for all the same: Nova grew `heal_allocations` and `placement audit` only later.
+A transaction that was cut off leaves nothing. What does stay are builds and actions between two transactions, whose
+instances wait for a run that is gone. Everything else here (claims and addresses without an owner, sums that are not
+the sums) should never be found, and is looked for all the same: Nova grew `heal_allocations` and `placement audit` only
+later.
 """
 
 from __future__ import annotations
@@ -20,10 +21,12 @@ import typing as t
 import sqlalchemy as sa
 
 from .._addressing import pools
+from . import server_actions
 from .addresses import release_addresses
 from .server_states import server_state
 from .servers import BUILD_TIMEOUT
 from .tables import allocation, compute_host, fixed_ip, instance, network, vif
+from .tables_jobs import job, job_instance
 
 SUMS = ("vcpus", "memory_mb", "disk_gb")
 IN_LINE = 5  # how many corrections the message names
@@ -54,6 +57,7 @@ def ledger_repair(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> d
     connection.execute(hosts.with_for_update(key_share=True)).all()
     found = [
         *_abandoned_builds(connection, timeout, now),
+        *_abandoned_actions(connection, timeout, now),
         *_ownerless_claims(connection),
         *_wrong_sums(connection),
         *_ownerless_addresses(connection, now),
@@ -75,6 +79,13 @@ def ledger_repair(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> d
 def _abandoned_builds(connection: sa.Connection, timeout: int, now: int) -> list[Correction]:
     """Make instances whose build nobody goes on with errors. That gives back what they hold."""
     c = instance.c
+    # the queue looks after its own: a job that waits or runs is never forgotten
+    in_a_job = (
+        sa.select(sa.literal(1))
+        .select_from(job_instance.join(job, job.c.id == job_instance.c.job_id))
+        .where(job_instance.c.instance_uuid == c.uuid, job.c.state.in_(["queued", "running"]))
+        .exists()
+    )
     stale = connection.execute(
         sa.select(c.uuid, c.name, c.host, c.vm_state, c.task_state, c.updated_at)
         .where(
@@ -82,6 +93,7 @@ def _abandoned_builds(connection: sa.Connection, timeout: int, now: int) -> list
             c.vm_state == "building",
             c.task_state.is_distinct_from("deleting"),
             c.updated_at <= now - timeout,
+            ~in_a_job,
         )
         .order_by(c.id)
         # whoever holds one of these rows is at work on it
@@ -107,6 +119,29 @@ def _abandoned_builds(connection: sa.Connection, timeout: int, now: int) -> list
         for row in stale
         if row.uuid in changed
     ]
+
+
+def _abandoned_actions(connection: sa.Connection, timeout: int, now: int) -> list[Correction]:
+    """End the actions that nobody goes on with, so that others may begin. What the guest does is not known here."""
+    c = instance.c
+    of_actions = [state for name in server_actions.NAMES for state in server_actions.task_states(name)]
+    stale = connection.execute(
+        sa.select(c.uuid, c.name, c.task_state, c.updated_at)
+        .where(c.deleted == 0, c.task_state.in_(of_actions), c.updated_at <= now - timeout)
+        .order_by(c.id)
+        .with_for_update(skip_locked=True)
+    ).all()
+    waiting = server_actions.with_open_job(connection, [row.uuid for row in stale])
+    found = []
+    for row in stale:
+        action = server_actions.action_in(row.task_state)
+        if action is None or row.uuid in waiting:
+            continue
+        reason = f"its {action} was abandoned: no sign of life for {now - row.updated_at} s"
+        server_actions.finish(connection, action, [row.uuid], error=reason)
+        before, after = {"task_state": row.task_state}, {"task_state": None}
+        found.append(Correction("instance", f"{row.name} ({row.uuid})", reason, before, after))
+    return found
 
 
 def _ownerless_claims(connection: sa.Connection) -> list[Correction]:

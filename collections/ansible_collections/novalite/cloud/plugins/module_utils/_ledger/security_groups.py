@@ -25,15 +25,17 @@ from .rules import Rule, identity, normalised, ordered
 DEFAULT_GROUP = "default"
 DEFAULT_DESCRIPTION = "The default group"
 
+_DEFAULT = sa.select(tables.security_group.c.id).where(
+    tables.security_group.c.project_id == sa.bindparam("project_id"), tables.security_group.c.name == DEFAULT_GROUP
+)
+
 Group = dict[str, t.Any]  # {"description", "rules": [...]}
 
 
 def ensure_default_group(connection: sa.Connection, project_id: str) -> int:
     """The id of the project's group `default`, which is made, without rules, when it is missing. No quota bars it."""
-    table = tables.security_group
-    query = sa.select(table.c.id).where(table.c.project_id == project_id, table.c.name == DEFAULT_GROUP)
-    found = connection.execute(query).scalar()
-    return found if found is not None else _insert(connection, project_id, DEFAULT_GROUP, DEFAULT_DESCRIPTION)
+    found = connection.execute(_DEFAULT, {"project_id": project_id}).scalar()
+    return found if found is not None else insert_group(connection, project_id, DEFAULT_GROUP, DEFAULT_DESCRIPTION)
 
 
 def security_group(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
@@ -51,14 +53,14 @@ def security_group(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> 
     if params["state"] == "absent":
         for name in names:
             changes.note(name, there.get(name), None)
-        _remove(connection, owner, [name for name in names if name in there])
+        remove_groups(connection, owner, [name for name in names if name in there])
         return changes.result("security_groups", [])
     # all groups first, so that their rules can name each other
     for item, name in zip(items, names):
         described = None if item["description"] is None else check_text("description", item["description"])
         if name not in there:
             unsaid = DEFAULT_DESCRIPTION if name == DEFAULT_GROUP else ""
-            _insert(connection, owner, name, unsaid if described is None else described)
+            insert_group(connection, owner, name, unsaid if described is None else described)
         elif described not in (None, there[name]["description"]):
             table = tables.security_group
             mine = sa.and_(table.c.project_id == owner, table.c.name == name)
@@ -84,7 +86,7 @@ def security_group(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> 
     return result
 
 
-def _insert(connection: sa.Connection, project_id: str, name: str, description: str) -> int:
+def insert_group(connection: sa.Connection, project_id: str, name: str, description: str) -> int:
     values = {"uuid": str(uuid.uuid4()), "project_id": project_id, "name": name, "description": description}
     return inserted_id(connection.execute(sa.insert(tables.security_group).values(**values)))
 
@@ -156,7 +158,7 @@ def _replace_rules(
         connection.execute(sa.insert(table), new)
 
 
-def _remove(connection: sa.Connection, project_id: str, names: t.Sequence[str]) -> None:
+def remove_groups(connection: sa.Connection, project_id: str, names: t.Sequence[str]) -> None:
     if DEFAULT_GROUP in names:
         raise ConflictError("the security group 'default' cannot be removed: give it `rules: []` to empty it")
     rows = security_groups_by_name(connection, names, project_id)

@@ -22,6 +22,7 @@ import sqlalchemy as sa
 from .._errors import ConflictError, NotFoundError, NovaliteError
 from . import actions
 from .tables import instance
+from .tables_jobs import job, job_instance
 from .views import Instance, instances_by
 
 NO_STATE, RUNNING, PAUSED, SHUTDOWN = 0, 1, 3, 4  # Nova's power states
@@ -79,6 +80,21 @@ def task_states(name: str) -> tuple[str, ...]:
     if name == "reboot":
         return tuple(one.task_state for one in REBOOTS.values())
     return (action_of(name).task_state,)
+
+
+def action_in(task_state: str | None) -> str | None:
+    """The name of the action whose task state this is."""
+    return next((name for name in NAMES if task_state in task_states(name)), None)
+
+
+def with_open_job(connection: sa.Connection, uuids: t.Iterable[str]) -> set[str]:
+    """Those of the instances that a job of the API waits for, or works at: their action is not dead, however silent."""
+    rows = connection.execute(
+        sa.select(job_instance.c.instance_uuid)
+        .join(job, job.c.id == job_instance.c.job_id)
+        .where(job_instance.c.instance_uuid.in_(sorted(set(uuids))), job.c.state.in_(["queued", "running"]))
+    )
+    return set(rows.scalars())
 
 
 def begin(

@@ -61,10 +61,11 @@ def server_state(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> di
     now = int(time.time())
     report = _Report()
     before = {one["uuid"]: one for one in instances_by(connection, uuids=outcomes, deleted=True)}
-    rows = {
-        row.uuid: row for row in connection.execute(sa.select(instance).where(instance.c.uuid.in_(sorted(outcomes))))
-    }
-    _lock_hosts(connection, [row.host for row in rows.values()] + [one.get("host") for one in outcomes.values()])
+    of_these = instance.c.uuid.in_(sorted(outcomes))
+    hosts = connection.execute(sa.select(instance.c.host).where(of_these)).scalars()
+    _lock_hosts(connection, [*hosts, *(one.get("host") for one in outcomes.values())])
+    # only now: nobody who holds to the order of these locks changes them from here on
+    rows = {row.uuid: row for row in connection.execute(sa.select(instance).where(of_these))}
     by_state: dict[str, list[tuple[t.Any, Outcome]]] = {state: [] for state in STATES}
     for uuid, outcome in outcomes.items():
         if uuid in rows:
@@ -270,6 +271,20 @@ def _deleted(connection: sa.Connection, pairs: list[tuple[t.Any, Outcome]], repo
     _forget(connection, gone, now)
     _leave_hosts(connection, {row.uuid: row.host for row in gone}, now, networks)
     actions.finish(connection, "delete", [(row.uuid, row.host, None) for row in gone], now=now)
+
+
+def spawning(connection: sa.Connection, uuids: t.Iterable[str]) -> None:
+    """Their hosts have begun to build these; what is not waiting for that (any more) is left alone."""
+    waiting = sa.and_(
+        instance.c.uuid.in_(sorted(uuids)),
+        instance.c.deleted == 0,
+        instance.c.vm_state == "building",
+        instance.c.task_state == "networking",
+    )
+    _lock_hosts(connection, connection.execute(sa.select(instance.c.host).where(waiting)).scalars())
+    connection.execute(
+        sa.update(instance).where(waiting).values(task_state="spawning", updated_at=int(time.time()))
+    )
 
 
 def bury(connection: sa.Connection, rows: t.Sequence[t.Any], now: int) -> None:

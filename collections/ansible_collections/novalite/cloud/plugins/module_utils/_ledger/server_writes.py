@@ -13,6 +13,7 @@ import uuid
 from dataclasses import dataclass
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
 
 from .._addressing import pools
 from .._addressing.macs import MAC_PREFIX, new_mac
@@ -27,6 +28,12 @@ from .tables import instance, instance_security_group, vif
 
 MAC_ATTEMPTS = 5
 
+_INSERT_VIF = {
+    "sqlite": sqlite.insert(vif).on_conflict_do_nothing(index_elements=["mac"]).returning(vif.c.id),
+    "postgresql": postgresql.insert(vif).on_conflict_do_nothing(index_elements=["mac"]).returning(vif.c.id),
+}
+_INSERT = sa.insert(instance).returning(instance.c.uuid, instance.c.id)
+
 
 class NetworkRef(t.NamedTuple):
     """What it takes to find a network's addresses, and to speak of it."""
@@ -34,6 +41,19 @@ class NetworkRef(t.NamedTuple):
     id: int
     name: str
     cidr: str
+
+
+class Labels(t.NamedTuple):
+    """What the APIs show of an instance, and playbooks do not ask for."""
+
+    display_name: str | None = None
+    description: str | None = None
+    user_id: str | None = None
+    reservation_id: str | None = None
+    tags: tuple[str, ...] = ()
+
+
+NO_LABELS = Labels()
 
 
 @dataclass(frozen=True)
@@ -47,6 +67,7 @@ class Blueprint:
     public_key: str | None
     nics: tuple[tuple[NetworkRef, str | None], ...]  # with the IPv4 address that was asked for
     group_ids: tuple[int | None, ...]  # None: the project's default group
+    labels: Labels = NO_LABELS
 
 
 def write(
@@ -56,6 +77,7 @@ def write(
     request_id: str,
     now: int,
     mac_prefix: str = MAC_PREFIX,
+    user_id: str | None = None,
 ) -> None:
     """Insert what `plans` say, in a handful of statements whatever their number.
 
@@ -65,15 +87,10 @@ def write(
     if not plans:
         return
     try:
-        connection.execute(sa.insert(instance), [_row(plan, project_id, now) for plan in plans])
+        made = connection.execute(_INSERT, [_row(plan, project_id, now) for plan in plans]).all()
     except sa.exc.IntegrityError as error:
         raise ConflictError("another run made a server of one of these names just now: run again") from error
-    ids: dict[str, int] = {
-        row.uuid: row.id
-        for row in connection.execute(
-            sa.select(instance.c.uuid, instance.c.id).where(instance.c.uuid.in_([plan.uuid for plan in plans]))
-        )
-    }
+    ids: dict[str, int] = {row.uuid: row.id for row in made}
     default = None
     if any(None in plan.group_ids for plan in plans):
         default = ensure_default_group(connection, project_id)
@@ -102,7 +119,8 @@ def write(
                 claim_one(connection, network, f"vif:{vif_id}", pools.to_int(address))
                 fixed[plan.uuid][vif_id] = address
     details = {plan.uuid: {"hints": plan.request.hints, "fixed_ips": fixed[plan.uuid]} for plan in plans}
-    actions.start(connection, "create", details, request_id, now)
+    whose = None if user_id is None else project_id
+    actions.start(connection, "create", details, request_id, now, user_id=user_id, project_id=whose)
 
 
 def insert_vifs(connection: sa.Connection, nics: list[dict[str, t.Any]], mac_prefix: str = MAC_PREFIX) -> None:
@@ -113,23 +131,23 @@ def insert_vifs(connection: sa.Connection, nics: list[dict[str, t.Any]], mac_pre
     """
     if not nics:
         return
+    waiting = nics
     for _attempt in range(MAC_ATTEMPTS):
-        try:
-            # a savepoint: PostgreSQL goes on after a failed statement only from there
-            with connection.begin_nested():
-                macs = _free_macs(connection, len(nics), mac_prefix)
-                connection.execute(sa.insert(vif), [{**nic, "mac": mac} for nic, mac in zip(nics, macs)])
+        macs = _new_macs(len(waiting), mac_prefix)
+        values = [{**nic, "mac": mac} for nic, mac in zip(waiting, macs)]
+        # what has a MAC that is taken is passed over; an error would end the transaction on PostgreSQL
+        insert = _INSERT_VIF[connection.dialect.name]
+        written = set(connection.execute(insert, values).scalars())
+        waiting = [nic for nic in waiting if nic["id"] not in written]
+        if not waiting:
             return
-        except sa.exc.IntegrityError:
-            continue
     raise ConflictError(f"found no free MAC addresses in {MAC_ATTEMPTS} tries: run again")
 
 
-def _free_macs(connection: sa.Connection, count: int, prefix: str) -> list[str]:
+def _new_macs(count: int, prefix: str) -> list[str]:
     macs: set[str] = set()
     while len(macs) < count:
         macs.update(new_mac(prefix) for _missing in range(count - len(macs)))
-        macs.difference_update(connection.execute(sa.select(vif.c.mac).where(vif.c.mac.in_(sorted(macs)))).scalars())
     return sorted(macs)
 
 
@@ -155,4 +173,6 @@ def _row(plan: Blueprint, project_id: str, now: int) -> dict[str, t.Any]:
         "config_drive": wants_config_drive(request.guest, plan.image),
         "files": request.guest.file_records,
         "password_hash": request.guest.password_hash,
+        **plan.labels._asdict(),
+        "tags": sorted(plan.labels.tags),
     }

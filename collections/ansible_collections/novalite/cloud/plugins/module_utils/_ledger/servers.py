@@ -31,6 +31,7 @@ from .server_requests import NetworkRequest, ServerRequest
 from .server_states import bury
 from .server_writes import Blueprint, NetworkRef, write
 from .tables import instance, instance_action, network, vif
+from .usage import usage
 from .views import Instance, flavor_of, image_of, instances_by
 
 DEFAULT_PROJECT = "demo"
@@ -99,17 +100,17 @@ def _present(connection: sa.Connection, owner: Record, params: t.Mapping[str, t.
     blueprints = _blueprints(connection, owner, new, uuids)
     limits = quotas.quota_limits(connection, owner["id"])
     asked = _amounts(blueprints)
-    server_requests.check_quota(asked, _usage(connection, owner["id"]), limits)
+    server_requests.check_quota(asked, usage(connection, owner["id"]), limits)
     for request in new:
         server_requests.check_own_quota(request, limits)
 
     request_id = actions.new_request_id()
     before += instances_by(connection, uuids=[row.uuid for row in again])
     passwords = {request.name: request.guest.password_hash for request in requests if request.guest.password_hash}
-    _begin_again(connection, again, passwords, request_id, now)
+    begin_again(connection, again, passwords, request_id, now)
     write(connection, owner["id"], blueprints, request_id, now, params.get("mac_prefix") or MAC_PREFIX)
     # What was counted above may have grown since, where the database lets two transactions read at once.
-    used = _usage(connection, owner["id"])
+    used = usage(connection, owner["id"])
     server_requests.check_quota(asked, {what: used[what] - asked[what] for what in used}, limits)
 
     to_build = instances_by(connection, uuids=[row.uuid for row in again] + [plan.uuid for plan in blueprints])
@@ -201,7 +202,7 @@ def _at_rest_or_again(
     return rest, again
 
 
-def _begin_again(
+def begin_again(
     connection: sa.Connection, rows: list[t.Any], passwords: t.Mapping[str, str], request_id: str, now: int
 ) -> None:
     """Make failed builds, and those of a run that died, new ones: same id, UUID, MACs, and what they were made with.
@@ -351,22 +352,6 @@ def _amounts(blueprints: list[Blueprint]) -> dict[str, int]:
         "ram": sum(plan.flavor["memory_mb"] for plan in blueprints),
         "fixed_ips": sum(len(plan.nics) for plan in blueprints),
     }
-
-
-def _usage(connection: sa.Connection, project_id: str) -> dict[str, int]:
-    """What the project's instances take now, counted from the rows: a table of sums would drift, as Nova's did."""
-    own = sa.and_(instance.c.project_id == project_id, instance.c.deleted == 0)
-    instances, cores, ram = connection.execute(
-        sa.select(
-            sa.func.count(),
-            sa.func.coalesce(sa.func.sum(instance.c.flavor["vcpus"].as_integer()), 0),
-            sa.func.coalesce(sa.func.sum(instance.c.flavor["memory_mb"].as_integer()), 0),
-        ).where(own)
-    ).one()
-    nics = connection.execute(
-        sa.select(sa.func.count()).select_from(vif.join(instance, instance.c.uuid == vif.c.instance_uuid)).where(own)
-    ).scalar_one()
-    return {"instances": instances, "cores": int(cores), "ram": int(ram), "fixed_ips": nics}
 
 
 # --- absent ---------------------------------------------------------------------------------------------------------

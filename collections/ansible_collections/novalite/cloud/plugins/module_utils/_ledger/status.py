@@ -22,7 +22,12 @@ from .tables import compute_host, fixed_ip, instance, instance_action, network, 
 
 EVER = 10**10  # seconds; how long ago a host was looked at is said beside it, and is no reason to call it down
 MAP_CELLS = 256  # in the map of a network's addresses; in a larger one, each stands for several
+PAGE = 50  # instances
 OWNERS = 1024  # addresses of a project that a map names
+
+_LISTED = ("id", "uuid", "name", "display_name", "vm_state", "task_state", "power_state", "host", "created_at", "locked")
+
+_OF_VIF = fixed_ip.c.owner == sa.literal("vif:").concat(vif.c.id)
 
 Host = dict[str, t.Any]
 AddressMap = dict[str, t.Any]
@@ -128,7 +133,7 @@ def address_map(connection: sa.Connection, uuid: str, project_id: str | None) ->
     ]
     owners = (
         sa.select(fixed_ip.c.ip, instance.c.uuid, instance.c.name, instance.c.display_name, vif.c.mac)
-        .join(vif, fixed_ip.c.owner == sa.literal("vif:").concat(vif.c.id))
+        .join(vif, sa.and_(vif.c.network_id == fixed_ip.c.network_id, _OF_VIF))
         .join(instance, instance.c.uuid == vif.c.instance_uuid)
         .where(fixed_ip.c.network_id == row["id"])
         .order_by(fixed_ip.c.ip)
@@ -178,6 +183,50 @@ def _counts(now: int) -> list[sa.ColumnElement[t.Any]]:
 def _named(counts: t.Sequence[t.Any]) -> dict[str, int]:
     total, *rest = (int(count) for count in counts)
     return dict(zip(_STATES, (total, *rest, total - sum(rest))))
+
+
+def instance_page(
+    connection: sa.Connection, project_id: str | None, *, before: int | None = None, host: str | None = None
+) -> tuple[list[dict[str, t.Any]], int | None]:
+    """Up to 50 instances of the project (None: of all), newest first, and the number that the next page is before.
+
+    Each has what a list shows: names, states, host, flavor's name, project's name, and its addresses.
+    """
+    conditions: list[sa.ColumnElement[bool]] = [instance.c.deleted == 0]
+    if project_id is not None:
+        conditions.append(instance.c.project_id == project_id)
+    if before is not None:
+        conditions.append(instance.c.id < before)
+    if host is not None:
+        conditions.append(instance.c.host == host)
+    columns = (*(instance.c[name] for name in _LISTED), tables.project.c.name.label("project"))
+    rows = connection.execute(
+        sa.select(*columns, instance.c.flavor["name"].as_string().label("flavor"))
+        .join(tables.project, tables.project.c.id == instance.c.project_id)
+        .where(*conditions)
+        .order_by(instance.c.id.desc())
+        .limit(PAGE)
+    ).all()
+    addresses: dict[str, list[str]] = {row.uuid: [] for row in rows}
+    plugged = (
+        sa.select(vif.c.instance_uuid, vif.c.ipv6, fixed_ip.c.ip)
+        .outerjoin(fixed_ip, sa.and_(fixed_ip.c.network_id == vif.c.network_id, _OF_VIF))
+        .where(vif.c.instance_uuid.in_(list(addresses)))
+        .order_by(vif.c.instance_uuid, vif.c.position)
+    )
+    for uuid, ipv6, number in connection.execute(plugged):
+        addresses[uuid] += [str(ipaddress.IPv4Address(number))] if number is not None else []
+        addresses[uuid] += [ipv6] if ipv6 else []
+    found = [{**row._mapping, "addresses": addresses[row.uuid]} for row in rows]
+    return found, rows[-1].id if len(rows) == PAGE else None
+
+
+def instance_states(connection: sa.Connection, project_id: str) -> dict[str, int]:
+    """How many instances of the project are in which vm_state, most first."""
+    count = sa.func.count()
+    query = sa.select(instance.c.vm_state, count).where(instance.c.project_id == project_id, instance.c.deleted == 0)
+    rows = connection.execute(query.group_by(instance.c.vm_state).order_by(count.desc(), instance.c.vm_state))
+    return {state: number for state, number in rows}
 
 
 def placement(connection: sa.Connection, uuid: str, project_id: str | None) -> dict[str, t.Any]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from .schema import metadata
+from .schema import BigId, metadata
 
 job = sa.Table(
     "job",
@@ -49,4 +49,61 @@ job_instance = sa.Table(  # two runs never touch one instance at once
     metadata,
     sa.Column("job_id", sa.ForeignKey("job.id", ondelete="CASCADE"), primary_key=True),
     sa.Column("instance_uuid", sa.String(36), primary_key=True, index=True),
+)
+
+worker = sa.Table(  # a process that carries jobs out
+    "worker",
+    metadata,
+    sa.Column("id", sa.String(36), primary_key=True),
+    sa.Column("machine", sa.String(64), nullable=False),  # machine and boot, on which a lock on a file tells of its end
+    sa.Column("hostname", sa.String(255), nullable=False),
+    sa.Column("pid", sa.Integer, nullable=False),
+    sa.Column("started_at", sa.Float, nullable=False),
+    sa.Column("seen_at", sa.Float, nullable=False, index=True),  # by the database's clock
+    sa.Column("stopped_at", sa.Float),  # null: it works, or died
+)
+
+run = sa.Table(  # one playbook over the instances of one or several jobs
+    "run",
+    metadata,
+    sa.Column("id", sa.String(36), primary_key=True),
+    sa.Column("kind", sa.String(32), nullable=False),
+    sa.Column("project_id", sa.String(32)),  # null: jobs of several projects, or of none
+    sa.Column("state", sa.String(16), nullable=False),  # running | ended
+    sa.Column("worker_id", sa.String(36), nullable=False),
+    sa.Column("attempts", sa.Integer, nullable=False, server_default="0"),  # how often its playbook was begun
+    sa.Column("created_at", sa.Float, nullable=False),
+    sa.Column("finished_at", sa.Float),
+    sa.Column("outcome", sa.String(32)),  # successful | failed | timeout | cancelled | lost
+    sa.CheckConstraint("state IN ('running', 'ended')", name="state"),
+)
+sa.Index(
+    "ix_run_running",
+    run.c.worker_id,
+    sqlite_where=sa.text("state = 'running'"),
+    postgresql_where=sa.text("state = 'running'"),
+)
+
+run_job = sa.Table(  # which runs a job was in; the last one is in its row
+    "run_job",
+    metadata,
+    sa.Column("run_id", sa.ForeignKey("run.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("job_id", sa.ForeignKey("job.id", ondelete="CASCADE"), primary_key=True, index=True),
+)
+
+job_event = sa.Table(  # what happened in a run; texts are short, and without secrets
+    "job_event",
+    metadata,
+    sa.Column("seq", BigId, primary_key=True, autoincrement=True),
+    sa.Column("run_id", sa.ForeignKey("run.id", ondelete="CASCADE"), nullable=False),
+    sa.Column("created_at", sa.Float, nullable=False),
+    sa.Column("event", sa.String(32), nullable=False),  # play | task | result | message | end
+    sa.Column("play", sa.String(128)),
+    sa.Column("task", sa.String(128)),
+    sa.Column("host", sa.String(255)),
+    sa.Column("status", sa.String(16)),  # ok | changed | failed | ignored | unreachable | skipped
+    sa.Column("duration", sa.Float),  # seconds
+    sa.Column("text", sa.Text),
+    sa.Index("ix_job_event_run_id_seq", "run_id", "seq"),
+    sqlite_autoincrement=True,
 )

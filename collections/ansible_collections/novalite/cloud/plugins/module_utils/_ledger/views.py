@@ -121,9 +121,9 @@ def image_of(record: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
 
 
 def flavor_of(record: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
-    """What an instance keeps of its flavor record."""
+    """What an instance keeps of its flavor record; `flavorid` is what clients know it by."""
     fields = ("name", "vcpus", "memory_mb", "root_gb", "ephemeral_gb", "swap_mb", "extra_specs")
-    return {field: record[field] for field in fields}
+    return {**{field: record[field] for field in fields}, "flavorid": record["flavorid"] or str(record["id"])}
 
 
 def _instance(

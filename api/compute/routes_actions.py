@@ -1,0 +1,215 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""POST /servers/{id}/action: what is done to a server that there is.
+
+What its host has to do is begun here, in one transaction with the job that carries it out. The rest is a record.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+import sqlalchemy as sa
+from flask import Response
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import (
+    server_actions,
+    server_changes,
+    server_listing,
+)
+
+from .. import policy, validation
+from ..context import Caller, current, request_id
+from ..errors import BadRequestError
+from ..jobs.queue import enqueue
+from ..ledger import writing_ledger
+from . import console
+from .blueprint import Answer, compute
+from .microversions import microversion
+from .routes_servers import delete, reach
+from .schemas_servers import NAME, Schema, of
+
+policy.grant(
+    {
+        "compute:servers:action": "member",
+        "compute:servers:reset_state": "admin",
+    }
+)
+
+NOTHING: Schema = {}  # Nova does not look at it
+REBOOT: Schema = {
+    "type": "object",
+    "properties": {"type": {"enum": ["HARD", "Hard", "hard", "SOFT", "Soft", "soft"]}},
+    "required": ["type"],
+    "additionalProperties": False,
+}
+GROUP: Schema = {"type": "object", "properties": {"name": NAME}, "required": ["name"], "additionalProperties": False}
+STATE: Schema = {
+    "type": "object",
+    "properties": {"state": {"enum": ["active", "error"]}},
+    "required": ["state"],
+    "additionalProperties": False,
+}
+LOCK: Schema = {
+    "type": ["object", "null"],
+    "properties": {"locked_reason": {"type": "string", "minLength": 1, "maxLength": 255}},
+    "additionalProperties": False,
+}
+LENGTH: Schema = {
+    "type": ["object", "null"],
+    "properties": {
+        "length": {"type": ["integer", "string", "null"], "pattern": "^-?[0-9]{1,9}$", "minimum": -1},
+    },
+    "additionalProperties": False,
+}
+ACCEPTED = 202
+
+Row = t.Any
+Do = t.Callable[[sa.Connection, Row, t.Any, Caller], None]
+
+
+@dataclasses.dataclass(frozen=True)
+class Action:
+    """What the body's only key asks for: the schema of its value, and what is done about it."""
+
+    schema: Schema
+    do: Do
+
+
+def _power(name: str) -> Do:
+    """Begin the action `name` of server_actions, and have it carried out."""
+
+    def begin(connection: sa.Connection, row: Row, value: t.Any, caller: Caller) -> None:
+        _begin(connection, name, row, caller)
+
+    return begin
+
+
+def _begin(
+    connection: sa.Connection, name: str, row: Row, caller: Caller, details: t.Mapping[str, t.Any] | None = None
+) -> None:
+    server_actions.begin(
+        connection,
+        name,
+        [row.uuid],
+        request_id=request_id(),
+        user_id=caller.user_id,
+        details=details,
+        ignore_lock=caller.is_admin,
+    )
+    _enqueue(connection, name, row, caller, details)
+
+
+def _enqueue(
+    connection: sa.Connection, kind: str, row: Row, caller: Caller, variables: t.Mapping[str, t.Any] | None = None
+) -> None:
+    enqueue(
+        connection,
+        kind,
+        instances=[row.uuid],
+        variables=variables,
+        project_id=row.project_id,
+        user_id=caller.user_id,
+        request_id=request_id(),
+    )
+
+
+def _reboot(connection: sa.Connection, row: Row, value: t.Any, caller: Caller) -> None:
+    _begin(connection, "reboot", row, caller, {"type": value["type"].upper()})
+
+
+def _lock(connection: sa.Connection, row: Row, value: t.Any, caller: Caller) -> None:
+    reason = (value or {}).get("locked_reason")
+    if reason is not None and microversion() < (2, 73):
+        raise BadRequestError("Invalid input for field/attribute lock. locked_reason came with microversion 2.73.")
+    server_actions.lock(connection, row.uuid, reason, request_id=request_id(), user_id=caller.user_id)
+
+
+def _unlock(connection: sa.Connection, row: Row, value: t.Any, caller: Caller) -> None:
+    server_actions.unlock(connection, row.uuid, request_id=request_id(), user_id=caller.user_id)
+
+
+def _add_group(connection: sa.Connection, row: Row, value: t.Any, caller: Caller) -> None:
+    server_changes.refuse_locked(row, caller.is_admin)
+    group = server_changes.security_group_of(connection, row.project_id, value["name"])
+    server_changes.join_group(connection, row, group.id)
+    _tell_hosts(connection, row, caller, {"join": [{"name": row.name, "security_groups": [group.name]}]})
+
+
+def _remove_group(connection: sa.Connection, row: Row, value: t.Any, caller: Caller) -> None:
+    server_changes.refuse_locked(row, caller.is_admin)
+    group = server_changes.security_group_of(connection, row.project_id, value["name"])
+    if not server_changes.leave_group(connection, row, group.id):
+        raise NotFoundError(f"Security group {value['name']} not associated with the instance {row.uuid}")
+    _tell_hosts(connection, row, caller, {"leave": [{"name": row.name, "security_groups": [group.name]}]})
+
+
+def _tell_hosts(connection: sa.Connection, row: Row, caller: Caller, variables: t.Mapping[str, t.Any]) -> None:
+    """The playbook finds the ledger as it wants it, and tells every host that has to know."""
+    if row.host is not None or row.vm_state == "building":
+        _enqueue(connection, "security_groups", row, caller, variables)
+
+
+def _reset_state(connection: sa.Connection, row: Row, value: t.Any, caller: Caller) -> None:
+    policy.check("compute:servers:reset_state")
+    server_changes.change(connection, row, {"vm_state": value["state"], "task_state": None})
+
+
+def _delete(connection: sa.Connection, row: Row, value: t.Any, caller: Caller) -> None:
+    delete(connection, row, caller)
+
+
+ACTIONS: dict[str, Action] = {
+    "os-start": Action(NOTHING, _power("start")),
+    "os-stop": Action(NOTHING, _power("stop")),
+    "reboot": Action(REBOOT, _reboot),
+    "pause": Action(NOTHING, _power("pause")),
+    "unpause": Action(NOTHING, _power("unpause")),
+    "suspend": Action(NOTHING, _power("suspend")),
+    "resume": Action(NOTHING, _power("resume")),
+    "lock": Action(LOCK, _lock),
+    "unlock": Action(NOTHING, _unlock),
+    "addSecurityGroup": Action(GROUP, _add_group),
+    "removeSecurityGroup": Action(GROUP, _remove_group),
+    "os-resetState": Action(STATE, _reset_state),
+    "forceDelete": Action(NOTHING, _delete),
+}
+# What Nova can and novalite cannot
+UNSUPPORTED = frozenset(
+    [
+        *("rebuild", "resize", "confirmResize", "revertResize", "rescue", "unrescue", "createImage", "createBackup"),
+        *("migrate", "os-migrateLive", "evacuate", "shelve", "shelveOffload", "unshelve", "changePassword", "restore"),
+        *("addFixedIp", "removeFixedIp", "addFloatingIp", "removeFloatingIp", "trigger_crash_dump"),
+        *("os-getVNCConsole", "os-getSPICEConsole", "os-getRDPConsole", "os-getSerialConsole", "os-getMKSConsole"),
+        *("injectNetworkInfo", "resetNetwork"),
+    ]
+)
+
+
+@compute.post("/servers/<server_id>/action")
+@policy.allows("compute:servers:action")
+def act(server_id: str) -> Answer | Response:
+    caller = current()
+    body = validation.body({"type": "object"})
+    if len(body) != 1:
+        raise BadRequestError("Malformed request body: name one action")
+    ((name, value),) = body.items()
+    if name == console.ACTION:
+        validation.check(body, of(name, LENGTH))
+        return {"output": console.output(server_id, value, caller)}, 200
+    if name in UNSUPPORTED:
+        with writing_ledger() as connection:
+            server_listing.one(connection, server_id, reach(caller))
+        raise BadRequestError(f"The action {name} is not supported here.")
+    if name not in ACTIONS:
+        raise BadRequestError(f"There is no such action: {name[:40]}. Available actions: {', '.join(ACTIONS)}")
+    action = ACTIONS[name]
+    validation.check(body, of(name, action.schema))
+    with writing_ledger() as connection:
+        row = server_listing.one(connection, server_id, reach(caller))
+        action.do(connection, row, value, caller)
+    return Response(status=ACCEPTED)

@@ -1,0 +1,161 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Key pairs. They are the project's: whoever may launch servers in it may use them."""
+
+from __future__ import annotations
+
+import re
+import typing as t
+import zlib
+from datetime import datetime, timezone
+
+import sqlalchemy as sa
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+from flask import request
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.keypair_records import keypairs_of
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.keypairs import keypair
+
+from .. import policy, validation
+from ..context import current
+from ..errors import BadRequestError, ForbiddenError, as_bad_request
+from ..ledger import reading_ledger, writing_ledger
+from . import paging
+from .blueprint import Answer, compute
+from .microversions import microversion
+
+Record = dict[str, t.Any]
+
+policy.grant({"compute:keypairs:read": "reader", "compute:keypairs:write": "member"})
+
+RSA_BITS = 2048  # as Nova's
+SAFE = re.compile(r"[A-Za-z0-9 @._-]+")
+
+
+@compute.get("/os-keypairs")
+@policy.allows("compute:keypairs:read")
+def list_keypairs() -> Answer:
+    _check_user(request.args.get("user_id"))
+    with reading_ledger() as connection:
+        rows = keypairs_of(connection, current().project)
+    links: list[Record] = []
+    if microversion() >= (2, 35):
+        rows, links = paging.page(rows, "name", "keypair")
+    body: Record = {"keypairs": [{"keypair": _brief(row)} for row in rows]}
+    if links:
+        body["keypairs_links"] = links
+    return body, 200
+
+
+@compute.get("/os-keypairs/<name>")
+@policy.allows("compute:keypairs:read")
+def show_keypair(name: str) -> Answer:
+    _check_user(request.args.get("user_id"))
+    with reading_ledger() as connection:
+        row = _row(connection, name)
+    made = datetime.fromtimestamp(row["created_at"], timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.000000")
+    return {
+        "keypair": {
+            **_brief(row),
+            "user_id": current().user_id,
+            # Nova's are numbered; clients show it and do nothing else with it
+            "id": zlib.crc32(f"{row['project_id']}/{row['name']}".encode()) & 0x7FFFFFFF,
+            "created_at": made,
+            "deleted": False,
+            "deleted_at": None,
+            "updated_at": None,
+        }
+    }, 200
+
+
+@compute.post("/os-keypairs")
+@policy.allows("compute:keypairs:write")
+def create_keypair() -> Answer:
+    version, caller = microversion(), current()
+    wanted = validation.body(_schema())["keypair"]
+    name = wanted["name"]
+    _check_user(wanted.get("user_id"))
+    if wanted.get("type", "ssh") != "ssh":
+        raise BadRequestError("Invalid input for field/attribute type. Value: x509. There are keys for ssh alone.")
+    if SAFE.fullmatch(name) is None or name != name.strip():
+        raise BadRequestError(
+            "Keypair data is invalid: Keypair name contains unsafe characters: use letters, digits, '@', '.', '_', '-' "
+            "and blanks in between"
+        )
+    private, public = (None, wanted["public_key"]) if "public_key" in wanted else generated()
+    item = {"name": name, "public_key": public}
+    with writing_ledger() as connection, as_bad_request():
+        if any(row["name"] == name for row in keypairs_of(connection, caller.project)):
+            raise ConflictError(f"Key pair '{name}' already exists.")
+        keypair(connection, {"project": caller.project_name, "state": "present", "keypairs": [item]})
+        row = _row(connection, name)
+    body = {**_brief(row), "user_id": caller.user_id}
+    if private is not None:
+        body["private_key"] = private
+    return {"keypair": body}, 201 if version >= (2, 2) else 200
+
+
+@compute.delete("/os-keypairs/<name>")
+@policy.allows("compute:keypairs:write")
+def delete_keypair(name: str) -> Answer:
+    _check_user(request.args.get("user_id"))
+    caller = current()
+    with writing_ledger() as connection:
+        _row(connection, name)
+        keypair(connection, {"project": caller.project_name, "state": "absent", "keypairs": [{"name": name}]})
+    return "", 204 if microversion() >= (2, 2) else 202
+
+
+def generated() -> tuple[str, str]:
+    """A new private key as PEM, which is told once and kept nowhere, and its public key."""
+    key = rsa.generate_private_key(public_exponent=65537, key_size=RSA_BITS)
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
+    )
+    public = key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
+    return private.decode(), f"{public.decode()} generated-by-novalite"
+
+
+def _schema() -> Record:
+    version = microversion()
+    properties: Record = {
+        "name": {"type": "string", "minLength": 1, "maxLength": 255},
+        "public_key": {"type": "string", "minLength": 1, "maxLength": 16384},
+    }
+    if version >= (2, 2):
+        properties["type"] = {"enum": ["ssh", "x509"]}
+    if version >= (2, 10):
+        properties["user_id"] = {"type": "string", "minLength": 1, "maxLength": 255}
+    one = {
+        "type": "object",
+        "properties": properties,
+        "required": ["name", "public_key"] if version >= (2, 92) else ["name"],
+        "additionalProperties": False,
+    }
+    return {"type": "object", "properties": {"keypair": one}, "required": ["keypair"], "additionalProperties": False}
+
+
+def _brief(row: Record) -> Record:
+    body = {key: row[key] for key in ("name", "public_key", "fingerprint")}
+    if microversion() >= (2, 2):
+        body["type"] = row["type"]
+    return body
+
+
+def _row(connection: sa.Connection, name: str) -> Record:
+    for row in keypairs_of(connection, current().project):
+        if row["name"] == name:
+            return row
+    raise NotFoundError(f"Keypair {name[:255]} not found for user {current().user_id}")
+
+
+def _check_user(user_id: str | None) -> None:
+    """Who names another user is an administrator; the keys are the project's all the same."""
+    if user_id is None or microversion() < (2, 10):
+        return
+    if user_id != current().user_id and not current().is_admin:
+        raise ForbiddenError("Policy doesn't allow os_compute_api:os-keypairs of another user to be performed.")

@@ -1,0 +1,68 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""GET /limits: the project's quotas, and how much of them is taken."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from flask import request
+
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import quotas, tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.usage import usage
+
+from .. import policy
+from ..context import current
+from ..errors import ForbiddenError
+from ..ledger import reading_ledger
+from .blueprint import Answer, compute
+from .microversions import Version, microversion
+
+policy.grant({"compute:limits": "reader"})
+
+# name in the answer, resource, and the last microversion that shows it
+_LIMITS: tuple[tuple[str, str, Version | None], ...] = (
+    ("maxTotalInstances", "instances", None),
+    ("maxTotalCores", "cores", None),
+    ("maxTotalRAMSize", "ram", None),
+    ("maxTotalKeypairs", "key_pairs", None),
+    ("maxServerMeta", "metadata_items", None),
+    ("maxServerGroups", "server_groups", None),
+    ("maxServerGroupMembers", "server_group_members", None),
+    ("maxImageMeta", "metadata_items", (2, 38)),
+    ("maxPersonality", "injected_files", (2, 56)),
+    ("maxPersonalitySize", "injected_file_content_bytes", (2, 56)),
+    ("maxSecurityGroups", "security_groups", (2, 35)),
+    ("maxSecurityGroupRules", "security_group_rules", (2, 35)),
+    ("maxTotalFloatingIps", "floating_ips", (2, 35)),
+)
+_TABLES = {
+    "totalServerGroupsUsed": (tables.server_group, None),
+    "totalSecurityGroupsUsed": (tables.security_group, (2, 35)),
+    "totalFloatingIpsUsed": (tables.floating_ip, (2, 35)),
+}
+
+
+@compute.get("/limits")
+@policy.allows("compute:limits")
+def show_limits() -> Answer:
+    """`reserved` asks to count what is reserved as taken: here nothing is in between, and the answer is the same."""
+    caller, version = current(), microversion()
+    project_id = request.args.get("tenant_id") or caller.project
+    if project_id != caller.project and not caller.is_admin:
+        raise ForbiddenError("Policy doesn't allow compute:limits:other_project to be performed.")
+    with reading_ledger() as connection:
+        limits = quotas.quota_limits(connection, project_id)
+        used = usage(connection, project_id, ("instances",))
+        absolute = {name: limits[what] for name, what, last in _LIMITS if last is None or version <= last}
+        absolute |= {
+            "totalInstancesUsed": used["instances"],
+            "totalCoresUsed": used["cores"],
+            "totalRAMUsed": used["ram"],
+        }
+        for name, (table, last) in _TABLES.items():
+            if last is None or version <= last:
+                own = sa.select(sa.func.count()).select_from(table).where(table.c.project_id == project_id)
+                absolute[name] = connection.execute(own).scalar_one()
+    return {"limits": {"rate": [], "absolute": absolute}}, 200

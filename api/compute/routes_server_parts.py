@@ -1,0 +1,203 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What there is to see of a server beside itself: addresses, groups, interfaces, what was done to it."""
+
+from __future__ import annotations
+
+import time
+import typing as t
+
+from flask import Response, request
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import server_history, server_listing
+
+from .. import policy
+from ..context import current
+from ..errors import BadRequestError
+from ..ledger import reading_ledger
+from . import query_servers, views_parts, views_servers
+from .blueprint import Answer, compute
+from .microversions import microversion, since
+from .routes_servers import reach
+
+policy.grant(
+    {
+        "compute:server-parts:read": "reader",
+        "compute:server-parts:write": "member",
+        "compute:server-diagnostics": "admin",
+    }
+)
+
+ACTIVE = "active"
+
+
+def _record(server_id: str, deleted: bool = False) -> dict[str, t.Any]:
+    with reading_ledger() as connection:
+        row = server_listing.one(connection, server_id, reach(current()), deleted=deleted)
+        return server_listing.load(connection, [row.id])[0]
+
+
+@compute.get("/servers/<server_id>/ips")
+@policy.allows("compute:server-parts:read")
+def list_ips(server_id: str) -> Answer:
+    return {"addresses": views_servers.addresses(_record(server_id)["nics"], extended=False)}, 200
+
+
+@compute.get("/servers/<server_id>/ips/<network>")
+@policy.allows("compute:server-parts:read")
+def show_ips(server_id: str, network: str) -> Answer:
+    found = views_servers.addresses(_record(server_id)["nics"], extended=False)
+    if network not in found:
+        raise NotFoundError("Instance is not a member of specified network")
+    return {network: found[network]}, 200
+
+
+@compute.get("/servers/<server_id>/os-security-groups")
+@policy.allows("compute:server-parts:read")
+def list_security_groups(server_id: str) -> Answer:
+    with reading_ledger() as connection:
+        row = server_listing.one(connection, server_id, reach(current()))
+        groups = server_history.groups_with_rules(connection, row.id)
+    return {"security_groups": [views_parts.security_group(group) for group in groups]}, 200
+
+
+# --- interfaces
+
+
+@compute.get("/servers/<server_id>/os-interface")
+@policy.allows("compute:server-parts:read")
+def list_interfaces(server_id: str) -> Answer:
+    record = _record(server_id)
+    found = [views_parts.interface(nic, record["vm_state"], microversion()) for nic in record["nics"]]
+    return {"interfaceAttachments": found}, 200
+
+
+@compute.get("/servers/<server_id>/os-interface/<port_id>")
+@policy.allows("compute:server-parts:read")
+def show_interface(server_id: str, port_id: str) -> Answer:
+    record = _record(server_id)
+    for nic in record["nics"]:
+        if nic["id"] == port_id:
+            return {"interfaceAttachment": views_parts.interface(nic, record["vm_state"], microversion())}, 200
+    raise NotFoundError(f"Instance {server_id} does not have a port with id {port_id}")
+
+
+@compute.post("/servers/<server_id>/os-interface")
+@policy.allows("compute:server-parts:write")
+def add_interface(server_id: str) -> Answer:
+    _record(server_id)
+    raise BadRequestError("Interfaces cannot be added to a server that is there.")
+
+
+@compute.delete("/servers/<server_id>/os-interface/<port_id>")
+@policy.allows("compute:server-parts:write")
+def remove_interface(server_id: str, port_id: str) -> Answer:
+    show_interface(server_id, port_id)
+    raise BadRequestError("Interfaces cannot be taken from a server.")
+
+
+# --- volumes
+
+
+@compute.get("/servers/<server_id>/os-volume_attachments")
+@policy.allows("compute:server-parts:read")
+def list_volume_attachments(server_id: str) -> Answer:
+    _record(server_id)
+    return {"volumeAttachments": []}, 200
+
+
+@compute.get("/servers/<server_id>/os-volume_attachments/<volume_id>")
+@policy.allows("compute:server-parts:read")
+def show_volume_attachment(server_id: str, volume_id: str) -> Answer:
+    _record(server_id)
+    raise NotFoundError(f"volume_id not found: {volume_id}")
+
+
+@compute.post("/servers/<server_id>/os-volume_attachments")
+@policy.allows("compute:server-parts:write")
+def attach_volume(server_id: str) -> Answer:
+    _record(server_id)
+    raise BadRequestError("There are no volumes here to attach.")
+
+
+# --- what was done
+
+
+@compute.get("/servers/<server_id>/os-instance-actions")
+@policy.allows("compute:server-parts:read")
+def list_actions(server_id: str) -> Answer:
+    version = microversion()
+    paged = version >= (2, 58)
+    limit = query_servers.limit() if paged else None
+    since_, before = query_servers.moment("changes-since"), query_servers.moment("changes-before")
+    with reading_ledger() as connection:
+        # the record of a server stays when it goes
+        row = server_listing.one(connection, server_id, reach(current()), deleted=version >= (2, 21))
+        try:
+            found = server_history.actions_of(
+                connection,
+                row.uuid,
+                limit=limit,
+                marker=request.args.get("marker") if paged else None,
+                since=since_ if paged else None,
+                before=before if version >= (2, 66) else None,
+            )
+        except NotFoundError as error:
+            raise BadRequestError(str(error)) from error  # the marker
+    body: dict[str, t.Any] = {"instanceActions": [views_parts.action(one, row, version) for one in found]}
+    if limit and len(found) == limit:
+        body["links"] = query_servers.next_link(found[-1]["request_id"])
+    return body, 200
+
+
+@compute.get("/servers/<server_id>/os-instance-actions/<asked_id>")
+@policy.allows("compute:server-parts:read")
+def show_action(server_id: str, asked_id: str) -> Answer:
+    version, caller = microversion(), current()
+    with reading_ledger() as connection:
+        row = server_listing.one(connection, server_id, reach(caller), deleted=version >= (2, 21))
+        one = server_history.action_of(connection, row.uuid, asked_id)
+    body = views_parts.action(one, row, version)
+    if caller.is_admin or version >= (2, 51):
+        body["events"] = [views_parts.event(event, row, version, caller.is_admin) for event in one["events"]]
+    return {"instanceAction": body}, 200
+
+
+# --- the rest
+
+
+@compute.get("/servers/<server_id>/diagnostics")
+@policy.allows("compute:server-diagnostics")
+def show_diagnostics(server_id: str) -> Answer:
+    record = _record(server_id)
+    if record["vm_state"] != ACTIVE:
+        raise ConflictError(
+            f"Cannot 'get_diagnostics' instance {server_id} while it is in vm_state {record['vm_state']}"
+        )
+    return views_parts.diagnostics(record, microversion(), int(time.time())), 200
+
+
+@compute.get("/servers/<server_id>/os-server-password")
+@policy.allows("compute:server-parts:read")
+def show_password(server_id: str) -> Answer:
+    """What the guest encrypted and left here: none does."""
+    _record(server_id)
+    return {"password": ""}, 200
+
+
+@compute.delete("/servers/<server_id>/os-server-password")
+@policy.allows("compute:server-parts:write")
+def clear_password(server_id: str) -> Response:
+    _record(server_id)
+    return Response(status=204)
+
+
+@compute.post("/servers/<server_id>/remote-consoles")
+@policy.allows("compute:server-parts:write")
+@since("2.6")
+def create_remote_console(server_id: str) -> Answer:
+    _record(server_id)
+    raise BadRequestError("There are no graphical consoles here: os-getConsoleOutput has what the guest said.")

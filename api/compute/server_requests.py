@@ -1,0 +1,188 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a request to create servers says, in the ledger's terms. What cannot be is refused in Nova's words."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import ipaddress
+import secrets
+import typing as t
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import guest_requests, hints
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.new_servers import Wanted
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.server_requests import NetworkRequest
+
+from ..errors import BadRequestError
+from .schemas_servers import TRUE
+
+Body = t.Mapping[str, t.Any]
+
+PASSWORD_LENGTH = 12  # Nova's; of these characters, more than 70 bits
+PASSWORD_CHARACTERS = "23456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"  # none that looks like another
+
+
+class Asked(t.NamedTuple):
+    wanted: Wanted
+    password: str
+    forced_host: str | None  # what only an administrator may ask for
+    reservation_only: bool
+    group_names: list[str]  # as the answer repeats them
+
+
+def parse(body: Body) -> Asked:
+    """A body that its schema allows. Raises BadRequestError."""
+    server = body["server"]
+    name = shown_name(server["name"])
+    least, most = _counts(server)
+    zone, forced = _zone(server)
+    group_names = [group["name"] for group in server.get("security_groups") or () if "name" in group]
+    generated = not server.get("adminPass")
+    password = "".join(secrets.choice(PASSWORD_CHARACTERS) for _char in range(PASSWORD_LENGTH))
+    password = password if generated else server["adminPass"]
+    for_scheduler = _hints(name, body)
+    for_scheduler.pop("host", None)  # ours alone: a user who names one is sent anywhere
+    if forced is not None:
+        for_scheduler["host"] = forced
+    wanted = Wanted(
+        name=name,
+        min_count=least,
+        max_count=most,
+        flavor=str(server["flavorRef"]),
+        image=_image(server),
+        key=server.get("key_name"),
+        networks=_networks(server.get("networks")),
+        security_groups=tuple(group_names),
+        availability_zone=zone,
+        hostname=server.get("hostname"),
+        metadata=server.get("metadata") or {},
+        hints=for_scheduler,
+        guest=_guest(name, server, password, generated),
+        description=text(server.get("description"), "description"),
+        tags=tuple(dict.fromkeys(server.get("tags") or ())),
+    )
+    return Asked(wanted, password, forced, server.get("return_reservation_id") in TRUE, group_names)
+
+
+def shown_name(name: str) -> str:
+    """A name that people are shown. Raises BadRequestError for one of blanks, or with control characters."""
+    name = name.strip()
+    if not name or not name.isprintable():
+        raise BadRequestError(
+            "Invalid input for field/attribute name. A name is 1 to 255 characters that can be printed, "
+            "and not all of them blanks."
+        )
+    return name
+
+
+def text(value: str | None, what: str) -> str | None:
+    if value is not None and any(not char.isprintable() and char not in "\n\t\r" for char in value):
+        raise BadRequestError(f"Invalid input for field/attribute {what}. It holds characters that cannot be printed.")
+    return value
+
+
+def _counts(server: Body) -> tuple[int, int]:
+    least = int(server.get("min_count", 1))
+    most = int(server.get("max_count", least))
+    if least > most:
+        raise BadRequestError("min_count must be <= max_count")
+    return least, most
+
+
+def _zone(server: Body) -> tuple[str | None, str | None]:
+    """The availability zone, and the host that is asked for, with it ("zone:host") or beside it."""
+    zone, _colon, host = (server.get("availability_zone") or "").partition(":")
+    host, _colon, node = host.partition(":")
+    if node and host and node != host:
+        raise BadRequestError(f"The requested availability zone is not available: no host {host} has a node {node}")
+    asked = {one for one in (host or node, server.get("host"), server.get("hypervisor_hostname")) if one}
+    if len(asked) > 1:
+        raise BadRequestError(f"No host has all of these names: {', '.join(sorted(asked))}")
+    return zone or None, next(iter(asked), None)
+
+
+def _image(server: Body) -> str:
+    """The image's id. A mapping of block devices may say the same: that the disk is a copy of the image."""
+    image: str = server.get("imageRef") or ""
+    if server.get("block_device_mapping"):
+        raise BadRequestError("Block Device Mapping is Invalid: volumes cannot be attached when a server is made.")
+    for device in server.get("block_device_mapping_v2") or ():
+        if (
+            device.get("source_type") != "image"
+            or device.get("destination_type") not in ("local", None)
+            or str(device.get("boot_index")) != "0"
+            or not device.get("uuid")
+            or image not in ("", device["uuid"])
+        ):
+            raise BadRequestError(
+                "Block Device Mapping is Invalid: only the image that the server boots from, copied to a local disk, "
+                "can be mapped."
+            )
+        image = device["uuid"]
+    if not image:
+        raise BadRequestError("Invalid imageRef provided.")
+    return image
+
+
+def _networks(value: t.Any) -> tuple[NetworkRequest, ...] | None:
+    if value is None or value == "auto" or value == []:
+        return None
+    if value == "none":
+        return ()
+    found = []
+    for one in value:
+        if one.get("port") is not None:
+            raise BadRequestError(f"Port {one['port']} could not be found.")  # each is of a server that has it
+        if one.get("uuid") is None:
+            raise BadRequestError("Bad network format: missing 'uuid'")
+        found.append(NetworkRequest(one["uuid"].lower(), _address(one.get("fixed_ip"))))
+    if len({one.name for one in found}) != len(found):
+        raise BadRequestError("Network is duplicated: a server has one interface in a network")
+    return tuple(found)
+
+
+def _address(value: str | None) -> str | None:
+    if value is None:
+        return None
+    try:
+        return str(ipaddress.IPv4Address(value))
+    except ValueError:
+        raise BadRequestError(f"Invalid fixed IP address ({value}): give an IPv4 address") from None
+
+
+def _hints(name: str, body: Body) -> dict[str, t.Any]:
+    given = body.get("os:scheduler_hints") or body.get("OS-SCH-HNT:scheduler_hints") or {}
+    try:
+        return hints.checked(name[:70], {"hints": given})
+    except NovaliteError as error:
+        raise BadRequestError(str(error)) from None
+
+
+def _guest(name: str, server: Body, password: str, generated: bool) -> guest_requests.GuestRequest:
+    if server.get("user_data"):
+        try:
+            base64.b64decode("".join(server["user_data"].split()).encode(), validate=True)
+        except (binascii.Error, ValueError):
+            raise BadRequestError(
+                "Invalid input for field/attribute user_data. It must be encoded in base64."
+            ) from None
+    files = [
+        {"path": file["path"], "content": file["contents"], "encoding": "base64"}
+        for file in server.get("personality") or ()
+    ]
+    try:
+        return guest_requests.checked(
+            name[:70],
+            {
+                "user_data": server.get("user_data"),
+                "config_drive": server.get("config_drive") in TRUE,
+                "files": files or None,
+                "password_hash": guest_requests.hashed(name[:70], password, generated),
+            },
+        )
+    except NovaliteError as error:
+        raise BadRequestError(str(error)) from None

@@ -1,0 +1,26 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The blueprint of the Image API, and who asks."""
+
+from __future__ import annotations
+
+import typing as t
+
+from flask import Blueprint, current_app, request
+
+from .. import policy
+from ..context import authenticate
+
+Answer = tuple[t.Any, int]
+
+image_versions = Blueprint("image_versions", __name__, url_prefix="/image")
+image = Blueprint("image", __name__, url_prefix="/image/v2")
+
+
+@image.before_request
+def _begin() -> None:
+    view = current_app.view_functions.get(request.endpoint or "")
+    if policy.POLICY.get(getattr(view, "policy_action", "")) != "public":
+        authenticate()

@@ -1,0 +1,37 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""`python -m api.jobs`: a worker (see worker.py), configured by NOVALITE_*."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+import typing as t
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+
+from .options import Options
+
+
+def main(argv: t.Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m api work", description="Carry out jobs.")
+    parser.add_argument("--parent", type=int, help="end when this process is not the parent any more")
+    asked = parser.parse_args(argv)
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.WARNING)
+    logging.getLogger("novalite").setLevel(logging.INFO)
+    try:
+        options = Options.from_environment()
+        from .worker import Worker  # DBOS takes most of a second to import
+
+        Worker(options).work(asked.parent)
+    except NovaliteError as error:
+        print(f"novalite: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

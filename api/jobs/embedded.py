@@ -1,0 +1,102 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A worker beside the API server, so that one command is enough: started with it, started again when it dies.
+
+    keeper = embedded.start(options)      # in the server's first process
+    ...
+    keeper.stop()
+
+The worker ends when the process that keeps it does, however that ended.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import subprocess
+import sys
+import threading
+import time
+
+from .options import ROOT, Options
+
+log = logging.getLogger("novalite.jobs")
+
+LOOK = 0.2  # seconds
+FIRST_PAUSE, LONGEST_PAUSE = 0.2, 30.0  # seconds between a worker's end and the next one's start
+HEALTHY = 30.0  # seconds of life, after which an end counts as the first one again
+STOP_PATIENCE = 10.0  # seconds
+
+
+class Keeper:
+    """Keeps one worker process alive."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._stopping = threading.Event()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._thread = threading.Thread(target=self._keep, daemon=True, name="worker's keeper")
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the worker; its runs go on with the next one. Returns once it is gone."""
+        self._stopping.set()
+        self._thread.join()
+
+    @property
+    def pid(self) -> int | None:
+        """The worker's process, if there is one now."""
+        process = self._process
+        return process.pid if process is not None and process.poll() is None else None
+
+    def _keep(self) -> None:
+        pause = FIRST_PAUSE
+        while not self._stopping.is_set():
+            began = time.monotonic()
+            self._process = self._start()
+            while self._process.poll() is None and not self._stopping.wait(LOOK):
+                pass
+            if self._stopping.is_set():
+                break
+            log.warning("the worker %s ended with %s: another one starts", self._process.pid, self._process.returncode)
+            pause = FIRST_PAUSE if time.monotonic() - began > HEALTHY else min(2 * pause, LONGEST_PAUSE)
+            self._stopping.wait(pause)
+        self._end()
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        options = self._options
+        environment = {
+            **os.environ,
+            "NOVALITE_HOME": options.home,
+            **({"NOVALITE_LEDGER_URL": options.ledger_url} if options.ledger_url else {}),
+            "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]),
+        }
+        # pdeathsig would count from this thread; the worker looks who its parent is instead
+        return subprocess.Popen(
+            [sys.executable, "-m", "api.jobs", "--parent", str(os.getpid())],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,  # a Ctrl-C in the terminal is the server's to act on
+        )
+
+    def _end(self) -> None:
+        if self._process is None or self._process.poll() is not None:
+            return
+        self._process.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(STOP_PATIENCE)
+            return
+        self._process.kill()
+        self._process.wait()
+
+
+def start(options: Options) -> Keeper:
+    """Start keeping a worker."""
+    keeper = Keeper(options)
+    keeper.start()
+    return keeper

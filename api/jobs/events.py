@@ -1,0 +1,169 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Events of a run: what ansible-runner says, made short, rid of secrets, kept, and read again."""
+
+from __future__ import annotations
+
+import datetime
+import re
+import time
+import typing as t
+
+import sqlalchemy as sa
+
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import actions
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables_jobs import job_event, run
+
+MAX_EVENTS = 5000  # of one run; what comes after is not kept
+MAX_TEXT = 1000  # characters
+MAX_NAME = 128
+CENSORED = "not shown, for it may hold secrets (no_log)"
+STATUS = {
+    "runner_on_ok": "ok",
+    "runner_on_failed": "failed",
+    "runner_on_unreachable": "unreachable",
+}
+_SECRET_NAME = re.compile(r"PASSW|SECRET|TOKEN|_URL$|KEY$")
+_PRIVATE = ("seq", "created_at", "event", "play", "task", "host", "status", "duration", "text")
+
+Row = dict[str, t.Any]
+
+
+class Reducer:
+    """Makes rows of runner's events, and keeps what the end of the run is told by."""
+
+    def __init__(self, run_id: str, secrets: t.Collection[str] = ()) -> None:
+        self._run_id = run_id
+        # the longest first: one may be part of another
+        self._secrets = sorted((one for one in secrets if len(one) >= 6), key=len, reverse=True)
+        self._play: str | None = None
+        self._task: str | None = None
+        self._count = 0
+        self.failure: str | None = None  # what the last task that failed for good said
+        self.data: dict[str, t.Any] = {}  # of set_stats
+        self.plays: list[str] = []
+
+    def reduce(self, event: t.Mapping[str, t.Any]) -> Row | None:
+        """The row of an event, or None when there is nothing to keep."""
+        name, data = event.get("event"), event.get("event_data") or {}
+        if name == "playbook_on_play_start":
+            self._play = _name(data.get("name") or data.get("play"))
+            self._task = None
+            self.plays.append(self._play or "")
+            return self._row(event, "play")
+        if name in ("playbook_on_task_start", "playbook_on_handler_task_start"):
+            self._task = _name(data.get("name") or data.get("task"))
+            return self._row(event, "task")
+        if name == "playbook_on_stats":
+            found = data.get("artifact_data")
+            self.data = found if isinstance(found, dict) else {}
+            return None
+        if name in STATUS:
+            return self._result(event, STATUS[name], data)
+        if name == "warning" or name == "deprecated":
+            return None
+        return None
+
+    def last_line(self, output: str | None) -> str | None:
+        """What a playbook that did not even begin said at last."""
+        lines = [line.strip() for line in (output or "").splitlines() if line.strip()]
+        told = [line for line in lines if "ERROR" in line] or lines
+        return self.clean(told[-1]) if told else None
+
+    def clean(self, text: t.Any) -> str:
+        """`text` as one short line without what must not be shown."""
+        line = str(text)[: 10 * MAX_TEXT]
+        for secret in self._secrets:
+            line = line.replace(secret, "***")
+        line = "".join(c if c.isprintable() else " " for c in line)
+        line = actions.without_secrets(" ".join(line.split()))
+        return line if len(line) <= MAX_TEXT else line[: MAX_TEXT - 3] + "..."
+
+    def _result(self, event: t.Mapping[str, t.Any], status: str, data: t.Mapping[str, t.Any]) -> Row | None:
+        result = data.get("res")
+        result = result if isinstance(result, dict) else {}
+        # runner itself censors what a task with no_log returned; its name for that is one of these
+        hidden = bool(result.get("censored") or result.get("_ansible_no_log"))
+        message = CENSORED if hidden else self.clean(result.get("msg") or "")
+        if status == "failed" and data.get("ignore_errors"):
+            status = "ignored"
+        elif status in ("failed", "unreachable"):
+            self.failure = f"{_name(data.get('task'))}: {message}" if message else _name(data.get("task"))
+        elif status == "ok" and result.get("changed"):
+            status = "changed"
+        if status in ("ok", "changed") and not hidden:
+            message = message if data.get("task_action") in ("debug", "ansible.builtin.debug") else ""
+        return self._row(
+            event,
+            "result",
+            task=_name(data.get("task")) or self._task,
+            host=_name(data.get("host")),
+            status=status,
+            duration=data.get("duration") if isinstance(data.get("duration"), (int, float)) else None,
+            text=message or None,
+        )
+
+    def _row(self, event: t.Mapping[str, t.Any], kind: str, **values: t.Any) -> Row | None:
+        self._count += 1
+        if self._count > MAX_EVENTS:
+            return None
+        return {
+            "run_id": self._run_id,
+            "created_at": _time(event.get("created")),
+            "event": kind,
+            "play": self._play,
+            "task": self._task,
+            "host": None,
+            "status": None,
+            "duration": None,
+            "text": None,
+            **values,
+        }
+
+
+def secrets_of(environment: t.Mapping[str, str]) -> list[str]:
+    """What of a run's environment must not be shown: values of variables whose names say so, passwords in URLs."""
+    found = []
+    for name, value in environment.items():
+        if _SECRET_NAME.search(name):
+            found.append(value)
+        if match := re.search(r"://[^/\s:@]*:([^/\s@]+)@", value):
+            found.append(match[1])
+    return found
+
+
+def write(connection: sa.Connection, rows: t.Sequence[Row]) -> None:
+    if rows:
+        connection.execute(sa.insert(job_event), list(rows))
+
+
+def read(connection: sa.Connection, run_id: str, after: int, limit: int, texts: bool) -> list[Row]:
+    """Events of a run after number `after`. Without `texts`, those of a run for several projects show no text."""
+    shared = connection.execute(sa.select(run.c.project_id).where(run.c.id == run_id)).scalar() is None
+    query = (
+        sa.select(*(job_event.c[name] for name in _PRIVATE))
+        .where(job_event.c.run_id == run_id, job_event.c.seq > after)
+        .order_by(job_event.c.seq)
+        .limit(limit)
+    )
+    found = [dict(row) for row in connection.execute(query).mappings()]
+    if shared and not texts:
+        for one in found:
+            one["text"] = None
+    if not texts:
+        for one in found:
+            one["host"] = None  # which hosts there are is no tenant's business
+    return found
+
+
+def _name(value: t.Any) -> str | None:
+    return str(value)[:MAX_NAME] if value else None
+
+
+def _time(created: t.Any) -> float:
+    try:
+        return datetime.datetime.fromisoformat(created).timestamp()
+    except (TypeError, ValueError):
+        return time.time()

@@ -1,0 +1,58 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What is thrown away after a while: outputs and events of old runs, locks, DBOS's records of workflows that ended."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import shutil
+import time
+
+import sqlalchemy as sa
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables_jobs import job_event, run
+
+from . import durable, workers
+from .options import Options
+
+log = logging.getLogger(__name__)
+
+DAY = 24 * 3600.0
+
+
+def keep_house(engine: sa.Engine, options: Options) -> None:
+    """Remove what is older than the options say. What cannot be removed now is, the next time."""
+    try:
+        then = time.time() - options.keep_days * DAY
+        with transaction(engine) as connection:
+            old = sa.select(run.c.id).where(run.c.state == "ended", run.c.finished_at < then)
+            connection.execute(sa.delete(job_event).where(job_event.c.run_id.in_(old)))
+            running = set(connection.execute(sa.select(run.c.id).where(run.c.state == "running")).scalars())
+            workers.forget(connection, options)
+        for kind in ("runs", "locks"):
+            _remove_old(os.path.join(options.directory, kind), running, options.keep_runs, then)
+        durable.forget(then)
+    except (NovaliteError, OSError) as error:
+        log.warning("old runs could not be cleared: %s", error)
+
+
+def _remove_old(directory: str, running: set[str], count: int, then: float) -> None:
+    """Remove all but the `count` newest entries, and what is older than `then`; nothing of a run that is running."""
+    found = []
+    for entry in os.scandir(directory):
+        with contextlib.suppress(OSError):
+            found.append((entry.stat(follow_symlinks=False).st_mtime, entry.path, entry.name))
+    for number, (at, path, name) in enumerate(sorted(found, reverse=True)):
+        if name in running or (number < count and at > then) or at > time.time() - 60:
+            continue
+        if os.path.isdir(path) and not os.path.islink(path):
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            with contextlib.suppress(OSError):
+                os.unlink(path)

@@ -1,0 +1,233 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which jobs there are: each kind is one of our playbooks, with the variables that it takes from outside.
+
+Nothing else reaches a playbook. A variable that Ansible could take for a template is refused here, and all of them are
+handed over marked as unsafe, so that it takes none for one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import typing as t
+
+import jsonschema
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
+
+from ..errors import BadRequestError
+
+Schema = dict[str, t.Any]
+
+NAME: Schema = {"type": "string", "minLength": 1, "maxLength": 255}
+BOOLEAN: Schema = {"type": "boolean"}
+UUID: Schema = {"type": "string", "pattern": "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"}
+# `--limit`: host names and groups, in Ansible's patterns, and never an option or a file
+HOSTS: Schema = {"type": "string", "pattern": r"^[A-Za-z0-9_!&*][A-Za-z0-9_.,:!&*-]*$", "maxLength": 1024}
+HOST: Schema = {"type": "string", "pattern": r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$", "maxLength": 255}
+SECONDS: Schema = {"type": "integer", "minimum": 0, "maximum": 10**9}
+
+
+def _list(items: Schema, most: int = 1000) -> Schema:
+    return {"type": "array", "items": items, "minItems": 1, "maxItems": most}
+
+
+def _object(properties: dict[str, Schema], required: t.Sequence[str] = ()) -> Schema:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(required),
+        "additionalProperties": False,
+    }
+
+
+HINTS = _object(
+    {
+        "group": NAME,
+        "same_host": {"anyOf": [NAME, _list(NAME, 100)]},
+        "different_host": {"anyOf": [NAME, _list(NAME, 100)]},
+    }
+)
+# As module `server` takes it, without what is secret: variables of a job are kept
+SERVER = _object(
+    {
+        "name": NAME,
+        "count": {"type": "integer", "minimum": 1, "maximum": 1000},
+        "flavor": NAME,
+        "image": NAME,
+        "key": NAME,
+        "networks": _list({"anyOf": [NAME, _object({"name": NAME, "fixed_ip": NAME}, ["name"])]}, 32),
+        "security_groups": {"type": "array", "items": NAME, "maxItems": 64},
+        "availability_zone": NAME,
+        "metadata": {"type": "object", "additionalProperties": {"type": "string", "maxLength": 255}},
+        "hostname": NAME,
+        "config_drive": BOOLEAN,
+        "hints": HINTS,
+    },
+    ["name"],
+)
+RULE = _object(
+    {
+        "direction": {"enum": ["ingress", "egress"]},
+        "ethertype": {"enum": ["IPv4", "IPv6"]},
+        "protocol": {"type": "string", "maxLength": 8},
+        "port_min": {"type": "integer", "minimum": 0, "maximum": 65535},
+        "port_max": {"type": "integer", "minimum": 0, "maximum": 65535},
+        "cidr": {"type": "string", "maxLength": 43},
+        "remote_group": NAME,
+    }
+)
+GROUP = _object(
+    {"name": NAME, "description": {"type": "string", "maxLength": 255}, "rules": {"type": "array", "items": RULE}},
+    ["name"],
+)
+MEMBERSHIP = _object({"name": NAME, "security_groups": _list(NAME, 64)}, ["name", "security_groups"])
+FLOATING = _object({"address": NAME, "pool": NAME, "server": {"type": "string", "maxLength": 255}, "fixed_ip": NAME})
+
+
+@dataclasses.dataclass(frozen=True)
+class Kind:
+    """One kind of job. `role` is what it takes to ask for it by name."""
+
+    name: str
+    playbook: str
+    description: str
+    variables: t.Mapping[str, Schema] = dataclasses.field(default_factory=dict)
+    role: t.Literal["member", "admin"] = "admin"
+    # Jobs that wait at the same time go into one run: the playbook takes the list `uuids`
+    merge: bool = False
+    instances: t.Literal["required", "allowed", "none"] = "none"
+    runs: int = 4  # how many of them at once
+    timeout: int = 1800  # seconds
+    stubborn: bool = False  # begun again after its worker died however often that was: nothing else ends it well
+    project: bool = False  # the playbook acts for one project: the variable `project` is the caller's
+    limit: bool = False  # the variable `limit` names the hosts
+    action: str | None = None  # what the playbook records on each instance
+    read_only: bool = False
+
+    @functools.cached_property
+    def schema(self) -> Schema:
+        properties = dict(self.variables)
+        if self.limit:
+            properties["limit"] = HOSTS
+        if self.project:
+            properties["project"] = {"type": "string", "minLength": 1, "maxLength": 64}
+        return _object(properties)
+
+    @functools.cached_property
+    def _validator(self) -> jsonschema.Draft202012Validator:
+        return jsonschema.Draft202012Validator(self.schema)
+
+    def check(self, variables: t.Mapping[str, t.Any]) -> None:
+        """Raises BadRequestError for the first variable that this kind does not take."""
+        error = jsonschema.exceptions.best_match(self._validator.iter_errors(variables))
+        if error is not None:
+            where = ".".join(str(part) for part in error.absolute_path) or "variables"
+            raise BadRequestError(f"job '{self.name}': {where}: {error.message[:200]}")
+        _refuse_templates(self.name, variables)
+
+
+def _refuse_templates(kind: str, value: t.Any) -> None:
+    if isinstance(value, str) and any(mark in value for mark in ("{{", "{%", "{#")):
+        raise BadRequestError(f"job '{kind}': '{value[:70]}' looks like a template: no variable may")
+    if isinstance(value, dict):
+        for key, item in value.items():
+            _refuse_templates(kind, key)
+            _refuse_templates(kind, item)
+    elif isinstance(value, list):
+        for item in value:
+            _refuse_templates(kind, item)
+
+
+def _action(name: str, description: str, playbook: str | None = None, **more: t.Any) -> Kind:
+    """What is done to instances that the caller has marked before."""
+    return Kind(
+        name,
+        playbook or f"{name}.yml",
+        description,
+        role="member",
+        merge=True,
+        instances="required",
+        action=name,
+        **{"runs": 2, "timeout": 900, **more},
+    )
+
+
+_KINDS = (
+    Kind(
+        "launch", "launch.yml", "build instances and start them", role="member", merge=True, instances="allowed",
+        runs=2, timeout=3600, project=True, action="create",
+        variables={"servers": _list(SERVER, 100), "all_or_nothing": BOOLEAN},
+    ),
+    Kind(
+        "terminate", "terminate.yml", "take instances away", role="member", merge=True, instances="allowed",
+        runs=2, timeout=1800, project=True, action="delete", stubborn=True,
+        variables={"servers": _list(_object({"name": NAME, "count": SERVER["properties"]["count"]}, ["name"]), 100)},
+    ),
+    _action("stop", "shut instances down", variables={"shutdown_timeout": SECONDS}),
+    _action("start", "start stopped instances"),
+    # two tables: one job may ask for a soft reboot, another one for a hard one
+    _action(
+        "reboot", "start instances anew",
+        variables={"shutdown_timeout": SECONDS, "type": {"enum": ["SOFT", "HARD", "soft", "hard"]}},
+    ),
+    _action("pause", "halt instances where they are"),
+    _action("unpause", "let paused instances go on"),
+    _action("suspend", "keep instances' memory on the disk and stop them"),
+    _action("resume", "let suspended instances go on"),
+    _action(
+        "console", "read what instances wrote to their consoles", timeout=120, read_only=True, runs=4,
+        variables={
+            "lines": {"type": "integer", "minimum": -1, "maximum": 10**6},
+            "max_bytes": {"type": "integer", "minimum": 0, "maximum": 2**20},
+        },
+    ),
+    Kind(
+        "security_groups", "security_groups.yml", "change security groups and who is in them", role="member",
+        instances="allowed", project=True, limit=True,
+        variables={
+            "security_groups": {"type": "array", "items": GROUP, "maxItems": 100},
+            "join": _list(MEMBERSHIP), "leave": _list(MEMBERSHIP),
+        },
+    ),
+    Kind("firewall", "firewall.yml", "make every host's firewall what the ledger says", limit=True, runs=1),
+    Kind(
+        "floating_ips", "floating_ips.yml", "lead floating IPs to instances", role="member", instances="allowed",
+        project=True,
+        variables={
+            "floating_ips": _list(FLOATING), "address": NAME, "pool": NAME, "fixed_ip": NAME,
+            "server": {"type": "string", "maxLength": 255}, "state": {"enum": ["present", "absent"]},
+            "everywhere": BOOLEAN, "network_hosts": _list(HOST), "holders": {"type": "array", "items": HOST},
+        },
+    ),
+    Kind("compute_nodes", "compute_nodes.yml", "prepare hypervisors and record what they offer", limit=True, runs=1),
+    Kind(
+        "plan", "plan.yml", "what a launch would do, without doing it", role="member", project=True, read_only=True,
+        timeout=300, variables={"servers": _list(SERVER, 100), "all_or_nothing": BOOLEAN},
+    ),
+    Kind(
+        "reconcile", "reconcile.yml", "bring the ledger and the hypervisors together again", limit=True, runs=1,
+        stubborn=True,
+        variables={"build_timeout": SECONDS},
+    ),
+    Kind(
+        "precache", "precache.yml", "bring images to the hypervisors", project=True, limit=True,
+        variables={"image": NAME, "images": _list(NAME, 100), "download_by": {"enum": ["host", "controller"]}},
+    ),
+    Kind(
+        "evict", "evict.yml", "remove unused images from the hypervisors", limit=True, runs=1,
+        variables={"max_age": SECONDS, "max_cache_gb": {"type": "integer", "minimum": 0}},
+    ),
+)  # fmt: skip
+
+KINDS: t.Mapping[str, Kind] = {one.name: one for one in _KINDS}
+
+
+def kind_of(name: str) -> Kind:
+    """Raises NotFoundError for a kind that there is none of."""
+    if name not in KINDS:
+        raise NotFoundError(f"there is no kind of job '{name[:70]}': one of {', '.join(sorted(KINDS))}")
+    return KINDS[name]

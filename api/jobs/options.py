@@ -1,0 +1,113 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the job engine is told by its environment, and where its files lie."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import pathlib
+import re
+import typing as t
+
+import sqlalchemy as sa
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import DEFAULT_HOME
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+# What a playbook's environment takes over from the worker's. Everything else stays out.
+INHERITED = re.compile(
+    r"PATH|HOME|USER|LOGNAME|SHELL|LANG|LC_[A-Z]+|TZ|TMPDIR|SSH_AUTH_SOCK|SSL_CERT_(FILE|DIR)"
+    r"|(HTTPS?|NO)_PROXY|(https?|no)_proxy|ANSIBLE_[A-Z_]+|VIRTUAL_ENV|PYTHONPATH"
+    r"|NOVALITE_(HOME|LEDGER_URL|IMAGES|METADATA_[A-Z_]+)"
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """Each field from `runs` on is the variable NOVALITE_JOBS_<FIELD>."""
+
+    home: str
+    ledger_url: str | None = None
+    inventory: str | None = None  # $NOVALITE_INVENTORY; default: what ansible.cfg says
+    playbooks: str = str(ROOT / "playbooks")  # $NOVALITE_PLAYBOOKS
+    runs: int = 4  # at once, in all
+    runs_per_worker: int = 4
+    runs_per_host: int = 4
+    take_ups: int = 3  # how often a run is begun again after its worker died, before it ends as failed; not deletions
+    lost_after: int = 20  # seconds without a sign of life, after which a worker of another machine counts as dead
+    keep_runs: int = 200  # outputs of runs that are kept as files
+    keep_days: int = 7  # days that they and the events are kept
+    gather_ms: int = 50  # how long a first job waits for others to go with it
+    trace: str | None = None  # file that notes when each run's lock was taken and given back
+
+    @classmethod
+    def from_environment(
+        cls, environ: t.Mapping[str, str] | None = None, home: str | None = None, ledger_url: str | None = None
+    ) -> Options:
+        """Raises NovaliteError for a number that is none. `home` and `ledger_url` go before the environment's."""
+        environ = os.environ if environ is None else environ
+        ledger_url = ledger_url or (None if home else environ.get("NOVALITE_LEDGER_URL")) or None
+        home = home or environ.get("NOVALITE_HOME") or DEFAULT_HOME
+        found: dict[str, t.Any] = {"home": os.path.abspath(home), "ledger_url": ledger_url}
+        for name in ("inventory", "playbooks"):
+            if path := environ.get(f"NOVALITE_{name.upper()}"):
+                found[name] = os.path.abspath(path)
+        for field in dataclasses.fields(cls):
+            text = environ.get(f"NOVALITE_JOBS_{field.name.upper()}", "")
+            if field.name in ("home", "ledger_url", "inventory", "playbooks") or not text:
+                continue
+            if field.type == "int":
+                if not text.isascii() or not text.isdigit() or int(text) < (field.name != "gather_ms"):
+                    raise NovaliteError(f"NOVALITE_JOBS_{field.name.upper()}={text!r} is no positive number")
+                found[field.name] = int(text)
+            else:
+                found[field.name] = text
+        return cls(**found)
+
+    @property
+    def directory(self) -> str:
+        """Where the engine's own files are: locks, sockets, what runs write."""
+        return os.path.join(self.beside_ledger, "jobs")
+
+    @property
+    def beside_ledger(self) -> str:
+        parsed = sa.make_url(self.ledger_url) if self.ledger_url else None
+        if parsed is not None and parsed.get_backend_name() == "sqlite" and parsed.database:
+            return os.path.dirname(os.path.abspath(parsed.database))
+        return self.home
+
+    def make_directories(self) -> None:
+        for name in ("", "locks", "runs", "wake", "workers"):
+            os.makedirs(os.path.join(self.directory, name), mode=0o700, exist_ok=True)
+
+    @property
+    def project(self) -> str:
+        """The working directory of playbooks: where ansible.cfg is."""
+        return str(pathlib.Path(self.playbooks).parent)
+
+    def environment(self) -> dict[str, str]:
+        """The environment of a playbook. What ansible-runner would set otherwise is set here."""
+        taken = {name: value for name, value in os.environ.items() if INHERITED.fullmatch(name)}
+        taken["NOVALITE_HOME"] = self.home
+        if self.ledger_url:
+            taken["NOVALITE_LEDGER_URL"] = self.ledger_url
+        taken.setdefault("LANG", "C.UTF-8")
+        taken.setdefault("ANSIBLE_HOST_KEY_CHECKING", "True")
+        taken["ANSIBLE_NOCOLOR"] = "1"
+        return taken
+
+
+def postgresql_url(url: str | None) -> sa.URL | None:
+    """The ledger's URL when it is in PostgreSQL, None when it is a file."""
+    parsed = sa.make_url(url) if url else None
+    return parsed if parsed is not None and parsed.get_backend_name() == "postgresql" else None
+
+
+def libpq_url(url: sa.URL) -> str:
+    """The URL as psycopg takes it, without SQLAlchemy's driver."""
+    return url.set(drivername="postgresql").render_as_string(hide_password=False)

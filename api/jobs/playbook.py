@@ -1,0 +1,42 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""`ansible-playbook`, as a run starts it: it and its workers end with the process that started them."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import sys
+
+if __name__ == "__main__":
+    # as a script, Python put this directory first, where `queue.py` would be taken for the standard library's
+    here = str(pathlib.Path(__file__).resolve().parent)
+    sys.path[:] = [path for path in sys.path if path and os.path.realpath(path) != here]
+
+import ctypes
+import signal
+
+PR_SET_PDEATHSIG = 1
+
+
+def die_with_parent() -> None:
+    if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG)")
+
+
+def main() -> None:
+    parent = os.getppid()
+    die_with_parent()
+    if os.getppid() != parent:
+        os._exit(1)
+    os.register_at_fork(after_in_child=die_with_parent)
+    from ansible.cli.playbook import main as ansible_playbook
+
+    sys.argv[0] = "ansible-playbook"
+    ansible_playbook()
+
+
+if __name__ == "__main__":
+    main()

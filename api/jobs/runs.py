@@ -1,0 +1,249 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Runs, from the claim to their end, as the ledger knows them: what they are to do, who has them, how they ended."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+import typing as t
+
+import sqlalchemy as sa
+import yaml
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import actions
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables_jobs import job, job_instance, run
+
+from . import queue, settling
+from .kinds import KINDS, kind_of
+
+SUCCESSFUL, FAILED, TIMEOUT, CANCELLED, LOST = "successful", "failed", "timeout", "cancelled", "lost"
+MAX_RESULT = 512 * 1024  # characters of one text in a result
+UUID_LENGTH = 36
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """What a run is to do. DBOS keeps it, so that all attempts do the same."""
+
+    run_id: str
+    playbook: str
+    arguments: list[str]
+    variables: dict[str, t.Any]
+    timeout: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """How a run's playbook ended."""
+
+    how: str
+    message: str | None = None
+    data: dict[str, t.Any] = dataclasses.field(default_factory=dict)  # of set_stats
+
+
+def plan_of(connection: sa.Connection, run_id: str) -> Plan:
+    """What the run is to do. Raises NotFoundError."""
+    one = connection.execute(sa.select(run).where(run.c.id == run_id)).first()
+    jobs = _jobs(connection, run_id)
+    if one is None or not jobs:
+        raise NotFoundError(f"there is no run {run_id} with jobs")
+    kind = kind_of(one.kind)
+    instances = _instances(connection, jobs)
+    variables = dict(jobs[0].variables)
+    limit = variables.pop("limit", None)
+    uuids = [uuid for row in jobs for uuid in instances[row.id]]
+    if uuids:
+        variables["uuids"] = uuids
+    if one.kind == settling.LAUNCH and uuids:
+        variables.pop("all_or_nothing", None)
+        # which of them have to be placed together
+        variables["novalite_reservations"] = {
+            uuid: uuid if row.variables.get("all_or_nothing") is False else row.id
+            for row in jobs
+            for uuid in instances[row.id]
+        }
+        # ACTIVE is what runs, as in Nova. Not every image has an ssh server, and others of the run would wait for it
+        variables["spawn_wait_for_ssh"] = False
+        # what fails beside others is tried again by itself, before it counts
+        variables["novalite_alone"] = len(jobs) == 1
+    return Plan(
+        run_id=run_id,
+        playbook=kind.playbook,
+        arguments=[*(["--limit", limit] if limit else []), *(["--check", "--diff"] if jobs[0].check_mode else [])],
+        variables=variables,
+        timeout=max(row.timeout_seconds for row in jobs),
+    )
+
+
+def begin_attempt(connection: sa.Connection, run_id: str, worker_id: str, most: int) -> str:
+    """Count one more attempt, under the run's lock: "go".
+
+    Or "ended", when that was recorded before; "cancelled", when all of its jobs are to be; "lost", when there were
+    attempts enough.
+    """
+    row = connection.execute(sa.select(run.c.state, run.c.attempts, run.c.kind).where(run.c.id == run_id)).first()
+    if row is None or row.state != "running":
+        return "ended"
+    if all(one.cancel_requested for one in _jobs(connection, run_id)):
+        return "cancelled"
+    if row.attempts > most and not kind_of(row.kind).stubborn:
+        return "lost"
+    connection.execute(
+        sa.update(run)
+        .where(run.c.id == run_id, run.c.state == "running")
+        .values(worker_id=worker_id, attempts=run.c.attempts + 1)
+    )
+    return "go"
+
+
+def forgive_attempt(connection: sa.Connection, run_id: str) -> None:
+    """An attempt that ended because its worker was told to stop is no sign of anything wrong with the run."""
+    connection.execute(sa.update(run).where(run.c.id == run_id, run.c.attempts > 0).values(attempts=run.c.attempts - 1))
+
+
+def end(connection: sa.Connection, run_id: str, outcome: Outcome) -> bool:
+    """Record how the run ended, on each of its jobs; False when that was done before.
+
+    A job is judged by what became of its own instances. One that came to no end goes into the queue again, to run
+    alone, if it ran beside others; otherwise its instances are given an end.
+    """
+    now = time.time()
+    ended = connection.execute(
+        sa.update(run)
+        .where(run.c.id == run_id, run.c.state == "running")
+        .values(state="ended", outcome=outcome.how, finished_at=now)
+    ).rowcount
+    if not ended:
+        return False
+    jobs = _jobs(connection, run_id)
+    instances = _instances(connection, jobs)
+    dirty: set[str] = set()
+    for row in jobs:
+        uuids = instances[row.id]
+        state, message, settled = _end_of(connection, row, uuids, outcome, len(jobs) > 1)
+        values: dict[str, t.Any] = {"state": state, "message": message}
+        if state == queue.QUEUED:
+            if row.kind == settling.LAUNCH:
+                settling.forgive(connection, uuids)
+            values |= {"started_at": None}
+        else:
+            values |= {"finished_at": now, "result": result_of(outcome.data, uuids, len(jobs) == 1)}
+            # a build that came to an end took back what it had made
+            if row.kind == settling.LAUNCH and (settled or state == queue.CANCELLED):
+                dirty.update(settling.hosts_tried(connection, uuids))
+        connection.execute(sa.update(job).where(job.c.id == row.id, job.c.state == queue.RUNNING).values(**values))
+    queue.enqueue_cleaning(connection, dirty)
+    return True
+
+
+def cancel_in_company(connection: sa.Connection, run_id: str) -> bool:
+    """Give an end to the instances of those jobs of a run that are to be cancelled; whether all of them are.
+
+    The run goes on for the others: what it builds for these is refused by the ledger, and removed afterwards.
+    """
+    jobs = _jobs(connection, run_id)
+    doomed = [row for row in jobs if row.cancel_requested]
+    if doomed and len(doomed) < len(jobs):
+        instances = _instances(connection, doomed)
+        for row in doomed:
+            if row.kind == settling.LAUNCH:
+                settling.settle(connection, row.kind, instances[row.id], "the job was cancelled")
+    return bool(jobs) and len(doomed) == len(jobs)
+
+
+def result_of(data: t.Mapping[str, t.Any], uuids: t.Collection[str], alone: bool) -> dict[str, t.Any] | None:
+    """What of a run's data (set_stats) is a job's: of a dictionary by instance its own; the rest if it was alone."""
+    found: dict[str, t.Any] = {}
+    for name, value in data.items():
+        if isinstance(value, dict) and value and all(isinstance(k, str) and len(k) == UUID_LENGTH for k in value):
+            value = {uuid: item for uuid, item in value.items() if uuid in uuids}
+            if value:
+                found[name] = value
+        elif alone:
+            found[name] = value
+    return _bounded(found) or None
+
+
+def variables_file(variables: t.Mapping[str, t.Any]) -> str:
+    """Extra variables as YAML in which every text is marked as unsafe: none of them is ever taken for a template."""
+    return yaml.dump(_unsafe(variables), Dumper=_Dumper, default_flow_style=True, width=10**6)
+
+
+class _Unsafe(str):
+    pass
+
+
+class _Dumper(yaml.SafeDumper):
+    def ignore_aliases(self, data: t.Any) -> bool:
+        return True
+
+
+_Dumper.add_representer(_Unsafe, lambda dumper, text: dumper.represent_scalar("!unsafe", str(text), style='"'))
+
+
+def _unsafe(value: t.Any) -> t.Any:
+    if isinstance(value, str):
+        return _Unsafe(value)
+    if isinstance(value, dict):
+        return {str(key): _unsafe(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_unsafe(item) for item in value]
+    return value
+
+
+def _end_of(
+    connection: sa.Connection, row: t.Any, uuids: list[str], outcome: Outcome, merged: bool
+) -> tuple[str, str | None, bool]:
+    """The state and the message of one job of a run that ended, and whether its instances were given an end here."""
+    kind = KINDS[row.kind]
+    message = actions.one_line(outcome.message) if outcome.message else None
+    reason = message or {
+        TIMEOUT: f"it took longer than {row.timeout_seconds} s",
+        CANCELLED: "the job was cancelled",
+        LOST: "its worker died again and again",
+    }.get(outcome.how, "its playbook ended without a result")
+    if kind.action is None or kind.read_only or row.check_mode or not uuids:
+        done, error = outcome.how == SUCCESSFUL, reason
+        is_open = not done
+    else:
+        verdict = settling.judge(connection, row.request_id, kind.action, uuids)
+        is_open = bool(verdict.open)
+        done, error = not is_open and verdict.error is None, verdict.error or reason
+    if done:
+        return queue.SUCCEEDED, None, False
+    if is_open and merged and not row.cancel_requested:
+        return queue.QUEUED, None, False
+    if is_open:
+        settling.settle(connection, row.kind, uuids, reason)
+    return (queue.CANCELLED if row.cancel_requested else queue.FAILED), error, is_open
+
+
+def _jobs(connection: sa.Connection, run_id: str) -> t.Sequence[t.Any]:
+    query = sa.select(job).where(job.c.run_id == run_id, job.c.state == queue.RUNNING)
+    return connection.execute(query.order_by(job.c.created_at, job.c.id)).all()
+
+
+def _instances(connection: sa.Connection, jobs: t.Sequence[t.Any]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {row.id: [] for row in jobs}
+    query = (
+        sa.select(job_instance)
+        .where(job_instance.c.job_id.in_(list(found)))
+        .order_by(job_instance.c.job_id, job_instance.c.instance_uuid)
+    )
+    for row in connection.execute(query):
+        found[row.job_id].append(row.instance_uuid)
+    return found
+
+
+def _bounded(value: t.Any) -> t.Any:
+    if isinstance(value, str):
+        return value[-MAX_RESULT:]
+    if isinstance(value, dict):
+        return {key: _bounded(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_bounded(item) for item in value]
+    return value

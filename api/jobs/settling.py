@@ -1,0 +1,120 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What becomes of a job's instances: how their actions ended, and an end for those that a run left in the middle."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+import typing as t
+
+import sqlalchemy as sa
+
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import server_actions, servers
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.server_states import server_state
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables import instance, instance_action
+
+LAUNCH, TERMINATE = "launch", "terminate"
+
+
+@dataclasses.dataclass(frozen=True)
+class Verdict:
+    """How a job's actions ended: all of them, some not at all (`open`), and the first error."""
+
+    open: frozenset[str]  # UUIDs
+    error: str | None
+
+
+def judge(connection: sa.Connection, request_id: str | None, action: str, uuids: t.Collection[str]) -> Verdict:
+    """Read from the action log how `action` of this request ended on each instance. What left no trace is open."""
+    last: dict[str, t.Any] = {}
+    query = (
+        sa.select(
+            instance_action.c.instance_uuid,
+            instance_action.c.request_id,
+            instance_action.c.finished_at,
+            instance_action.c.message,
+        )
+        .where(instance_action.c.instance_uuid.in_(list(uuids)), instance_action.c.action == action)
+        .order_by(instance_action.c.id)
+    )
+    for row in connection.execute(query):
+        if request_id is None or row.request_id == request_id or row.instance_uuid not in last:
+            last[row.instance_uuid] = row
+    return Verdict(
+        open=frozenset(one for one in uuids if one not in last or last[one].finished_at is None),
+        error=next((last[one].message for one in uuids if one in last and last[one].message), None),
+    )
+
+
+def settle(connection: sa.Connection, kind: str, uuids: t.Collection[str], reason: str) -> None:
+    """Give an end to what is still under way on these instances: a build to ERROR, an action to its failure.
+
+    An instance whose deletion failed stays one that is being deleted: its guest may be there, and its owner wants it
+    gone. What came to its end before is left alone.
+    """
+    rows = _rows(connection, uuids)
+    if kind == LAUNCH:
+        found = [row.uuid for row in rows if row.vm_state == "building" and row.task_state != "deleting"]
+    elif kind == TERMINATE:
+        found = [row.uuid for row in rows if row.task_state == "deleting"]
+    elif kind in server_actions.NAMES:
+        server_actions.finish(connection, kind, [row.uuid for row in rows], error=reason)
+        return
+    else:
+        return
+    if found:
+        server_state(connection, {"outcomes": [{"uuids": found, "state": "error", "reason": reason}]})
+
+
+def begin_again(connection: sa.Connection, kind: str, uuids: t.Collection[str], request_id: str) -> list[str]:
+    """Bring what failed back to where its playbook expects it, and return the UUIDs of those.
+
+    Raises ConflictError when one of them is otherwise at work.
+    """
+    rows = _rows(connection, uuids)
+    if kind == LAUNCH:
+        failed = [row for row in rows if row.vm_state == "error" and row.task_state is None and row.host is None]
+        servers.begin_again(connection, failed, {}, request_id, int(time.time()))
+        return [row.uuid for row in failed]
+    if kind == TERMINATE:
+        return [row.uuid for row in rows]
+    if kind in server_actions.NAMES:
+        query = (
+            sa.select(instance_action.c.instance_uuid, instance_action.c.details)
+            .where(instance_action.c.instance_uuid.in_(list(uuids)), instance_action.c.action == kind)
+            .order_by(instance_action.c.id)
+        )
+        details = {row.instance_uuid: row.details for row in connection.execute(query)}
+        for row in rows:
+            server_actions.begin(
+                connection, kind, [row.uuid], request_id=request_id, details=details.get(row.uuid), ignore_lock=True
+            )
+    return [row.uuid for row in rows]
+
+
+def forgive(connection: sa.Connection, uuids: t.Collection[str]) -> None:
+    """Forget which hosts failed to build these: it may have been another instance of the same run that they refused."""
+    connection.execute(
+        sa.update(instance)
+        .where(
+            instance.c.uuid.in_(list(uuids)),
+            instance.c.vm_state == "building",
+            instance.c.task_state == "scheduling",
+            instance.c.host.is_(None),
+        )
+        .values(attempts=[], updated_at=int(time.time()))
+    )
+
+
+def hosts_tried(connection: sa.Connection, uuids: t.Collection[str]) -> list[str]:
+    """The hosts on which something may be left of builds that ended as ERROR."""
+    query = sa.select(instance.c.attempts).where(instance.c.uuid.in_(list(uuids)), instance.c.vm_state == "error")
+    return sorted({host for attempts in connection.execute(query).scalars() for host in attempts})
+
+
+def _rows(connection: sa.Connection, uuids: t.Collection[str]) -> t.Sequence[t.Any]:
+    query = sa.select(instance).where(instance.c.uuid.in_(list(uuids)), instance.c.deleted == 0)
+    return connection.execute(query.order_by(instance.c.id)).all()

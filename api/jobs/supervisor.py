@@ -1,0 +1,305 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The process that a run's playbook runs under: fresh for each run, with an environment of its own.
+
+It holds the run's lock as long as one of the run's processes lives, hands events on, and ends all of them when its
+worker dies, asks for it, or takes too long. It runs as a script and imports none of ours, so that it is quick to start;
+a worker has one waiting. What worker and supervisor say to each other are lines of JSON:
+
+    <- {"ready": true}            -> {"run": {...}}        what to run, see `Run`
+    <- {"locked": true}           -> {"go": true}          the worker looked once more: it is still to be run
+    <- {"event": {...}} ...       -> {"cancel": true}      at any time; so does the end of the worker
+    <- {"ended": {...}}
+
+Linux only: /proc, flock and prctl.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import sys
+
+if __name__ == "__main__":
+    # as a script, Python put this directory first, where `queue.py` would be taken for the standard library's
+    _here = str(pathlib.Path(__file__).resolve().parent)
+    sys.path[:] = [path for path in sys.path if path and os.path.realpath(path) != _here]
+
+import dataclasses
+import fcntl
+import json
+import shlex
+import shutil
+import signal
+import threading
+import time
+import typing as t
+
+MARKER = "NOVALITE_RUN_ID"  # in the environment of every process of a run
+REAP_PATIENCE = 30.0  # seconds; what was sent SIGKILL and stays is in the kernel's hands
+LOCK_INTERVAL = 0.1  # seconds between two tries
+PING_INTERVAL = 2.0  # seconds between two looks at the connection that holds a lock in PostgreSQL
+# Seconds. PostgreSQL gives up a silent client after 20 + 4 * 5; this side must have ended its run before.
+KEEPALIVE = {"tcp_keepalives_idle": 20, "tcp_keepalives_interval": 5, "tcp_keepalives_count": 4}
+SILENCE = 12  # seconds without an answer from PostgreSQL, after which this side ends its run
+SUSPENDED = 20  # seconds for which this process did not get to run, after which the lock cannot be trusted
+
+Event = dict[str, t.Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """What the worker asks for."""
+
+    id: str
+    directory: str  # private to this run; removed at its end
+    lock: str  # path of a file
+    command: list[str]  # of ansible-playbook, without the extra variables
+    variables: str  # YAML; goes into a file, never into a command line
+    project: str  # working directory
+    timeout: float  # seconds
+    environment: dict[str, str]
+    lock_url: str | None = None  # PostgreSQL, when workers are on several machines
+    lock_number: int = 0
+    trace: str | None = None  # file that notes when the lock was taken and given back
+
+
+# --- The processes of a run -----------------------------------------------------------------------------------------
+
+
+def processes_of(run_id: str) -> list[int]:
+    """The processes of a run: those that were started with its marker in their environment, wherever they went.
+
+    ansible-core puts each of its workers into a session of its own, so a process group does not hold them all. The
+    masters of shared ssh connections, which serve other runs, too, are none of them.
+    """
+    marker = f"{MARKER}={run_id}".encode()
+    found = []
+    for name in os.listdir("/proc"):
+        if not name.isdigit() or int(name) == os.getpid():
+            continue
+        try:
+            with open(f"/proc/{name}/environ", "rb") as file:
+                if marker not in file.read().split(b"\0"):
+                    continue
+            with open(f"/proc/{name}/cmdline", "rb") as file:
+                command = file.read()
+        except OSError:  # gone, or another user's
+            continue
+        # a zombie has no command line any more; a master calls itself "ssh: <socket> [mux]"
+        if command and not command.startswith(b"ssh: "):
+            found.append(int(name))
+    return found
+
+
+def reap(run_id: str, patience: float = REAP_PATIENCE) -> int:
+    """End every process of a run, and return how many there were. Raises TimeoutError when some do not go."""
+    ended: set[int] = set()
+    deadline = time.monotonic() + patience
+    while found := processes_of(run_id):
+        for pid in found:
+            ended.add(pid)
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"processes {found} of run {run_id} do not end")
+        time.sleep(0.02)
+    return len(ended)
+
+
+# --- The supervisor -------------------------------------------------------------------------------------------------
+
+
+class Supervisor:
+    def __init__(self, read: t.TextIO, write: t.TextIO) -> None:
+        self._read = read
+        self._write = write
+        self._writing = threading.Lock()
+        self._go = threading.Event()
+        self._stopping: str | None = None  # why
+        self._run: Run | None = None
+        self._held: t.Any = None  # the connection that holds the lock in PostgreSQL
+        self._started = False
+
+    def main(self) -> int:
+        self._say({"ready": True})
+        line = self._read.readline()
+        if not line:
+            return 0
+        run = self._run = Run(**json.loads(line)["run"])
+        threading.Thread(target=self._listen, daemon=True).start()
+        with open(run.lock, "w") as lock:
+            self._take(lock, run)
+            # what a supervisor that was killed left behind; nobody else can be at it, for the lock is here
+            left = reap(run.id)
+            self._note(run, "start", left)
+            threading.Thread(target=self._watch, args=(run,), daemon=True).start()
+            self._say({"locked": True, "left": left})
+            self._go.wait()
+            ended = {"stopped": self._stopping, "rc": None} if self._stopping else self._play(run)
+            reap(run.id)
+            shutil.rmtree(run.directory, ignore_errors=True)
+            self._note(run, "end", 0)
+            self._say({"ended": ended})
+            # not by closing: a process that is gone has given back every lock, whatever its threads are doing
+            os._exit(0)
+
+    # - Talking to the worker
+
+    def _say(self, message: Event) -> None:
+        with self._writing:
+            try:
+                self._write.write(json.dumps(message) + "\n")
+                self._write.flush()
+            except (BrokenPipeError, ValueError):
+                self._stopping = self._stopping or "its worker died"
+
+    def _listen(self) -> None:
+        for line in self._read:
+            message = json.loads(line)
+            if message.get("go"):
+                self._go.set()
+            elif "cancel" in message:
+                self._stop("cancelled")
+        self._stop("its worker died")
+
+    def _stop(self, reason: str) -> None:
+        self._stopping = self._stopping or reason
+        self._go.set()
+        if self._run is not None:
+            # Until nothing is found any more: processes may be starting others just now
+            reap(self._run.id)
+
+    # - The lock
+
+    def _take(self, lock: t.TextIO, run: Run) -> None:
+        """Wait for the lock. On one machine the file is enough, and frees itself with this process."""
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                self._give_up_if_stopped()
+                time.sleep(LOCK_INTERVAL)
+        if run.lock_url is None:
+            return
+        import psycopg
+
+        self._held = psycopg.connect(run.lock_url, autocommit=True, connect_timeout=10, tcp_user_timeout=SILENCE * 1000)
+        for name, value in KEEPALIVE.items():
+            self._held.execute(f"SET {name} = {value}")
+        self._held.execute("SET application_name = 'novalite run'")
+        while not self._held.execute("SELECT pg_try_advisory_lock(%s)", [run.lock_number]).fetchone()[0]:
+            self._give_up_if_stopped()
+            time.sleep(LOCK_INTERVAL)
+
+    def _give_up_if_stopped(self) -> None:
+        if self._stopping:
+            self._say({"ended": {"stopped": self._stopping, "rc": None}})
+            os._exit(0)
+
+    def _watch(self, run: Run) -> None:
+        """End the run when it takes too long, and when the lock may be lost: before another one can have it."""
+        deadline = time.monotonic() + run.timeout
+        seen = time.monotonic()
+        while True:
+            time.sleep(0.2 if run.lock_url is None else min(PING_INTERVAL, 0.5))
+            now = time.monotonic()
+            if now > deadline:
+                self._stop("timeout")
+                deadline = now + 3600
+            if self._held is None:
+                continue
+            if now - seen < PING_INTERVAL:
+                continue
+            try:
+                if now - seen > SUSPENDED:
+                    raise TimeoutError
+                with _Limit(SILENCE, lambda: self._stop("its lock was lost")):
+                    self._held.execute("SELECT 1")
+            except Exception:
+                self._stop("its lock was lost")
+                return
+            seen = time.monotonic()
+
+    def _note(self, run: Run, what: str, left: int) -> None:
+        if run.trace is not None:
+            line = json.dumps({"run": run.id, "what": what, "at": time.time(), "pid": os.getpid(), "left": left})
+            with open(run.trace, "a") as file:  # one write of less than a page: lines do not mix
+                file.write(line + "\n")
+
+    # - The playbook
+
+    def _play(self, run: Run) -> Event:
+        import ansible_runner
+
+        os.environ.clear()
+        os.environ.update(run.environment)
+        os.environ[MARKER] = run.id
+        shutil.rmtree(run.directory, ignore_errors=True)  # of a supervisor that was killed
+        os.makedirs(f"{run.directory}/env", mode=0o700)
+        variables = f"{run.directory}/env/variables.yml"
+        with open(os.open(variables, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(run.variables)
+        playbook = str(pathlib.Path(__file__).with_name("playbook.py"))
+        self._started = True
+        done = ansible_runner.run(
+            private_data_dir=run.directory,
+            ident="run",
+            binary=sys.executable,
+            cmdline=shlex.join([playbook, *run.command, "-e", f"@{variables}"]),
+            project_dir=run.project,
+            fact_cache_type="",  # facts of hosts are nothing to keep on a disk
+            quiet=True,
+            suppress_env_files=True,
+            event_handler=self._event,
+            # what was asked for just before there was a process to end
+            cancel_callback=lambda: self._stopping is not None,
+            # an answer within a moment when the playbook is ended from outside
+            settings={"pexpect_timeout": 1, "suppress_output_file": False},
+        )
+        output = pathlib.Path(run.directory, "artifacts/run/stdout")
+        tail = output.read_text(errors="replace")[-4000:] if output.exists() and done.rc else ""
+        return {"stopped": self._stopping, "rc": done.rc, "status": done.status, "output": tail}
+
+    def _event(self, event: Event) -> bool:
+        self._say({"event": {name: event.get(name) for name in ("event", "created", "event_data")}})
+        if self._stopping:
+            reap(self._run.id if self._run else "")
+        return False  # no file
+
+
+class _Limit:
+    """Call `late` when the block takes longer than `seconds`."""
+
+    def __init__(self, seconds: float, late: t.Callable[[], None]) -> None:
+        self._timer = threading.Timer(seconds, late)
+        self._timer.daemon = True
+
+    def __enter__(self) -> None:
+        self._timer.start()
+
+    def __exit__(self, *_error: object) -> None:
+        self._timer.cancel()
+
+
+def main() -> int:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C in the terminal is the worker's to act on
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    # Its own copies: what ansible-runner or a library prints must not get between the messages
+    read = os.fdopen(os.dup(0), "r")
+    write = os.fdopen(os.dup(1), "w")
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 0)
+    os.dup2(2, 1)
+    import ansible_runner  # noqa: F401  # while waiting for work
+
+    return Supervisor(read, write).main()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,320 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A worker: takes jobs out of the queue and has their playbooks run, a few runs at a time.
+
+    python -m api.jobs          a worker; any number of them, on one machine over SQLite, on many over PostgreSQL
+
+It can be killed at any moment: the processes of its runs end with it, and another worker, or the next one, goes on.
+SIGTERM ends it in good order: its runs are cut off and taken up by others at once.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import threading
+import time
+import typing as t
+import zlib
+
+import sqlalchemy as sa
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import open_ledger, reading, transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables_jobs import job, run
+
+from . import claiming, durable, events, housekeeping, progress, runs, supervisor, wake, workers
+from .children import Child, Nursery
+from .options import Options, libpq_url, postgresql_url
+
+log = logging.getLogger("novalite.jobs")
+
+WRITE_INTERVAL = 0.25  # seconds between two writes of events
+GATHER_ROUNDS = 5  # how often a first job waits for others
+CALM = 3.0  # seconds after a start, until the next supervisor is started ahead
+STALE = 30.0  # seconds for which a run may be ours without being at work
+KEEPING_INTERVAL = 600.0  # seconds between two clearings of old things
+
+
+class Worker:
+    def __init__(self, options: Options) -> None:
+        options.make_directories()
+        self._options = options
+        self._engine = open_ledger(options.beside_ledger if options.ledger_url is None else None, options.ledger_url)
+        self._url = postgresql_url(options.ledger_url)
+        self._registration = workers.Registration(options)
+        self._bell = wake.Bell(options.beside_ledger, self.id, self._url)
+        self._nursery = Nursery()
+        self._environment = options.environment()
+        self._secrets = events.secrets_of(self._environment)
+        self._lock = threading.Lock()
+        self._active: dict[str, Child | None] = {}  # the runs at work here
+        self._ours: dict[str, float] = {}  # runs that were to begin here, and when
+        self._stopping = threading.Event()
+        self._last_start = 0.0
+        self._last_keeping = 0.0
+
+    @property
+    def id(self) -> str:
+        return self._registration.id
+
+    # --- The main loop ----------------------------------------------------------------------------------------------
+
+    def work(self, parent: int | None = None) -> None:
+        """Until SIGTERM or SIGINT, or until the process `parent` is gone. Does not return."""
+        with transaction(self._engine) as connection:
+            self._registration.write(connection)
+        durable.launch(self._options, self.id, self)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._stop)
+        threading.Thread(target=self._beat, daemon=True, name="heartbeat").start()
+        log.info("worker %s works", self.id)
+        while not self._stopping.is_set():
+            try:
+                self._look()
+            except NovaliteError as error:
+                log.warning("%s", error)
+            except Exception:
+                log.exception("a look at the queue failed")
+            if parent is not None and os.getppid() != parent:
+                break
+            self._bell.wait(wake.LOOK_INTERVAL)
+        self._end()
+
+    def _stop(self, _number: int, _frame: t.Any) -> None:
+        self._stopping.set()
+        self._bell.ring()
+
+    def _look(self) -> None:
+        with reading(self._engine) as connection:
+            left = workers.orphans(connection, self._options, self.id)
+            waiting = claiming.waiting(connection)
+            mine = set(connection.execute(sa.select(run.c.id).where(self._mine())).scalars())
+        for run_id, of in left:
+            self._take_over(run_id, of)
+        self._look_after(mine)
+        self._cancel()
+        if waiting:
+            self._start_some()
+        now = time.monotonic()
+        if now - self._last_start > CALM:
+            self._nursery.refill()
+        if now - self._last_keeping > KEEPING_INTERVAL:
+            self._last_keeping = now
+            housekeeping.keep_house(self._engine, self._options)
+
+    def _mine(self) -> sa.ColumnElement[bool]:
+        return sa.and_(run.c.worker_id == self.id, run.c.state == "running")
+
+    def _start_some(self) -> None:
+        for _round in range(GATHER_ROUNDS):
+            if not self._bell.wait(self._options.gather_ms / 1000):
+                break
+        while len(self._active) < self._options.runs_per_worker and not self._stopping.is_set():
+            with transaction(self._engine) as connection:
+                run_id = claiming.claim(connection, self.id, self._options)
+            if run_id is None:
+                return
+            self._last_start = time.monotonic()
+            with self._lock:
+                self._active[run_id] = None
+            try:
+                durable.start(run_id)
+            except Exception:
+                with self._lock:  # it is begun again when it has been ours for a while
+                    self._active.pop(run_id, None)
+                raise
+
+    def _take_over(self, run_id: str, of: str) -> None:
+        with transaction(self._engine) as connection:
+            taken = workers.take_over(connection, run_id, of, self.id)
+        if taken:
+            log.info("run %s goes on: its worker %s is gone", run_id, of)
+            self._ours[run_id] = time.monotonic()
+            self._resume(run_id)
+
+    def _look_after(self, mine: set[str]) -> None:
+        """Begin again what is said to be at work here and is not: its start failed."""
+        now = time.monotonic()
+        for run_id in mine - self._active.keys():
+            if now - self._ours.setdefault(run_id, now) > STALE:
+                self._ours[run_id] = now
+                self._resume(run_id)
+        for run_id in self._ours.keys() - mine:
+            del self._ours[run_id]
+
+    def _resume(self, run_id: str) -> None:
+        if not durable.resume(run_id):
+            self.record(run_id, runs.Outcome(runs.FAILED, "its workflow ended without recording how"))
+
+    def _cancel(self) -> None:
+        with self._lock:
+            active = dict(self._active)
+        if not active:
+            return
+        with reading(self._engine) as connection:
+            wanted = connection.execute(
+                sa.select(job.c.run_id)
+                .where(job.c.run_id.in_(list(active)), job.c.state == "running", job.c.cancel_requested)
+                .distinct()
+            ).scalars()
+            found = list(wanted)
+        for run_id in found:
+            with transaction(self._engine) as connection:
+                whole = runs.cancel_in_company(connection, run_id)
+            child = active[run_id]
+            if whole and child is not None:
+                child.cancel()
+
+    def _beat(self) -> None:
+        while not self._stopping.wait(workers.HEARTBEAT):
+            try:
+                with transaction(self._engine) as connection:
+                    self._registration.beat(connection)
+            except Exception as error:  # the ledger is away: runs that it locks end by themselves
+                log.warning("no sign of life could be given: %s", error)
+
+    def _end(self) -> None:
+        """End the runs at work here and leave them to others."""
+        with self._lock:
+            active = dict(self._active)
+        for child in active.values():
+            if child is not None:
+                child.cancel()
+        for child in active.values():
+            if child is not None:
+                child.close()
+        try:
+            with transaction(self._engine) as connection:
+                for run_id in active:
+                    runs.forgive_attempt(connection, run_id)
+                self._registration.stop(connection)
+                wake.ring(connection)
+        except NovaliteError as error:
+            log.warning("%s", error)
+        self._nursery.close()
+        self._bell.close()
+        self._registration.close()
+        logging.shutdown()
+        # DBOS's threads are in steps that must not come to a result
+        os._exit(0)
+
+    # --- The steps of a run -----------------------------------------------------------------------------------------
+
+    def prepare(self, run_id: str) -> runs.Plan:
+        with reading(self._engine) as connection:
+            return runs.plan_of(connection, run_id)
+
+    def play(self, plan: runs.Plan) -> runs.Outcome:
+        """Run the playbook, under the run's lock, until it ended or was attempted often enough."""
+        while True:
+            child = self._nursery.take()
+            with self._lock:
+                self._active[plan.run_id] = child
+            outcome = self._follow(child, plan)
+            self._wait_if_stopping()
+            child.close()
+            if outcome is not None:
+                return outcome
+            log.warning("run %s: its supervisor was killed", plan.run_id)
+
+    def record(self, run_id: str, outcome: runs.Outcome) -> None:
+        while True:
+            try:
+                with transaction(self._engine) as connection:
+                    runs.end(connection, run_id, outcome)
+                    wake.ring(connection)
+                break
+            except NovaliteError as error:
+                log.warning("run %s could not be recorded: %s", run_id, error)
+                self._wait_if_stopping()
+                time.sleep(1)
+        with self._lock:
+            self._active.pop(run_id, None)
+        self._bell.ring()
+
+    def _wait_if_stopping(self) -> None:
+        """What a worker that was told to stop has cut off is no result: another one is to go on."""
+        if self._stopping.is_set():
+            threading.Event().wait()
+
+    def _follow(self, child: Child, plan: runs.Plan) -> runs.Outcome | None:
+        """Listen to the supervisor of a run until its end; None when it was killed or lost its lock."""
+        child.send({"run": self._order(plan).__dict__})
+        reducer = events.Reducer(plan.run_id, self._secrets)
+        seen = progress.Progress(self._engine, plan)
+        rows: list[events.Row] = []
+        written = time.monotonic()
+        decision = ""
+        try:
+            while True:
+                message = child.receive(WRITE_INTERVAL)
+                if rows and (message is None or time.monotonic() - written > WRITE_INTERVAL):
+                    rows, written = self._write(rows), time.monotonic()
+                if message is None:
+                    continue
+                if "locked" in message:
+                    decision = self._decide(plan.run_id)
+                    child.send({"go": True} if decision == "go" else {"cancel": True})
+                elif "event" in message:
+                    row = reducer.reduce(message["event"])
+                    if row is not None:
+                        rows.append(row)
+                        seen.see(row)
+                elif "ended" in message:
+                    self._write(rows)
+                    return self._outcome(message["ended"], decision, reducer)
+        except EOFError:
+            self._write(rows)
+            return None
+
+    def _decide(self, run_id: str) -> str:
+        with transaction(self._engine) as connection:
+            return runs.begin_attempt(connection, run_id, self.id, self._options.take_ups)
+
+    def _outcome(self, ended: dict[str, t.Any], decision: str, reducer: events.Reducer) -> runs.Outcome | None:
+        if decision == "lost":
+            return runs.Outcome(runs.LOST)
+        if decision == "cancelled":
+            return runs.Outcome(runs.CANCELLED)
+        if decision == "ended":
+            return runs.Outcome(runs.SUCCESSFUL)  # recorded before; nobody reads this one
+        stopped = ended.get("stopped")
+        if stopped == "its lock was lost":
+            return None
+        if stopped in ("cancelled", "timeout"):
+            return runs.Outcome(runs.CANCELLED if stopped == "cancelled" else runs.TIMEOUT, data=reducer.data)
+        if ended.get("rc") == 0:
+            return runs.Outcome(runs.SUCCESSFUL, data=reducer.data)
+        return runs.Outcome(runs.FAILED, reducer.failure or reducer.last_line(ended.get("output")), reducer.data)
+
+    def _write(self, rows: list[events.Row]) -> list[events.Row]:
+        """Write events; returns those that are still to be written."""
+        try:
+            with transaction(self._engine) as connection:
+                events.write(connection, rows)
+        except NovaliteError as error:
+            log.warning("events could not be written: %s", error)
+            return rows[-events.MAX_EVENTS :]
+        return []
+
+    def _order(self, plan: runs.Plan) -> supervisor.Run:
+        options = self._options
+        playbook = os.path.join(options.playbooks, plan.playbook)
+        inventory = ["-i", options.inventory] if options.inventory else []
+        return supervisor.Run(
+            id=plan.run_id,
+            directory=os.path.join(options.directory, "runs", plan.run_id),
+            lock=os.path.join(options.directory, "locks", plan.run_id),
+            command=[*inventory, *plan.arguments, playbook],
+            variables=runs.variables_file(plan.variables),
+            project=options.project,
+            timeout=plan.timeout,
+            environment=self._environment,
+            lock_url=libpq_url(self._url) if self._url is not None else None,
+            lock_number=zlib.crc32(plan.run_id.encode()) | (0x6E6F76 << 32),
+            trace=options.trace,
+        )

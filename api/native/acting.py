@@ -1,0 +1,108 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Asking for a job: what it is about is marked, and the job recorded, in one transaction."""
+
+from __future__ import annotations
+
+import typing as t
+
+import sqlalchemy as sa
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import recorded, server_actions
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables_jobs import job as job_table
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.views import Instance, instances_by
+
+from .. import policy
+from ..context import Caller
+from ..errors import BadRequestError, ForbiddenError
+from ..jobs import kinds, queue
+
+# Which kinds of job a member may ask for and which only an administrator
+policy.grant({f"v1:jobs:create:{kind.name}": kind.role for kind in kinds.KINDS.values()})
+
+
+def trigger(
+    connection: sa.Connection, caller: Caller, asked: t.Mapping[str, t.Any], request_id: str, key: str | None = None
+) -> queue.Job:
+    """The job that `asked` (schemas.JOB_REQUEST) describes; the one of before, if `key` was used for it.
+
+    Raises ForbiddenError, BadRequestError, NotFoundError for instances of others, and ConflictError for instances in a
+    state that does not allow it.
+    """
+    kind = kinds.kind_of(asked["kind"])
+    policy.check(f"v1:jobs:create:{kind.name}")
+    instances, variables = list(asked.get("instances", ())), dict(asked.get("variables", {}))
+    check_mode = bool(asked.get("check_mode", False))
+    if kind.instances == "required" and check_mode:
+        raise BadRequestError(f"job '{kind.name}': it is done to instances or not at all; check_mode has no meaning")
+    if kind.instances != "required" and instances:
+        raise BadRequestError(f"job '{kind.name}': it takes no instances; name servers in its variables")
+    if "limit" in variables and not caller.is_admin:
+        raise ForbiddenError(f"job '{kind.name}': only administrators choose the hosts (limit)")
+    known = None if key is None else _known(connection, caller.project, key)
+    job = queue.enqueue(
+        connection,
+        kind.name,
+        instances=instances,
+        variables=variables,
+        project_id=caller.project,
+        user_id=caller.user_id,
+        request_id=request_id,
+        check_mode=check_mode,
+        idempotency_key=key,
+        timeout_seconds=asked.get("timeout_seconds"),
+    )
+    if known is None and instances:
+        own(connection, caller, instances)
+        if kind.name in server_actions.NAMES:
+            details = {"type": variables["type"].upper()} if "type" in variables else None
+            server_actions.begin(
+                connection,
+                kind.name,
+                instances,
+                request_id=request_id,
+                user_id=caller.user_id,
+                details=details,
+                ignore_lock=caller.is_admin,
+            )
+    return job
+
+
+def delete(connection: sa.Connection, caller: Caller, uuid: str, request_id: str) -> queue.Job:
+    """The job that takes an instance away. Raises NotFoundError, and ConflictError for one that is locked."""
+    (instance,) = own(connection, caller, [uuid])
+    if is_locked(connection, uuid) and not caller.is_admin:
+        raise ConflictError(f"Instance {uuid} is locked")
+    recorded.mark(connection, [instance], request_id)
+    return queue.enqueue(
+        connection,
+        "terminate",
+        instances=[uuid],
+        project_id=instance["project"]["id"],
+        user_id=caller.user_id,
+        request_id=request_id,
+    )
+
+
+def own(connection: sa.Connection, caller: Caller, uuids: t.Sequence[str]) -> list[Instance]:
+    """These instances, if all of them are the caller's project's; administrators have all. Raises NotFoundError."""
+    found = instances_by(connection, uuids=uuids, project_id=None if caller.is_admin else caller.project)
+    missing = set(uuids) - {one["uuid"] for one in found}
+    if missing:
+        raise NotFoundError(f"Instance {min(missing)[:255]} could not be found.")
+    return found
+
+
+def is_locked(connection: sa.Connection, uuid: str) -> bool:
+    table = server_actions.instance
+    return bool(connection.execute(sa.select(table.c.locked).where(table.c.uuid == uuid)).scalar())
+
+
+def _known(connection: sa.Connection, project_id: str, key: str) -> str | None:
+    query = sa.select(job_table.c.id).where(
+        job_table.c.project_id == project_id, job_table.c.idempotency_key == key
+    )
+    return connection.execute(query).scalar()

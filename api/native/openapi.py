@@ -1,0 +1,119 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The OpenAPI 3.1 document of the native part, made of the same declarations that route and validate."""
+
+from __future__ import annotations
+
+import functools
+import typing as t
+
+from .. import policy
+from . import problems, streams
+from .operations import OPERATIONS, Operation, operation
+from .schemas import SCHEMAS, reference
+
+policy.grant({"v1:openapi": "public"})
+
+Document = dict[str, t.Any]
+
+SECURITY = "token"
+
+
+@operation("GET", "/openapi.json", "v1:openapi", "This document", {200: "Document"})
+def show_document() -> t.Any:
+    return document()
+
+
+@functools.cache
+def document() -> Document:
+    paths: Document = {}
+    for one in OPERATIONS:
+        paths.setdefault(f"/v1{one.path}", {})[one.method.lower()] = _operation(one)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "novalite",
+            "version": "1",
+            "description": "Jobs, hosts and plans. Get a token at /identity/v3/auth/tokens.",
+            "license": {"name": "GPL-3.0-or-later", "identifier": "GPL-3.0-or-later"},
+        },
+        "servers": [{"url": "/"}],
+        "paths": paths,
+        "components": {
+            "schemas": SCHEMAS,
+            "securitySchemes": {SECURITY: {"type": "apiKey", "in": "header", "name": "X-Auth-Token"}},
+        },
+        "security": [{SECURITY: []}],
+    }
+
+
+def _operation(one: Operation) -> Document:
+    role = policy.POLICY[one.action]
+    found: Document = {"operationId": one.name, "summary": one.summary}
+    told = one.description + ("" if role == "public" else f" Role: {role}.")
+    if told:
+        found["description"] = told.strip()
+    if role == "public":
+        found["security"] = []
+    parameters = [*_in_path(one), *_in_query(one), *_in_headers(one)]
+    if parameters:
+        found["parameters"] = parameters
+    if one.body is not None:
+        found["requestBody"] = {"required": True, "content": {"application/json": {"schema": one.body}}}
+    found["responses"] = {str(status): _answer(one, schema) for status, schema in one.answers.items()}
+    for status, told in _refusals(one, role).items():
+        found["responses"][str(status)] = {
+            "description": told,
+            "content": {problems.CONTENT_TYPE: {"schema": reference("Problem")}},
+        }
+    return found
+
+
+def _answer(one: Operation, schema: str) -> Document:
+    content: Document = {"application/json": {"schema": reference(schema)}}
+    if one.stream:
+        content[streams.CONTENT_TYPE] = {"schema": {"type": "string"}}
+    answer: Document = {"description": one.summary, "content": content}
+    if one.answer_headers:
+        answer["headers"] = {
+            name: {"description": told, "required": True, "schema": {"type": "string"}}
+            for name, told in one.answer_headers.items()
+        }
+    return answer
+
+
+def _refusals(one: Operation, role: str) -> dict[int, str]:
+    found = {400: "something in the request cannot be; the detail names it"}
+    if role != "public":
+        found |= {401: "no valid token", 403: "the token's roles do not allow it, or a quota does not"}
+    if one.parameters or one.body is not None:
+        found[404] = "there is no such thing, or it is not the caller's"
+    elif one.query is not None:
+        found[404] = "there is no such marker"
+    if one.conflicts:
+        found[409] = "it cannot be done now"
+    if one.body is not None:
+        found[413] = "the body is too long"
+    if one.stream:
+        found[429] = "too many streams at once"
+    return found
+
+
+def _in_path(one: Operation) -> list[Document]:
+    return [{"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in one.parameters]
+
+
+def _in_query(one: Operation) -> list[Document]:
+    properties: t.Mapping[str, Document] = (one.query or {}).get("properties", {})
+    found = []
+    for name, schema in properties.items():
+        schema = dict(schema)
+        told = schema.pop("description", None)
+        found.append({"name": name, "in": "query", **({"description": told} if told else {}), "schema": schema})
+    return found
+
+
+def _in_headers(one: Operation) -> list[Document]:
+    return [{"name": name, "in": "header", "schema": schema} for name, schema in one.headers.items()]

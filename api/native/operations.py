@@ -1,0 +1,111 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""How a route of the native part is declared: once, for the router, the validation, the policy and the document."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import re
+import typing as t
+
+from flask import Blueprint, current_app, request
+
+from .. import policy
+from ..context import authenticate
+from ..errors import BadRequestError
+from ..validation import Schema, body, check
+
+native = Blueprint("native", __name__, url_prefix="/v1")
+
+View = t.Callable[..., t.Any]
+
+_WHOLE = re.compile(r"-?[0-9]{1,15}")
+_TRUTH = {"true": True, "false": False}
+
+
+@dataclasses.dataclass(frozen=True)
+class Operation:
+    """A route: what it takes and what it answers. Schemas of answers are names in schemas.SCHEMAS."""
+
+    name: str
+    method: str
+    path: str  # as OpenAPI writes it
+    action: str
+    summary: str
+    answers: t.Mapping[int, str]
+    description: str = ""
+    query: Schema | None = None
+    body: Schema | None = None
+    headers: t.Mapping[str, Schema] = dataclasses.field(default_factory=dict)
+    answer_headers: t.Mapping[str, str] = dataclasses.field(default_factory=dict)
+    conflicts: bool = False
+    stream: bool = False
+
+    @property
+    def parameters(self) -> list[str]:
+        return re.findall(r"\{(\w+)\}", self.path)
+
+
+OPERATIONS: list[Operation] = []
+
+
+def operation(
+    method: str,
+    path: str,
+    action: str,
+    summary: str,
+    answers: t.Mapping[int, str],
+    **more: t.Any,
+) -> t.Callable[[View], View]:
+    """Declare a route. The view gets the path's parameters, and `query` and `body` where it has schemas for them."""
+
+    def decorate(view: View) -> View:
+        one = Operation(view.__name__, method, path, action, summary, answers, **more)
+        OPERATIONS.append(one)
+
+        @functools.wraps(view)
+        def validated(**parameters: str) -> t.Any:
+            if one.query is not None:
+                parameters["query"] = query(one.query)  # type: ignore[assignment]
+            elif request.args:
+                query({"type": "object", "properties": {}, "additionalProperties": False})
+            if one.body is not None:
+                parameters["body"] = body(one.body)  # type: ignore[assignment]
+            return view(**parameters)
+
+        rule = path.replace("{", "<").replace("}", ">")
+        native.add_url_rule(rule, view.__name__, policy.allows(action)(validated), methods=[method])
+        return view
+
+    return decorate
+
+
+@native.before_request
+def _authenticate() -> None:
+    view = current_app.view_functions[request.endpoint or ""]
+    if policy.POLICY[getattr(view, "policy_action", "")] != "public":
+        authenticate()
+
+
+def query(schema: Schema) -> dict[str, t.Any]:
+    """The query's parameters, as what `schema` has them: whole numbers and truths are written as in JSON.
+
+    Raises BadRequestError for what the schema does not allow, and for a parameter that is given twice.
+    """
+    found: dict[str, t.Any] = {}
+    for name, values in request.args.lists():
+        if len(values) > 1:
+            raise BadRequestError(f"the query parameter {name[:70]!r} is given {len(values)} times")
+        kind = schema["properties"].get(name, {}).get("type")
+        text = values[0]
+        if kind == "integer" and _WHOLE.fullmatch(text):
+            found[name] = int(text)
+        elif kind == "boolean":
+            found[name] = _TRUTH.get(text, text)
+        else:
+            found[name] = text
+    check(found, schema, "query parameter")
+    return found

@@ -1,0 +1,49 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Hosts, what they have left, and why an instance is where it is."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import status
+
+from .. import policy
+from ..context import current
+from ..ledger import reading_ledger
+from . import views
+from .operations import operation
+
+policy.grant(
+    {
+        "v1:hosts:list": "reader",
+        "v1:hosts:show": "reader",
+        "v1:instances:placement": "reader",
+    }
+)
+
+
+@operation("GET", "/hosts", "v1:hosts:list", "Compute hosts and their capacity", {200: "Hosts"})
+def list_hosts() -> t.Any:
+    with reading_ledger() as connection:
+        found = status.hosts(connection)
+    return {"hosts": [views.host(one, current().is_admin) for one in found]}
+
+
+@operation("GET", "/hosts/{name}", "v1:hosts:show", "A compute host and its capacity", {200: "Host"})
+def show_host(name: str) -> t.Any:
+    with reading_ledger() as connection:
+        found = status.host(connection, name)
+    return {"host": views.host(found, current().is_admin)}
+
+
+@operation(
+    "GET", "/instances/{uuid}/placement", "v1:instances:placement", "Why an instance is where it is", {200: "Placement"}
+)
+def show_placement(uuid: str) -> t.Any:
+    caller = current()
+    with reading_ledger() as connection:
+        found = status.placement(connection, uuid, None if caller.is_admin else caller.project)
+    return {"placement": views.placement(found)}

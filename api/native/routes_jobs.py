@@ -1,0 +1,206 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Jobs: asked for, looked at, followed, cancelled, tried again."""
+
+from __future__ import annotations
+
+import re
+import typing as t
+import urllib.parse
+
+from flask import request
+
+from .. import policy
+from ..context import Caller, current, request_id
+from ..errors import BadRequestError, ForbiddenError
+from ..jobs import kinds, queue
+from ..ledger import reading_ledger, writing_ledger
+from . import acting, schemas, streams, views
+from .operations import operation
+
+policy.grant(
+    {
+        "v1:jobs:kinds": "reader",
+        "v1:jobs:create": "member",  # and each kind for itself, see acting.py
+        "v1:jobs:list": "reader",
+        "v1:jobs:list:all_projects": "admin",
+        "v1:jobs:show": "reader",
+        "v1:jobs:events": "reader",
+        "v1:jobs:cancel": "member",
+        "v1:jobs:retry": "member",
+    }
+)
+
+KEY_HEADER, SEEN_HEADER = "Idempotency-Key", "Last-Event-ID"
+
+
+@operation("GET", "/jobs/kinds", "v1:jobs:kinds", "Which jobs there are, and what variables each takes", {200: "Kinds"})
+def list_kinds() -> t.Any:
+    return {
+        "kinds": [
+            {
+                "kind": one.name,
+                "description": one.description,
+                "role": one.role,
+                "instances": "required" if one.instances == "required" else "none",
+                "variables": one.schema,
+            }
+            for one in kinds.KINDS.values()
+        ]
+    }
+
+
+@operation(
+    "POST",
+    "/jobs",
+    "v1:jobs:create",
+    "Ask for a job",
+    {202: "Job"},
+    description=(
+        "It is recorded and carried out soon. With the header Idempotency-Key, the same request sent again is answered "
+        "with the same job, and another request with the same key is refused."
+    ),
+    body=schemas.JOB_REQUEST,
+    headers={KEY_HEADER: schemas.KEY},
+    answer_headers={"Location": "path of the job"},
+    conflicts=True,
+)
+def create_job(body: dict[str, t.Any]) -> t.Any:
+    key = request.headers.get(KEY_HEADER)
+    if key is not None and (len(key) > queue.MAX_KEY or not re.fullmatch(schemas.KEY["pattern"], key)):
+        raise BadRequestError(f"{KEY_HEADER}: give 1 to {queue.MAX_KEY} printable ASCII characters without spaces")
+    with writing_ledger() as connection:
+        job = acting.trigger(connection, current(), body, request_id(), key)
+    return _accepted(job)
+
+
+@operation(
+    "GET", "/jobs", "v1:jobs:list", "Jobs of the project, newest first", {200: "Jobs"}, query=schemas.JOBS_QUERY
+)
+def list_jobs(query: dict[str, t.Any]) -> t.Any:
+    caller = current()
+    everywhere = query.get("all_projects", False)
+    if everywhere:
+        policy.check("v1:jobs:list:all_projects")
+    limit = query.get("limit", schemas.PAGE)
+    with reading_ledger() as connection:
+        found = queue.list_jobs(
+            connection,
+            project_id=None if everywhere else caller.project,
+            kind=query.get("kind"),
+            state=query.get("state"),
+            instance_uuid=query.get("instance"),
+            limit=limit,
+            marker=query.get("marker"),
+        )
+    following = None
+    if len(found) == limit:
+        asked = {name: value for name, value in request.args.items() if name != "marker"}
+        following = "/v1/jobs?" + urllib.parse.urlencode({**asked, "marker": found[-1]["id"]})
+    return {"jobs": [views.job(one) for one in found], "next": following}
+
+
+@operation("GET", "/jobs/{job_id}", "v1:jobs:show", "A job", {200: "Job"})
+def show_job(job_id: str) -> t.Any:
+    with reading_ledger() as connection:
+        return {"job": views.job(queue.get(connection, job_id, scope(current())))}
+
+
+@operation(
+    "GET",
+    "/jobs/{job_id}/events",
+    "v1:jobs:events",
+    "What happened in a job so far, or as it happens",
+    {200: "Events"},
+    description=(
+        "With `Accept: text/event-stream`, a stream of server-sent events: `event` (as in the JSON), `job` when its "
+        "state changes, and `end`, with which it closes. It may also close earlier, and is resumed with Last-Event-ID. "
+        "What tasks said (`text`) is shown to administrators."
+    ),
+    query=schemas.EVENTS_QUERY,
+    headers={SEEN_HEADER: {"type": "string", "pattern": "^[0-9]{1,15}$"}},
+    stream=True,
+)
+def list_events(job_id: str, query: dict[str, t.Any]) -> t.Any:
+    caller = current()
+    seen = seen_before()
+    after = query.get("after", 0) if seen is None else seen
+    limit = query.get("limit", schemas.LARGEST_PAGE)
+    with reading_ledger() as connection:
+        job = queue.get(connection, job_id, scope(caller))
+        wanted = request.accept_mimetypes.best_match(["application/json", streams.CONTENT_TYPE])
+        if wanted == streams.CONTENT_TYPE:
+            found = []
+        else:
+            found = queue.events(connection, job_id, after=after, limit=limit, texts=caller.is_admin)
+    if wanted == streams.CONTENT_TYPE:
+        return streams.respond(job_id, scope(caller), after, caller.is_admin, request.headers["X-Auth-Token"])
+    following = None
+    if found and (len(found) == limit or job["state"] not in queue.FINAL):
+        following = f"/v1/jobs/{job['id']}/events?after={found[-1]['seq']}&limit={limit}"
+    return {"events": [views.event(one) for one in found], "next": following}
+
+
+@operation(
+    "POST",
+    "/jobs/{job_id}/cancel",
+    "v1:jobs:cancel",
+    "End a job",
+    {202: "Job"},
+    description="One that waits is cancelled at once; one that runs, as soon as its processes are gone.",
+    answer_headers={"Location": "path of the job"},
+    conflicts=True,
+)
+def cancel_job(job_id: str) -> t.Any:
+    with writing_ledger() as connection:
+        may_touch(queue.get(connection, job_id, scope(current())))
+        job = queue.cancel(connection, job_id, scope(current()))
+    return _accepted(job)
+
+
+@operation(
+    "POST",
+    "/jobs/{job_id}/retry",
+    "v1:jobs:retry",
+    "Ask once more for what a job did not do",
+    {202: "Job"},
+    answer_headers={"Location": "path of the new job"},
+    conflicts=True,
+)
+def retry_job(job_id: str) -> t.Any:
+    caller = current()
+    with writing_ledger() as connection:
+        may_touch(queue.get(connection, job_id, scope(caller)))
+        job = queue.retry(
+            connection, job_id, project_id=scope(caller), user_id=caller.user_id, request_id=request_id()
+        )
+    return _accepted(job)
+
+
+def scope(caller: Caller) -> str | None:
+    """The project whose objects the caller sees; None: all."""
+    return None if caller.is_admin else caller.project
+
+
+def seen_before() -> int | None:
+    """The last event that a client which comes back has seen. Raises BadRequestError."""
+    seen = request.headers.get(SEEN_HEADER)
+    if seen is None:
+        return None
+    if not re.fullmatch("[0-9]{1,15}", seen):
+        raise BadRequestError(f"{SEEN_HEADER}: give the number of an event")
+    return int(seen)
+
+
+def may_touch(job: t.Mapping[str, t.Any]) -> None:
+    """Who may not ask for a kind of job may not end or repeat one. Raises ForbiddenError."""
+    if job["kind"] in kinds.KINDS:
+        policy.check(f"v1:jobs:create:{job['kind']}")
+    elif not current().is_admin:
+        raise ForbiddenError(f"Policy doesn't allow jobs of the kind {job['kind']}.")
+
+
+def _accepted(job: t.Mapping[str, t.Any]) -> t.Any:
+    return {"job": views.job(job)}, 202, {"Location": f"/v1/jobs/{job['id']}"}

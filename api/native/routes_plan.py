@@ -1,0 +1,62 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a launch would do. The transaction that finds it out is rolled back, as in a playbook's check mode."""
+
+from __future__ import annotations
+
+import typing as t
+
+from flask import current_app
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import claims, servers, status
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
+
+from .. import policy
+from ..context import current
+from ..errors import BadRequestError
+from ..ledger import Ledger
+from . import schemas, views
+from .operations import operation
+
+policy.grant({"v1:plan": "member"})
+
+MAX_SERVERS = 200  # in one plan: others wait for the ledger meanwhile
+
+
+@operation(
+    "POST",
+    "/plan",
+    "v1:plan",
+    "What a launch would do, without doing it",
+    {200: "Plan"},
+    description="Answers from what hosts last reported. A job of the kind `plan` asks them anew.",
+    body=schemas.PLAN_REQUEST,
+    conflicts=True,
+)
+def plan(body: dict[str, t.Any]) -> t.Any:
+    caller = current()
+    assert caller.project  # or the token has none, and may not
+    ledger: Ledger = current_app.extensions["ledger"]
+    wanted = sum(one.get("count", 1) for one in body["servers"])
+    if wanted > MAX_SERVERS:
+        raise BadRequestError(f"{wanted} servers in one plan: ask for at most {MAX_SERVERS}")
+    with transaction(ledger.engine, check_mode=True) as connection:
+        try:
+            asked = servers.server(connection, {"project": caller.project_name, "servers": body["servers"]})
+            placed = claims.scheduler(
+                connection,
+                {
+                    "instances": asked["to_build"],
+                    "choice": body.get("scheduler"),
+                    "all_or_nothing": body.get("all_or_nothing", True),
+                    "service_down_time": status.EVER,
+                },
+            )
+        except NovaliteError as error:
+            if type(error) is NovaliteError:
+                raise BadRequestError(str(error)) from None
+            raise
+    return {"plan": views.plan(asked, placed)}

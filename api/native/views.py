@@ -1,0 +1,72 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Records as the bodies of answers. Pure functions."""
+
+from __future__ import annotations
+
+import datetime
+import typing as t
+
+from . import schemas
+
+Body = dict[str, t.Any]
+Record = t.Mapping[str, t.Any]
+
+_HOST_PUBLIC = ("name", "up", "enabled", "zone", "aggregates", "instances", "building", "capacity")
+_HOST_INTERNAL = ("down_reason", "disabled_reason", "failed_builds", "facts")
+_TIMES = ("created_at", "started_at", "finished_at")
+
+
+def moment(seconds: float | None) -> str | None:
+    """Seconds since the epoch as RFC 3339 has it."""
+    if seconds is None:
+        return None
+    return datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc).isoformat().replace("+00:00", "Z")
+
+
+def job(record: Record) -> Body:
+    body = {name: record.get(name) for name in schemas.JOB["properties"]}
+    return {**body, **{name: moment(record.get(name)) for name in _TIMES}}
+
+
+def event(record: Record) -> Body:
+    body = {name: record.get(name) for name in schemas.EVENT["properties"]}
+    return {**body, "created_at": moment(record["created_at"])}
+
+
+def host(record: Record, internal: bool) -> Body:
+    """A compute host; what only its operators are told is left out (null) unless `internal`."""
+    body = {name: record[name] for name in _HOST_PUBLIC}
+    body["last_seen_at"] = moment(record["last_seen_at"])
+    return {**body, **{name: record[name] if internal else None for name in _HOST_INTERNAL}}
+
+
+def explanation(record: Record | None) -> Body | None:
+    """Why a host was chosen. What an instance that kept its host has of it is one line."""
+    if record is None:
+        return None
+    empty: Body = {"choice": "", "hosts": 0, "alternates": [], "filters": [], "weights": [], "message": "", "lines": []}
+    return {**empty, **{name: record[name] for name in empty if name in record}}
+
+
+def placement(record: Record) -> Body:
+    return {
+        **{name: record[name] for name in ("uuid", "name", "host", "attempts")},
+        "decided_at": moment(record["decided_at"]),
+        "explanation": explanation(record["explanation"]),
+    }
+
+
+def plan(asked: Record, placed: Record) -> Body:
+    """`asked` is what the operation `server` returned, `placed` the operation `scheduler`."""
+    return {
+        "message": placed["msg"],
+        "placed": [{name: one[name] for name in ("name", "host", "alternates")} for one in placed["instances"]],
+        "unplaced": [
+            {"name": one["instance"]["name"], "message": one["message"]} for one in placed["unplaced"]
+        ],
+        "existing": [{name: one[name] for name in ("name", "uuid", "host")} for one in asked["existing"]],
+        "explanations": {one["name"]: explanation(one) for one in placed["explanations"]},
+    }

@@ -1,0 +1,181 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Floating IPs. A change that hosts must see is a job in the same transaction."""
+
+from __future__ import annotations
+
+import typing as t
+
+import sqlalchemy as sa
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import floating_ips, network_records
+
+from .. import policy, validation
+from ..context import current, request_id
+from ..errors import BadRequestError, as_bad_request
+from ..jobs.queue import enqueue
+from ..ledger import reading_ledger, writing_ledger
+from . import listing, schemas, views
+from .blueprint import Answer, NeutronError, network, not_found
+from .routes_groups import _check_owner
+
+Record = dict[str, t.Any]
+
+policy.grant({"network:floating_ips:read": "reader", "network:floating_ips:write": "member"})
+
+FLOATING = (
+    "id", "floating_ip_address", "floating_network_id", "port_id", "fixed_ip_address", "router_id", "status",
+    "tenant_id", "project_id", "description", "revision_number",
+)  # fmt: skip
+
+
+@network.get("/floatingips")
+@policy.allows("network:floating_ips:read")
+def list_floating_ips() -> Answer:
+    with reading_ledger() as connection:
+        rows = network_records.floating_ips_of(connection, current().project)
+    return listing.answer("floatingips", [views.floating_ip(row) for row in rows], FLOATING), 200
+
+
+@network.get("/floatingips/<number>")
+@policy.allows("network:floating_ips:read")
+def show_floating_ip(number: str) -> Answer:
+    with reading_ledger() as connection:
+        return {"floatingip": listing.fields(views.floating_ip(_row(connection, number)))}, 200
+
+
+@network.post("/floatingips")
+@policy.allows("network:floating_ips:write")
+def create_floating_ip() -> Answer:
+    wanted = validation.body(schemas.CREATE_FLOATING)["floatingip"]
+    _check_owner(wanted)
+    with writing_ledger() as connection, as_bad_request():
+        pool = _pool(connection, wanted["floating_network_id"].lower())
+        port = _port(connection, wanted)
+        item = {"address": wanted.get("floating_ip_address"), "pool": pool, "server": None, "fixed_ip": None}
+        done = floating_ips.floating_ip(
+            connection,
+            {
+                "project": current().project_name,
+                "state": "present",
+                "floating_ips": [{**item, "new": item["address"] is None}],
+            },
+        )
+        number = done["floating_ips"][0]["id"]
+        if not done["changed"]:
+            raise NeutronError(
+                409, "FloatingIpAddressInUse", f"the project has the floating IP {item['address']} already"
+            )
+        if port is not None:
+            _associate(connection, number, port)
+        row = _row(connection, number)
+    return {"floatingip": views.floating_ip(row)}, 201
+
+
+@network.put("/floatingips/<number>")
+@policy.allows("network:floating_ips:write")
+def update_floating_ip(number: str) -> Answer:
+    wanted = validation.body(schemas.UPDATE_FLOATING)["floatingip"]
+    with writing_ledger() as connection, as_bad_request():
+        _row(connection, number)
+        if "port_id" in wanted:
+            _associate(connection, number, _port(connection, wanted))
+        row = _row(connection, number)
+    return {"floatingip": views.floating_ip(row)}, 200
+
+
+@network.delete("/floatingips/<number>")
+@policy.allows("network:floating_ips:write")
+def delete_floating_ip(number: str) -> Answer:
+    with writing_ledger() as connection, as_bad_request():
+        before = _row(connection, number)
+        item = {"address": before["address"], "pool": None, "server": None, "fixed_ip": None}
+        floating_ips.floating_ip(
+            connection, {"project": current().project_name, "state": "absent", "floating_ips": [item]}
+        )
+        _tell_hosts(connection, before, None)
+    return "", 204
+
+
+def _associate(connection: sa.Connection, number: str, port: Record | None) -> None:
+    """Let the floating IP lead to `port`, or nowhere."""
+    before = _row(connection, number)
+    if port is not None and before["vif_id"] == port["id"]:
+        return
+    if port is not None:
+        others = network_records.floating_ips_of(connection, current().project)
+        if any(one["vif_id"] == port["id"] and one["pool"] == before["pool"] for one in others):
+            raise NeutronError(
+                409, "FloatingIPPortAlreadyAssociated",
+                f"Cannot associate floating IP {before['address']} ({number}) with port {port['id']} using fixed IP "
+                f"{port['ip']}, as that fixed IP already has a floating IP on that external network.",
+            )  # fmt: skip
+    item = {
+        "address": before["address"],
+        "pool": None,
+        "server": "" if port is None else port["instance_name"],
+        "fixed_ip": None if port is None else port["ip"],
+    }
+    floating_ips.floating_ip(
+        connection, {"project": current().project_name, "state": "present", "floating_ips": [item]}
+    )
+    after = _row(connection, number)
+    if port is not None and after["vif_id"] != port["id"]:
+        raise ConflictError(f"the server has {port['ip']} on several interfaces: no floating IP can tell them apart")
+    _tell_hosts(connection, before, after)
+
+
+def _tell_hosts(connection: sa.Connection, before: Record, after: Record | None) -> None:
+    """The host that had it stops, then the host of its server translates; both learn from a job what the ledger says.
+
+    The address is not named: when the job runs, it may be another project's.
+    """
+    holders = sorted({after["host"]} if after is not None and after["host"] else set())
+    hosts = sorted({*holders, *([before["host"]] if before["host"] else [])})
+    if not hosts:
+        return
+    caller = current()
+    enqueue(
+        connection,
+        "floating_ips",
+        variables={"project": caller.project_name, "network_hosts": hosts, "holders": holders},
+        project_id=caller.project,
+        user_id=caller.user_id,
+        request_id=request_id(),
+    )
+
+
+def _row(connection: sa.Connection, number: str) -> Record:
+    found = network_records.floating_ips_of(connection, current().project, number)
+    if not found:
+        raise NeutronError(404, "FloatingIPNotFound", f"Floating IP {number[:255]} could not be found")
+    return found[0]
+
+
+def _pool(connection: sa.Connection, number: str) -> str:
+    for row in network_records.pools_seen(connection):
+        if network_records.pool_network_id(row["name"]) == number:
+            return str(row["name"])
+    for row in network_records.networks_seen(connection, current().project):
+        if row["uuid"] == number:
+            raise BadRequestError(f"Network {number} is not a valid external network")
+    raise not_found("Network", number)
+
+
+def _port(connection: sa.Connection, wanted: Record) -> Record | None:
+    number, fixed = wanted.get("port_id"), wanted.get("fixed_ip_address")
+    if not number:
+        if fixed:
+            raise BadRequestError("fixed_ip_address cannot be specified without a port_id")
+        return None
+    for row in network_records.interfaces_of(connection, current().project):
+        if row["id"] == number.lower():
+            if row["ip"] is None:
+                raise BadRequestError(f"Port {number} has no fixed IPv4 address yet: no floating IP can lead to it")
+            if fixed not in (None, "", row["ip"]):
+                raise BadRequestError(f"Port {number} does not have fixed ip {fixed[:60]}.")
+            return row
+    raise not_found("Port", number)

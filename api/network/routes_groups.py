@@ -1,0 +1,263 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Security groups and their rules. A change that hosts must see is a job in the same transaction."""
+
+from __future__ import annotations
+
+import typing as t
+
+import sqlalchemy as sa
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import group_rules
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security_groups import (
+    DEFAULT_GROUP,
+    ensure_default_group,
+)
+
+from .. import policy, validation
+from ..context import current
+from ..errors import BadRequestError, as_bad_request
+from ..ledger import reading_ledger, writing_ledger
+from . import listing, schemas, views
+from .blueprint import Answer, NeutronError, network, not_found, refused
+from .changes import tell_group_hosts
+
+Record = dict[str, t.Any]
+
+policy.grant({"network:security_groups:read": "reader", "network:security_groups:write": "member"})
+
+GROUP = (
+    "id", "name", "description", "tenant_id", "project_id", "stateful", "shared", "revision_number",
+    "security_group_rules",
+)  # fmt: skip
+RULE = (
+    "id", "security_group_id", "tenant_id", "project_id", "direction", "ethertype", "protocol", "port_range_min",
+    "port_range_max", "remote_ip_prefix", "remote_group_id", "remote_address_group_id", "description",
+    "revision_number",
+)  # fmt: skip
+ICMP = ("icmp", "1", "icmpv6", "ipv6-icmp", "58")
+TEMPLATES = ("{{", "{%", "{#")  # a name goes through Ansible, which would take these for a template
+
+
+# --- Groups ---------------------------------------------------------------------------------------------------------
+
+
+@network.get("/security-groups")
+@policy.allows("network:security_groups:read")
+def list_groups() -> Answer:
+    caller = current()
+    with reading_ledger() as connection:
+        rows = group_rules.groups_of(connection, caller.project)
+    if not any(row["name"] == DEFAULT_GROUP for row in rows):
+        # as in Neutron, a project has one from the first time that somebody looks
+        with writing_ledger() as connection:
+            ensure_default_group(connection, caller.project)
+            rows = group_rules.groups_of(connection, caller.project)
+    return listing.answer("security_groups", [views.security_group(row) for row in rows], GROUP), 200
+
+
+@network.post("/security-groups")
+@policy.allows("network:security_groups:write")
+def create_group() -> Answer:
+    wanted = validation.body(schemas.CREATE_GROUP)["security_group"]
+    _check_owner(wanted)
+    _check_name(wanted["name"])
+    project = current().project
+    with writing_ledger() as connection, as_bad_request():
+        try:
+            number = group_rules.create_group(connection, project, wanted["name"], wanted.get("description", ""))
+        except ConflictError as error:
+            raise refused(error, "SecurityGroupNameExists", 409) from error
+        row = _group(connection, number)
+    return {"security_group": views.security_group(row)}, 201
+
+
+@network.get("/security-groups/<number>")
+@policy.allows("network:security_groups:read")
+def show_group(number: str) -> Answer:
+    with reading_ledger() as connection:
+        row = _group(connection, number)
+    return {"security_group": listing.fields(views.security_group(row))}, 200
+
+
+@network.put("/security-groups/<number>")
+@policy.allows("network:security_groups:write")
+def update_group(number: str) -> Answer:
+    wanted = validation.body(schemas.UPDATE_GROUP)["security_group"]
+    if "name" in wanted:
+        _check_name(wanted["name"])
+    with writing_ledger() as connection, as_bad_request():
+        _group(connection, number)
+        try:
+            group_rules.update_group(
+                connection, current().project, number, wanted.get("name"), wanted.get("description")
+            )
+        except ConflictError as error:
+            raise refused(error, "SecurityGroupCannotUpdateDefault", 409) from error
+        row = _group(connection, number)
+    return {"security_group": views.security_group(row)}, 200
+
+
+@network.delete("/security-groups/<number>")
+@policy.allows("network:security_groups:write")
+def delete_group(number: str) -> Answer:
+    with writing_ledger() as connection, as_bad_request():
+        row = _group(connection, number)
+        if row["name"] == DEFAULT_GROUP:
+            raise NeutronError(
+                409, "SecurityGroupCannotRemoveDefault", "Insufficient rights for removing default security group."
+            )
+        try:
+            group_rules.delete_group(connection, current().project, number)
+        except ConflictError as error:
+            message = f"Security Group {number} in use: {error}"
+            raise NeutronError(409, "SecurityGroupInUse", message) from error
+    return "", 204
+
+
+@network.get("/security-groups/<number>/tags")
+@policy.allows("network:security_groups:read")
+def list_group_tags(number: str) -> Answer:
+    with reading_ledger() as connection:
+        _group(connection, number)
+    return {"tags": []}, 200
+
+
+@network.put("/security-groups/<number>/tags")
+@policy.allows("network:security_groups:write")
+def replace_group_tags(number: str) -> Answer:
+    wanted = validation.body(schemas.TAGS)
+    with reading_ledger() as connection:
+        _group(connection, number)
+    if wanted["tags"]:
+        raise BadRequestError("tags are not kept here: leave them out")
+    return {"tags": []}, 200
+
+
+# --- Rules ----------------------------------------------------------------------------------------------------------
+
+
+@network.get("/security-group-rules")
+@policy.allows("network:security_groups:read")
+def list_rules() -> Answer:
+    with reading_ledger() as connection:
+        found = _rules(connection)
+    return listing.answer("security_group_rules", found, RULE), 200
+
+
+@network.get("/security-group-rules/<number>")
+@policy.allows("network:security_groups:read")
+def show_rule(number: str) -> Answer:
+    with reading_ledger() as connection:
+        return {"security_group_rule": listing.fields(_rule(connection, number))}, 200
+
+
+@network.post("/security-group-rules")
+@policy.allows("network:security_groups:write")
+def create_rule() -> Answer:
+    wanted = validation.body(schemas.CREATE_RULE)["security_group_rule"]
+    _check_owner(wanted)
+    project = current().project
+    with writing_ledger() as connection, as_bad_request():
+        number = wanted["security_group_id"].lower()
+        _group(connection, number)
+        if wanted.get("remote_group_id"):
+            _group(connection, wanted["remote_group_id"].lower())
+        try:
+            rule_id, group = group_rules.add_rule(connection, project, number, _as_rule(wanted))
+        except ConflictError as error:
+            raise refused(error, "SecurityGroupRuleExists", 409) from error
+        shown = _rule(connection, rule_id)
+        tell_group_hosts(connection, group, _group(connection, number)["name"])
+    return {"security_group_rule": shown}, 201
+
+
+@network.delete("/security-group-rules/<number>")
+@policy.allows("network:security_groups:write")
+def delete_rule(number: str) -> Answer:
+    project = current().project
+    with writing_ledger() as connection:
+        found = _rule(connection, number)
+        try:
+            group = group_rules.delete_rule(connection, project, number)
+        except NotFoundError:
+            raise not_found("Security Group Rule", number) from None
+        tell_group_hosts(connection, group, _group(connection, found["security_group_id"])["name"])
+    return "", 204
+
+
+def _group(connection: sa.Connection, number: str) -> Record:
+    found = group_rules.groups_of(connection, current().project, number)
+    if not found:
+        raise NeutronError(404, "SecurityGroupNotFound", f"Security group {number[:255]} does not exist")
+    return found[0]
+
+
+def _rules(connection: sa.Connection) -> list[Record]:
+    project = current().project
+    groups = group_rules.groups_of(connection, project)
+    return [views.rule(one, project) for group in groups for one in group["rules"]]
+
+
+def _rule(connection: sa.Connection, number: str) -> Record:
+    for one in _rules(connection):
+        if one["id"] == number:
+            return one
+    raise NeutronError(404, "SecurityGroupRuleNotFound", f"Security group rule {number[:255]} does not exist")
+
+
+def _as_rule(wanted: Record) -> Record:
+    """Neutron's attributes as ours. Raises BadRequestError for what Neutron refuses, too."""
+    version = (wanted.get("ethertype") or "IPv4")[-1]
+    protocol = wanted.get("protocol")
+    name = "any" if protocol in (None, "", 0, "0") else str(protocol).lower()
+    if version == "6" and name in ("icmp", "1"):  # Neutron's legacy spelling
+        name = "icmpv6"
+    if name in ("icmpv6", "ipv6-icmp", "58") and version == "4" and wanted.get("ethertype"):
+        raise BadRequestError(f"Invalid ethertype IPv4 for protocol {name}.")
+    if wanted.get("remote_ip_prefix") and wanted.get("remote_group_id"):
+        raise NeutronError(
+            400, "SecurityGroupRemoteGroupAndRemoteIpPrefix",
+            "Only remote_ip_prefix or remote_group_id may be provided.",
+        )  # fmt: skip
+    low, high = _number(wanted.get("port_range_min")), _number(wanted.get("port_range_max"))
+    rule: Record = {
+        "direction": wanted["direction"],
+        "ethertype": f"IPv{version}",
+        "protocol": name,
+        "cidr": wanted.get("remote_ip_prefix") or None,
+        "remote_group_uuid": wanted["remote_group_id"].lower() if wanted.get("remote_group_id") else None,
+    }
+    if name in ICMP:
+        if low is None and high is not None:
+            raise NeutronError(
+                400, "SecurityGroupMissingIcmpType",
+                f"ICMP code (port-range-max) {high} is provided but ICMP type (port-range-min) is missing.",
+            )  # fmt: skip
+        return {**rule, "icmp_type": low, "icmp_code": high}
+    if (low, high) in ((-1, -1), (0, 0)):
+        low = high = None
+    if (low is None) != (high is None) or (low is not None and high is not None and low > high):
+        raise NeutronError(
+            400, "SecurityGroupInvalidPortRange", "For TCP/UDP protocols, port_range_min must be <= port_range_max"
+        )
+    return {**rule, "port_min": low, "port_max": high}
+
+
+def _number(value: t.Any) -> int | None:
+    return None if value is None else int(value)
+
+
+def _check_name(name: str) -> None:
+    if any(mark in name for mark in TEMPLATES):
+        raise BadRequestError(f"Invalid input for name. '{name[:60]}' holds the beginning of a template")
+
+
+def _check_owner(wanted: Record) -> None:
+    """What is made is the project's that the token is for."""
+    for key in ("project_id", "tenant_id"):
+        if wanted.get(key) not in (None, "", current().project):
+            raise NeutronError(403, "PolicyNotAuthorized", f"{key} is another project's: use a token for that one")

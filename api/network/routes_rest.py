@@ -1,0 +1,152 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Extensions, quotas, zones: what clients ask beside the resources."""
+
+from __future__ import annotations
+
+import typing as t
+
+import sqlalchemy as sa
+
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import project_usage
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.quotas import DEFAULTS, quota_limits, write_quotas
+
+from .. import policy, validation
+from ..context import current
+from ..ledger import reading_ledger, writing_ledger
+from . import listing, schemas
+from .blueprint import Answer, NeutronError, network, not_found
+
+policy.grant({"network:quotas:update": "admin"})
+
+# Those of Neutron's whose behaviour is found here
+EXTENSIONS = {
+    "security-group": "security-group",
+    "router": "Neutron L3 Router",
+    "external-net": "Neutron external network",
+    "allowed-address-pairs": "Allowed Address Pairs",
+    "port-security": "Port Security",
+    "binding": "Port Binding",
+    "provider": "Provider Network",
+    "net-mtu": "Network MTU",
+    "quotas": "Quota management support",
+    "quota_details": "Quota details management support",
+    "availability_zone": "Availability Zone",
+    "network_availability_zone": "Network Availability Zone",
+    "pagination": "Pagination support",
+    "sorting": "Sorting support",
+    "project-id": "project_id field enabled",
+    "filter-validation": "Filter parameters validation",
+    "fip-port-details": "Floating IP Port Details Extension",
+    "port-security-groups-filtering": "Port filtering on security groups",
+    "ip-substring-filtering": "IP address substring filtering",
+}
+UPDATED = "2026-01-01T00:00:00-00:00"
+
+# Neutron's resources, and what our quotas call them; -1: nobody counts them
+RESOURCES = {
+    "network": "networks",
+    "subnet": None,
+    "port": None,
+    "router": None,
+    "floatingip": "floating_ips",
+    "security_group": "security_groups",
+    "security_group_rule": "security_group_rules",
+    "subnetpool": None,
+    "rbac_policy": None,
+}
+
+
+@network.get("/extensions")
+@policy.allows("network:read")
+def list_extensions() -> Answer:
+    return {"extensions": [_extension(alias) for alias in EXTENSIONS]}, 200
+
+
+@network.get("/extensions/<alias>")
+@policy.allows("network:read")
+def show_extension(alias: str) -> Answer:
+    if alias not in EXTENSIONS:
+        raise not_found("Extension", alias)
+    return {"extension": _extension(alias)}, 200
+
+
+def _extension(alias: str) -> dict[str, t.Any]:
+    name = EXTENSIONS[alias]
+    return {"alias": alias, "name": name, "description": name, "updated": UPDATED, "links": []}
+
+
+@network.get("/availability_zones")
+@policy.allows("network:read")
+def list_zones() -> Answer:
+    found = [{"id": kind, "name": "nova", "resource": kind, "state": "available"} for kind in ("network", "router")]
+    body = listing.answer("availability_zones", found, ("name", "resource", "state"))
+    body["availability_zones"] = [
+        {key: value for key, value in one.items() if key != "id"} for one in body["availability_zones"]
+    ]
+    return body, 200
+
+
+@network.get("/quotas/<project>")
+@policy.allows("network:read")
+def show_quotas(project: str) -> Answer:
+    with reading_ledger() as connection:
+        return {"quota": _limits(quota_limits(connection, _project(connection, project)))}, 200
+
+
+@network.get("/quotas/<project>/default")
+@policy.allows("network:read")
+def show_default_quotas(project: str) -> Answer:
+    with reading_ledger() as connection:
+        _project(connection, project)
+    return {"quota": _limits(DEFAULTS)}, 200
+
+
+@network.get("/quotas/<project>/details.json")
+@network.get("/quotas/<project>/details")
+@policy.allows("network:read")
+def show_quota_details(project: str) -> Answer:
+    with reading_ledger() as connection:
+        owner = _project(connection, project)
+        limits = _limits(quota_limits(connection, owner))
+        used = project_usage.used(connection, owner)
+    return {
+        "quota": {
+            name: {"limit": limit, "used": used.get(RESOURCES[name] or "", 0), "reserved": 0}
+            for name, limit in limits.items()
+        }
+    }, 200
+
+
+@network.put("/quotas/<project>")
+@policy.allows("network:quotas:update")
+def update_quotas(project: str) -> Answer:
+    wanted = validation.body(schemas.UPDATE_QUOTA)["quota"]
+    with writing_ledger() as connection:
+        owner = _project(connection, project)
+        given = {RESOURCES[name]: limit for name, limit in wanted.items() if name in RESOURCES}
+        write_quotas(connection, owner, {name: limit for name, limit in given.items() if name is not None})
+        return {"quota": _limits(quota_limits(connection, owner))}, 200
+
+
+@network.delete("/quotas/<project>")
+@policy.allows("network:quotas:update")
+def reset_quotas(project: str) -> Answer:
+    with writing_ledger() as connection:
+        owner = _project(connection, project)
+        write_quotas(connection, owner, {name: DEFAULTS[name] for name in RESOURCES.values() if name is not None})
+    return "", 204
+
+
+def _limits(limits: t.Mapping[str, int]) -> dict[str, int]:
+    return {name: -1 if ours is None else limits[ours] for name, ours in RESOURCES.items()}
+
+
+def _project(connection: sa.Connection, number: str) -> str:
+    """The id itself, if it is the caller's project, or an existing one and the caller an admin."""
+    caller = current()
+    if number == caller.project or (caller.is_admin and project_usage.is_project(connection, number)):
+        return number
+    raise NeutronError(404, "ProjectNotFound", f"Project {number[:64]} could not be found.")

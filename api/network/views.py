@@ -1,0 +1,239 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Records of the ledger as Neutron's resources. Pure functions."""
+
+from __future__ import annotations
+
+import ipaddress
+import typing as t
+
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network_records import pool_network_id, subnet_id
+
+Record = dict[str, t.Any]
+
+DEFAULT_MTU = 1500  # bytes, what a bridge has that nobody gave another
+ZONE = "nova"
+RUNNING = 1  # Nova's power state
+
+# what our rules call otherwise than Neutron
+PROTOCOLS = {"any": None, "icmpv6": "ipv6-icmp"}
+
+
+def network(row: Record, admin: bool = False) -> Record:
+    subnets = [subnet_id(row["uuid"], 4), *([subnet_id(row["uuid"], 6)] if row["cidr_v6"] else [])]
+    shown = _network(row["uuid"], row["name"], row["owner"], subnets, row["mtu"] or DEFAULT_MTU)
+    shown.update({"shared": row["owner"] == "", "router:external": False})
+    if admin:
+        kind = {"vlan": "vlan", "vxlan": "vxlan"}.get(row["manager"], "flat")
+        shown.update(
+            {
+                "provider:network_type": kind,
+                "provider:physical_network": row["bridge_interface"],
+                "provider:segmentation_id": row["vlan"] if kind == "vlan" else row["vni"],
+            }
+        )
+    return shown
+
+
+def pool_network(row: Record) -> Record:
+    """A floating pool as the external network that clients take floating IPs from."""
+    number = pool_network_id(row["name"])
+    shown = _network(number, row["name"], "", [subnet_id(number, 4)], DEFAULT_MTU)
+    return {**shown, "shared": False, "router:external": True}
+
+
+def _network(number: str, name: str, owner: str, subnets: list[str], mtu: int) -> Record:
+    return {
+        "id": number,
+        "name": name,
+        "tenant_id": owner,
+        "project_id": owner,
+        "description": "",
+        "admin_state_up": True,
+        "status": "ACTIVE",
+        "subnets": subnets,
+        "mtu": mtu,
+        "availability_zone_hints": [],
+        "availability_zones": [ZONE],
+        "ipv4_address_scope": None,
+        "ipv6_address_scope": None,
+        "port_security_enabled": True,
+        "is_default": False,
+        "tags": [],
+        "revision_number": 1,
+    }
+
+
+def subnets(row: Record) -> list[Record]:
+    found = [
+        {
+            **_subnet(row["uuid"], 4, row["owner"]),
+            "name": row["name"],
+            "cidr": row["cidr"],
+            "gateway_ip": row["gateway"],
+            "enable_dhcp": bool(row["dhcp"]),
+            "dns_nameservers": _of_family(row["dns"], 4),
+            "allocation_pools": _ranges(row["ranges"]),
+        }
+    ]
+    if row["cidr_v6"]:
+        whole = ipaddress.IPv6Network(row["cidr_v6"])
+        found.append(
+            {
+                **_subnet(row["uuid"], 6, row["owner"]),
+                "name": f"{row['name']}-ipv6",
+                "cidr": row["cidr_v6"],
+                "gateway_ip": row["gateway_v6"],
+                "enable_dhcp": True,
+                "dns_nameservers": _of_family(row["dns"], 6),
+                "allocation_pools": _ranges([(str(whole[1]), str(whole[-1]))]),
+                "ipv6_ra_mode": "slaac",
+                "ipv6_address_mode": "slaac",
+            }
+        )
+    return found
+
+
+def pool_subnets(row: Record) -> list[Record]:
+    number = pool_network_id(row["name"])
+    return [
+        {
+            **_subnet(number, 4, ""),
+            "name": row["name"],
+            "cidr": row["cidr"],
+            "gateway_ip": None,
+            "enable_dhcp": False,
+            "dns_nameservers": [],
+            "allocation_pools": _ranges(row["ranges"]),
+        }
+    ]
+
+
+def _subnet(network_uuid: str, version: int, owner: str) -> Record:
+    return {
+        "id": subnet_id(network_uuid, version),
+        "network_id": network_uuid,
+        "tenant_id": owner,
+        "project_id": owner,
+        "ip_version": version,
+        "ipv6_ra_mode": None,
+        "ipv6_address_mode": None,
+        "description": "",
+        "host_routes": [],
+        "service_types": [],
+        "subnetpool_id": None,
+        "tags": [],
+        "revision_number": 1,
+    }
+
+
+def _of_family(addresses: t.Iterable[str], version: int) -> list[str]:
+    return [one for one in addresses if ipaddress.ip_address(one).version == version]
+
+
+def _ranges(ranges: t.Iterable[tuple[str, str]]) -> list[Record]:
+    return [{"start": low, "end": high} for low, high in ranges]
+
+
+def port(row: Record, admin: bool = False) -> Record:
+    addresses = [
+        {"subnet_id": subnet_id(row["network_uuid"], version), "ip_address": address}
+        for version, address in ((4, row["ip"]), (6, row["ipv6"]))
+        if address
+    ]
+    shown = {
+        "id": row["id"],
+        "name": "",
+        "network_id": row["network_uuid"],
+        "tenant_id": row["project_id"],
+        "project_id": row["project_id"],
+        "description": "",
+        "admin_state_up": True,
+        "status": "ACTIVE" if row["power_state"] == RUNNING else "DOWN",
+        "mac_address": row["mac"],
+        "fixed_ips": addresses,
+        "device_id": row["instance_uuid"],
+        "device_owner": f"compute:{row['availability_zone'] or ZONE}",
+        "security_groups": row["security_groups"],
+        "allowed_address_pairs": [
+            {"ip_address": pair["ip_address"], "mac_address": pair.get("mac_address") or row["mac"]}
+            for pair in row["allowed_address_pairs"] or ()
+        ],
+        "binding:vnic_type": "normal",
+        "extra_dhcp_opts": [],
+        "port_security_enabled": True,
+        "tags": [],
+        "revision_number": 1,
+    }
+    if admin:
+        shown.update({"binding:host_id": row["host"] or "", "binding:vif_type": "bridge", "binding:profile": {}})
+    return shown
+
+
+def security_group(row: Record) -> Record:
+    return {
+        "id": row["uuid"],
+        "name": row["name"],
+        "description": row["description"],
+        "tenant_id": row["project_id"],
+        "project_id": row["project_id"],
+        "stateful": True,
+        "shared": False,
+        "tags": [],
+        "revision_number": 1,
+        "security_group_rules": [rule(one, row["project_id"]) for one in row["rules"]],
+    }
+
+
+def rule(row: Record, project_id: str) -> Record:
+    # what lets everything out anywhere has no prefix, as in the groups that Neutron makes
+    anywhere = row["direction"] == "egress" and row["protocol"] == "any" and row["cidr"] in ("0.0.0.0/0", "::/0")
+    return {
+        "id": row["id"],
+        "security_group_id": row["group_uuid"],
+        "tenant_id": project_id,
+        "project_id": project_id,
+        "direction": row["direction"],
+        "ethertype": row["ethertype"],
+        "protocol": PROTOCOLS.get(row["protocol"], row["protocol"]),
+        "port_range_min": row["port_min"],
+        "port_range_max": row["port_max"],
+        "remote_ip_prefix": None if anywhere else row["cidr"],
+        "remote_group_id": row["remote_group_uuid"],
+        "remote_address_group_id": None,
+        "description": "",
+        "tags": [],
+        "revision_number": 1,
+    }
+
+
+def floating_ip(row: Record) -> Record:
+    led = row["vif_id"] is not None
+    return {
+        "id": row["id"],
+        "floating_ip_address": row["address"],
+        "floating_network_id": pool_network_id(row["pool"]),
+        "port_id": row["vif_id"],
+        "fixed_ip_address": row["fixed_ip"],
+        "router_id": None,
+        "status": "ACTIVE" if led else "DOWN",
+        "tenant_id": row["project_id"],
+        "project_id": row["project_id"],
+        "description": "",
+        "port_details": {
+            "name": "",
+            "network_id": row["network_uuid"],
+            "mac_address": row["mac"],
+            "admin_state_up": True,
+            "status": "ACTIVE" if row["power_state"] == RUNNING else "DOWN",
+            "device_id": row["instance_uuid"],
+            "device_owner": f"compute:{ZONE}",
+        }
+        if led
+        else None,
+        "port_forwardings": [],
+        "tags": [],
+        "revision_number": 1,
+    }

@@ -1,0 +1,23 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The status page: the cloud for people, rendered here, useful without a script and on a phone.
+
+What it shows and does, /v1 shows and does; who may is the same table.
+"""
+
+from __future__ import annotations
+
+from flask import Flask
+
+from ..settings import Settings
+from . import rendering, routes_cloud, routes_files, routes_instances, routes_jobs, routes_session
+from .session import pages
+
+__all__ = ["routes_cloud", "routes_files", "routes_instances", "routes_jobs", "routes_session"]  # for their routes
+
+
+def register(app: Flask, settings: Settings) -> None:
+    rendering.register(app)
+    app.register_blueprint(pages)

@@ -1,0 +1,25 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Style sheet, script and icon."""
+
+from __future__ import annotations
+
+from flask import Response
+from werkzeug.exceptions import NotFound
+
+from .. import policy
+from . import files
+from .session import pages
+
+policy.grant({"pages:files": "public"})
+
+
+@pages.get("/static/<version>/<name>")
+@policy.allows("pages:files")
+def show_file(version: str, name: str) -> Response:
+    if name not in files.FILES:
+        raise NotFound
+    kept = "public, max-age=31536000, immutable" if version == files.VERSION else "no-cache"
+    return Response(files.FILES[name], content_type=files.type_of(name), headers={"Cache-Control": kept})

@@ -1,0 +1,186 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Instances: what there is, why it is where it is, what it said, and what can be done to it."""
+
+from __future__ import annotations
+
+import typing as t
+
+import sqlalchemy as sa
+from flask import redirect, render_template, request, url_for
+from werkzeug.exceptions import NotFound
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import actions, server_actions, status
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.views import instances_by
+
+from .. import policy
+from ..context import current, request_id
+from ..jobs import queue
+from ..ledger import reading_ledger, writing_ledger
+from ..native import acting, views
+from ..native.routes_jobs import scope
+from .session import pages
+
+policy.grant(
+    {
+        "pages:instances": "reader",
+        "pages:instances:act": "member",  # and each action for itself, as jobs of its kind
+    }
+)
+
+ACTIONS = {  # what the form says -> kind of job, its variables
+    "start": ("start", {}),
+    "stop": ("stop", {}),
+    "reboot": ("reboot", {"type": "SOFT"}),
+    "hard-reboot": ("reboot", {"type": "HARD"}),
+}
+LABELS = {"start": "Start", "stop": "Stop", "reboot": "Reboot", "hard-reboot": "Hard reboot"}
+HISTORY = 20  # actions shown
+
+
+@pages.get("/instances")
+@policy.allows("pages:instances")
+def list_instances() -> str:
+    caller = current()
+    everywhere = caller.is_admin and request.args.get("all_projects") == "true"
+    marker = request.args.get("before", "")
+    before = int(marker) if marker.isascii() and marker.isdigit() and len(marker) <= 15 else None
+    with reading_ledger() as connection:
+        found, following = status.instance_page(connection, None if everywhere else caller.project, before=before)
+    return render_template(
+        "pages/instances.html", instances=found, following=following, everywhere=everywhere, later=before is not None
+    )
+
+
+@pages.get("/instances/<uuid>")
+@policy.allows("pages:instances")
+def show_instance(uuid: str) -> str:
+    return _page(uuid)
+
+
+@pages.post("/instances/<uuid>/<action>")
+@policy.allows("pages:instances:act")
+def act(uuid: str, action: str) -> t.Any:
+    if action not in ACTIONS:
+        raise NotFound
+    kind, variables = ACTIONS[action]
+    asked = {"kind": kind, "instances": [uuid], "variables": variables}
+    with writing_ledger() as connection:
+        acting.trigger(connection, current(), asked, request_id())
+    return redirect(url_for("pages.show_instance", uuid=uuid), 303)
+
+
+@pages.get("/instances/<uuid>/delete")
+@policy.allows("pages:instances:act")
+def confirm_delete(uuid: str) -> str:
+    with reading_ledger() as connection:
+        (found,) = acting.own(connection, current(), [uuid])
+        return render_template("pages/delete.html", instance=named(connection, found))
+
+
+@pages.post("/instances/<uuid>/delete")
+@policy.allows("pages:instances:act")
+def delete(uuid: str) -> t.Any:
+    policy.check("v1:jobs:create:terminate")
+    with writing_ledger() as connection:
+        job = acting.delete(connection, current(), uuid, request_id())
+    return redirect(url_for("pages.show_job", job_id=job["id"]), 303)
+
+
+@pages.get("/instances/<uuid>/console")
+@policy.allows("pages:instances")
+def show_console(uuid: str) -> str:
+    """What the last job that asked for it was told. To ask anew is a member's."""
+    caller = current()
+    with reading_ledger() as connection:
+        (found,) = acting.own(connection, caller, [uuid])
+        jobs = queue.list_jobs(connection, project_id=scope(caller), kind="console", instance_uuid=uuid, limit=10)
+        instance = named(connection, found)
+    said = next((one for one in jobs if one["state"] == queue.SUCCEEDED and _console_of(one, uuid) is not None), None)
+    return render_template(
+        "pages/console.html",
+        instance=instance,
+        text=None if said is None else _console_of(said, uuid),
+        at=None if said is None else said["finished_at"],
+        under_way=jobs[0] if jobs and jobs[0]["state"] not in queue.FINAL else None,
+        failed=jobs[0] if jobs and jobs[0]["state"] == queue.FAILED else None,
+    )
+
+
+@pages.post("/instances/<uuid>/console")
+@policy.allows("pages:instances:act")
+def ask_console(uuid: str) -> t.Any:
+    caller = current()
+    with writing_ledger() as connection:
+        (found,) = acting.own(connection, caller, [uuid])
+        waiting = queue.list_jobs(connection, project_id=scope(caller), kind="console", instance_uuid=uuid, limit=1)
+        if not waiting or waiting[0]["state"] in queue.FINAL:
+            asked = {"kind": "console", "instances": [found["uuid"]]}
+            acting.trigger(connection, caller, asked, request_id())
+    return redirect(url_for("pages.show_console", uuid=uuid), 303)
+
+
+@pages.get("/instances/<uuid>/placement")
+@policy.allows("pages:instances")
+def show_placement(uuid: str) -> str:
+    caller = current()
+    with reading_ledger() as connection:
+        found = status.placement(connection, uuid, scope(caller))
+        (instance,) = acting.own(connection, caller, [uuid])
+        return render_template(
+            "pages/placement.html",
+            placement={**found, "explanation": views.explanation(found["explanation"])},
+            instance=named(connection, instance),
+        )
+
+
+def _page(uuid: str) -> str:
+    caller = current()
+    with reading_ledger() as connection:
+        found = instances_by(connection, uuids=[uuid], project_id=scope(caller), deleted=True)
+        if not found:
+            raise NotFoundError(f"Instance {uuid[:255]} could not be found.")
+        instance = named(connection, found[0])
+        history = actions.history(connection, [uuid]).get(uuid, [])[:HISTORY]
+        jobs = queue.list_jobs(connection, project_id=scope(caller), instance_uuid=uuid, limit=10)
+    return render_template(
+        "pages/instance.html",
+        instance=instance,
+        offered=[(name, LABELS[name]) for name in offered(instance)],
+        history=history,
+        jobs=jobs,
+    )
+
+
+def offered(instance: t.Mapping[str, t.Any]) -> list[str]:
+    """The actions that the instance's state allows now."""
+    if instance["task_state"] is not None or instance["locked"] or instance["host"] is None:
+        return []
+    found = []
+    for name, (kind, details) in ACTIONS.items():
+        if instance["vm_state"] in server_actions.action_of(kind, details or None).allowed:
+            found.append(name)
+    return found
+
+
+def named(connection: sa.Connection, instance: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """The instance with what the page says of it beside what every view has."""
+    table = server_actions.instance
+    columns = (table.c.display_name, table.c.description, table.c.locked, table.c.locked_reason)
+    row = connection.execute(sa.select(*columns).where(table.c.uuid == instance["uuid"])).one()
+    return {
+        **instance,
+        "shown": row.display_name or instance["name"],
+        "description": row.description,
+        "locked": row.locked,
+        "locked_reason": row.locked_reason,
+    }
+
+
+def _console_of(job: t.Mapping[str, t.Any], uuid: str) -> str | None:
+    texts = (job["result"] or {}).get("console")
+    text = texts.get(uuid) if isinstance(texts, dict) else None
+    return text if isinstance(text, str) else None

@@ -1,0 +1,87 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Jobs: what there is, and one as it goes on."""
+
+from __future__ import annotations
+
+import typing as t
+
+from flask import redirect, render_template, request, url_for
+
+from .. import policy
+from ..context import current, request_id
+from ..errors import BadRequestError
+from ..jobs import queue
+from ..ledger import reading_ledger, writing_ledger
+from ..native import streams
+from ..native.routes_jobs import may_touch, scope, seen_before
+from . import session
+from .session import pages
+
+policy.grant({"pages:jobs": "reader", "pages:jobs:act": "member"})
+
+PAGE = 50
+EVENTS = 1000  # shown at once
+
+
+@pages.get("/jobs")
+@policy.allows("pages:jobs")
+def list_jobs() -> str:
+    caller = current()
+    everywhere = caller.is_admin and request.args.get("all_projects") == "true"
+    marker = request.args.get("after") or None
+    with reading_ledger() as connection:
+        found = queue.list_jobs(
+            connection, project_id=None if everywhere else caller.project, limit=PAGE, marker=marker
+        )
+    following = found[-1]["id"] if len(found) == PAGE else None
+    return render_template(
+        "pages/jobs.html", jobs=found, following=following, everywhere=everywhere, later=marker is not None
+    )
+
+
+@pages.get("/jobs/<job_id>")
+@policy.allows("pages:jobs")
+def show_job(job_id: str) -> str:
+    caller = current()
+    with reading_ledger() as connection:
+        job = queue.get(connection, job_id, scope(caller))
+        events = queue.events(
+            connection, job_id, limit=EVENTS, project_id=scope(caller), texts=caller.is_admin
+        )
+    last = events[-1]["seq"] if events else 0
+    return render_template("pages/job.html", job=job, events=events, last=last, final=job["state"] in queue.FINAL)
+
+
+@pages.get("/jobs/<job_id>/stream")
+@policy.allows("pages:jobs")
+def stream_job(job_id: str) -> t.Any:
+    caller = current()
+    after = request.args.get("after", "0")
+    if not after.isascii() or not after.isdigit() or len(after) > 15:
+        raise BadRequestError("after: give the number of an event")
+    seen = seen_before()
+    with reading_ledger() as connection:
+        queue.get(connection, job_id, scope(caller))
+    return streams.respond(
+        job_id, scope(caller), int(after) if seen is None else seen, caller.is_admin, session.token()
+    )
+
+
+@pages.post("/jobs/<job_id>/<action>")
+@policy.allows("pages:jobs:act")
+def act_on_job(job_id: str, action: str) -> t.Any:
+    caller = current()
+    with writing_ledger() as connection:
+        may_touch(queue.get(connection, job_id, scope(caller)))
+        if action == "cancel":
+            job = queue.cancel(connection, job_id, scope(caller))
+        elif action == "retry":
+            job = queue.retry(
+                connection, job_id, project_id=scope(caller), user_id=caller.user_id, request_id=request_id()
+            )
+        else:
+            raise BadRequestError("A job can be cancelled, or tried again.")
+    return redirect(url_for("pages.show_job", job_id=job["id"]), 303)

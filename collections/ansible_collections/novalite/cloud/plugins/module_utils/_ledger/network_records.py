@@ -1,0 +1,171 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Networks, their subnets, interfaces and floating IPs as a project sees them, for those who show them. Reads only."""
+
+from __future__ import annotations
+
+import ipaddress
+import typing as t
+import uuid
+
+import sqlalchemy as sa
+
+from .._addressing.pools import to_text
+from . import pools
+from .tables import (
+    fixed_ip,
+    floating_ip,
+    floating_pool,
+    instance,
+    instance_security_group,
+    network,
+    security_group,
+    vif,
+)
+
+Record = dict[str, t.Any]
+
+# A floating pool has a name and no UUID; clients of the Network API know it as an external network, which has one.
+POOLS = uuid.UUID("a2f9a4ac-8f0e-5f1b-9d53-0f5e8c1b7c11")
+
+
+def subnet_id(network_uuid: str, version: int) -> str:
+    """The UUID of a network's part of one address family (4 or 6). Always the same: there is no record of subnets."""
+    return str(uuid.uuid5(uuid.UUID(network_uuid), f"IPv{version}"))
+
+
+def pool_network_id(name: str) -> str:
+    """The UUID under which a floating pool is shown as a network."""
+    return str(uuid.uuid5(POOLS, name))
+
+
+def networks_seen(connection: sa.Connection, project_id: str) -> list[Record]:
+    """The public networks and the project's own, each with `ranges`: the parts of its IPv4 pool that are handed out."""
+    seen = network.c.owner.in_(["", project_id])
+    rows = [dict(row) for row in connection.execute(sa.select(network).where(seen).order_by(network.c.id)).mappings()]
+    kept: dict[int, set[int]] = {row["id"]: set() for row in rows}
+    query = sa.select(fixed_ip.c.network_id, fixed_ip.c.ip).where(
+        fixed_ip.c.network_id.in_(list(kept)), fixed_ip.c.reserved.is_not(None)
+    )
+    for network_id, address in connection.execute(query):
+        kept[network_id].add(address)
+    for row in rows:
+        row["ranges"] = _complement(row["cidr"], kept[row["id"]])
+    return rows
+
+
+def pools_seen(connection: sa.Connection) -> list[Record]:
+    """The floating pools, which every project sees, each with `ranges`."""
+    rows = connection.execute(sa.select(floating_pool).order_by(floating_pool.c.name)).mappings()
+    found = [dict(row) for row in rows]
+    addresses: dict[str, list[int]] = {row["name"]: [] for row in found}
+    for name, address in connection.execute(sa.select(floating_ip.c.pool, floating_ip.c.address)):
+        addresses[name].append(address)
+    for row in found:
+        row["ranges"] = [(to_text(low), to_text(high)) for low, high in pools.bounds(addresses[row["name"]])]
+    return found
+
+
+def interfaces_of(connection: sa.Connection, project_id: str, instance_uuid: str | None = None) -> list[Record]:
+    """The network interfaces of a project's instances (or of one), with addresses and the UUIDs of their groups."""
+    mine = [instance.c.project_id == project_id, instance.c.deleted == 0]
+    if instance_uuid is not None:
+        mine.append(instance.c.uuid == instance_uuid)
+    own = fixed_ip.alias("own")
+    rows = connection.execute(
+        sa.select(
+            vif.c.id,
+            vif.c.mac,
+            vif.c.ipv6,
+            vif.c.allowed_address_pairs,
+            own.c.ip,
+            network.c.uuid.label("network_uuid"),
+            instance.c.id.label("instance_id"),
+            instance.c.uuid.label("instance_uuid"),
+            instance.c.name.label("instance_name"),
+            instance.c.project_id,
+            instance.c.host,
+            instance.c.power_state,
+            instance.c.availability_zone,
+            instance.c.created_at,
+        )
+        .select_from(
+            vif.join(instance, instance.c.uuid == vif.c.instance_uuid)
+            .join(network, network.c.id == vif.c.network_id)
+            .outerjoin(own, sa.and_(own.c.network_id == vif.c.network_id, own.c.owner == "vif:" + vif.c.id))
+        )
+        .where(*mine)
+        .order_by(instance.c.id, vif.c.position)
+    ).mappings()
+    found = [{**row, "ip": None if row["ip"] is None else to_text(row["ip"])} for row in rows]
+    link = instance_security_group
+    groups: dict[int, list[str]] = {}
+    query = (
+        sa.select(link.c.instance_id, security_group.c.uuid)
+        .select_from(
+            link.join(security_group, security_group.c.id == link.c.group_id).join(
+                instance, instance.c.id == link.c.instance_id
+            )
+        )
+        .where(*mine)
+        .order_by(link.c.instance_id, link.c.group_id)
+    )
+    for instance_id, group in connection.execute(query):
+        groups.setdefault(instance_id, []).append(group)
+    for one in found:
+        one["security_groups"] = groups.get(one["instance_id"], [])
+    return found
+
+
+def floating_ips_of(connection: sa.Connection, project_id: str, number: str | None = None) -> list[Record]:
+    """A project's floating IPs (or the one with the UUID `number`), with the interface that each leads to."""
+    own = fixed_ip.alias("own")
+    mine = floating_ip.c.project_id == project_id
+    rows = connection.execute(
+        sa.select(
+            floating_ip.c.id,
+            floating_ip.c.pool,
+            floating_ip.c.address,
+            floating_ip.c.vif_id,
+            floating_ip.c.project_id,
+            own.c.ip.label("fixed_ip"),
+            vif.c.mac,
+            network.c.uuid.label("network_uuid"),
+            instance.c.uuid.label("instance_uuid"),
+            instance.c.name.label("instance_name"),
+            instance.c.power_state,
+            instance.c.host,
+        )
+        .select_from(
+            floating_ip.outerjoin(vif, vif.c.id == floating_ip.c.vif_id)
+            .outerjoin(instance, instance.c.uuid == vif.c.instance_uuid)
+            .outerjoin(network, network.c.id == vif.c.network_id)
+            .outerjoin(own, sa.and_(own.c.network_id == vif.c.network_id, own.c.owner == "vif:" + vif.c.id))
+        )
+        .where(mine if number is None else sa.and_(mine, floating_ip.c.id == number))
+        .order_by(floating_ip.c.address)
+    ).mappings()
+    return [
+        {
+            **row,
+            "address": to_text(row["address"]),
+            "fixed_ip": None if row["fixed_ip"] is None else to_text(row["fixed_ip"]),
+        }
+        for row in rows
+    ]
+
+
+def _complement(cidr: str, kept: set[int]) -> list[tuple[str, str]]:
+    """What of `cidr` is not `kept`, as (first, last). Of a large pool a few addresses are: it is not walked."""
+    whole = ipaddress.IPv4Network(cidr)
+    first, last = int(whole.network_address), int(whole.broadcast_address)
+    found = []
+    for low, high in [*pools.bounds(kept), (last + 1, last + 1)]:
+        if first < low:
+            found.append((to_text(first), to_text(low - 1)))
+        first = max(first, high + 1)
+    return found

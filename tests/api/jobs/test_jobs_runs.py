@@ -1,0 +1,236 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Jobs for real: workers, supervisors and ansible-runner, killed and cancelled; only the hypervisors are missing."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+import typing as t
+import uuid
+
+import pytest
+import sqlalchemy as sa
+
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import reading, transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables_jobs import job, run, worker
+from api.jobs import queue, supervisor
+from tests.api.jobs.clouds import PROJECTS, ROOT, JobCloud, overlaps
+
+LONG = "60"  # seconds that a playbook takes which is to be killed
+
+
+def until(condition: t.Callable[[], t.Any], what: str, seconds: float = 40) -> t.Any:
+    deadline = time.monotonic() + seconds
+    while not (value := condition()):
+        assert time.monotonic() < deadline, f"waited in vain: {what}"
+        time.sleep(0.05)
+    return value
+
+
+def processes(cloud: JobCloud, job_id: str) -> list[int]:
+    """The processes of the run that a job is in."""
+    run_id = cloud.job(job_id)["run_id"]
+    return supervisor.processes_of(run_id) if run_id else []
+
+
+def at_sleep(cloud: JobCloud, job_id: str) -> list[int]:
+    """The same, once its playbook has come to the task that takes a while."""
+    found = processes(cloud, job_id)
+    return found if any(b"sleep\0" in _command(pid)[:8] for pid in found) else []
+
+
+def _command(pid: int) -> bytes:
+    try:
+        return pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+def supervisor_of(cloud: JobCloud, job_id: str) -> int:
+    run_id = cloud.job(job_id)["run_id"]
+    return next(note["pid"] for note in reversed(cloud.trace()) if note["run"] == run_id and note["what"] == "start")
+
+
+class TestOneWorker:
+    def test_launches_of_two_projects_share_a_run(self, at_work: JobCloud) -> None:
+        made = [at_work.create("a", count=2), at_work.create("b", project="other")]
+        done = at_work.wait(*(one["id"] for one in made))
+        assert [one["state"] for one in done] == ["succeeded", "succeeded"]
+        assert len({one["run_id"] for one in done}) == 1
+        states = at_work.instances([uuid for one in made for uuid in one["instances"]]).values()
+        assert {one["vm_state"] for one in states} == {"active"}
+        gone = at_work.delete(made[0]["instances"])
+        assert at_work.wait(gone["id"])[0]["state"] == "succeeded"
+        assert at_work.leaks() == []
+
+    def test_what_reaches_a_playbook_and_what_is_left_of_it(self, at_work: JobCloud) -> None:
+        groups = [{"name": "web", "description": "a 'b' \"c\" # d"}]
+        with transaction(at_work.engine) as connection:
+            made = queue.enqueue(
+                connection, "security_groups", variables={"security_groups": groups}, project_id=PROJECTS["demo"]
+            )
+        (done,) = at_work.wait(made["id"])
+        assert done["state"] == "succeeded", done["message"]
+        assert done["result"]["groups"] == groups
+        environment = dict(line.split("=", 1) for line in done["result"]["environment"].splitlines() if "=" in line)
+        assert environment["NOVALITE_RUN_ID"] == done["run_id"]
+        assert not [name for name in environment if name.startswith(("NOVALITE_JOBS", "PYTEST"))]
+        assert "web" not in done["result"]["arguments"]
+        assert not (at_work.home / "jobs" / "runs" / done["run_id"]).exists()
+
+    def test_a_template_in_a_variable_stays_text(self, at_work: JobCloud) -> None:
+        # past the check of the kind, which refuses it
+        evil = "{{ lookup('ansible.builtin.pipe', 'echo done') }}"
+        row: dict[str, t.Any] = {
+            "id": str(uuid.uuid4()), "kind": "security_groups", "variables": {"security_groups": [{"name": evil}]},
+            "state": "queued", "timeout_seconds": 60, "created_at": time.time(), "project_id": None,
+        }  # fmt: skip
+        at_work.write(sa.insert(job).values(row))
+        (done,) = at_work.wait(row["id"])
+        assert done["state"] == "succeeded", done["message"]
+        assert done["result"]["groups"] == [{"name": evil}]
+
+    def test_what_must_not_be_logged_is_nowhere(self, at_work: JobCloud) -> None:
+        with transaction(at_work.engine) as connection:
+            made = queue.enqueue(
+                connection, "security_groups", variables={"security_groups": [{"name": "secret"}]},
+                project_id=PROJECTS["demo"],
+            )  # fmt: skip
+        (done,) = at_work.wait(made["id"])
+        assert done["state"] == "failed"
+        with reading(at_work.engine) as connection:
+            seen = queue.events(connection, made["id"], texts=True)
+        assert [one["status"] for one in seen if one["status"]] == ["ok", "failed"]
+        assert "hidden-value" not in str(seen) + str(done)
+        for path in (at_work.home / "jobs").rglob("*"):
+            if path.is_file() and not path.name.startswith("dbos"):
+                assert b"hidden-value" not in path.read_bytes()
+
+    def test_a_job_that_takes_too_long_is_ended(self, at_work: JobCloud) -> None:
+        with transaction(at_work.engine) as connection:
+            made = queue.enqueue(connection, "evict", timeout_seconds=2)
+        (done,) = at_work.wait(made["id"])
+        assert (done["state"], done["message"]) == ("failed", "it took longer than 2 s")
+        assert processes(at_work, made["id"]) == []
+
+    def test_cancelling_ends_every_process_and_releases(self, at_work: JobCloud) -> None:
+        with transaction(at_work.engine) as connection:
+            made = queue.enqueue(connection, "evict")
+        found = until(lambda: at_sleep(at_work, made["id"]), "the playbook's sleep")
+        at_work.cancel(made["id"])
+        (done,) = at_work.wait(made["id"])
+        assert (done["state"], done["message"]) == ("cancelled", "the job was cancelled")
+        assert not [pid for pid in found if pathlib.Path(f"/proc/{pid}").exists() and _command(pid)]
+
+
+class TestKilled:
+    """Who is killed while a launch is under way does not matter: it comes to its end, once at a time."""
+
+    def launch(self, jobs: JobCloud) -> tuple[dict[str, t.Any], list[int]]:
+        jobs.work(ANSIBLE_NOVALITE_SLEEP=LONG)
+        made = jobs.create("a", count=2)
+        return made, until(lambda: at_sleep(jobs, made["id"]), "the playbook's sleep")
+
+    def ends_well(self, jobs: JobCloud, made: dict[str, t.Any], before: list[int]) -> None:
+        (done,) = jobs.wait(made["id"])
+        assert done["state"] == "succeeded", done["message"]
+        assert not [pid for pid in before if _command(pid)]
+        assert {one["vm_state"] for one in jobs.instances(made["instances"]).values()} == {"active"}
+        assert overlaps(jobs.trace()) == []
+        assert jobs.leaks() == []
+        (attempts,) = jobs.rows(sa.select(run.c.attempts).where(run.c.id == done["run_id"]))[0]
+        assert attempts == 2
+
+    def test_the_worker(self, jobs: JobCloud) -> None:
+        made, before = self.launch(jobs)
+        os.kill(jobs.workers[0].pid, signal.SIGKILL)
+        until(lambda: not [pid for pid in before if _command(pid)], "the end of its processes")
+        jobs.work()
+        self.ends_well(jobs, made, before)
+
+    def test_the_worker_and_another_one_is_there(self, jobs: JobCloud) -> None:
+        made, before = self.launch(jobs)
+        jobs.work()
+        time.sleep(1)
+        os.kill(jobs.workers[0].pid, signal.SIGKILL)
+        self.ends_well(jobs, made, before)
+
+    def test_worker_and_supervisor_at_once(self, jobs: JobCloud) -> None:
+        made, before = self.launch(jobs)
+        pids = [jobs.workers[0].pid, supervisor_of(jobs, made["id"])]
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+        jobs.work()
+        self.ends_well(jobs, made, before)
+
+    def test_the_supervisor_again_and_again(self, jobs: JobCloud) -> None:
+        made, _before = self.launch(jobs)
+        killed: set[int] = set()
+        while jobs.job(made["id"])["state"] == "running":
+            pid = supervisor_of(jobs, made["id"])
+            if pid not in killed and at_sleep(jobs, made["id"]):
+                os.kill(pid, signal.SIGKILL)
+                killed.add(pid)
+            time.sleep(0.05)
+        (done,) = jobs.wait(made["id"])
+        assert (done["state"], done["message"]) == ("failed", "its worker died again and again")
+        assert len(killed) == 4  # the first attempt and three take-ups
+        assert {one["vm_state"] for one in jobs.instances(made["instances"]).values()} == {"error"}
+        assert jobs.leaks() == []
+
+    def test_a_worker_that_is_told_to_stop_leaves_its_run_to_others(self, jobs: JobCloud) -> None:
+        made, before = self.launch(jobs)
+        jobs.workers[0].send_signal(signal.SIGTERM)
+        assert jobs.workers[0].wait(20) == 0
+        assert not [pid for pid in before if _command(pid)]
+        jobs.work()
+        (done,) = jobs.wait(made["id"])
+        assert done["state"] == "succeeded"
+        assert jobs.rows(sa.select(run.c.attempts).where(run.c.id == done["run_id"])) == [(1,)]
+
+
+@pytest.mark.parametrize("killed", [1, 2])
+def test_on_postgresql_another_worker_goes_on(jobs_on_postgresql: JobCloud, killed: int) -> None:
+    jobs = jobs_on_postgresql
+    first = [jobs.work(ANSIBLE_NOVALITE_SLEEP=LONG) for _number in range(killed)]
+    made = jobs.create("a")
+    before = until(lambda: at_sleep(jobs, made["id"]), "the playbook's sleep")
+    jobs.work()
+    time.sleep(2)
+    for one in first:
+        one.kill()
+    (done,) = jobs.wait(made["id"])
+    assert done["state"] == "succeeded", done["message"]
+    assert not [pid for pid in before if _command(pid)]
+    assert overlaps(jobs.trace()) == []
+    assert jobs.rows(sa.select(job.c.state)) == [("succeeded",)]
+
+
+class TestEmbedded:
+    SERVER = (
+        "import sys, time; from api.jobs import embedded, options\n"
+        "embedded.start(options.Options.from_environment(home=sys.argv[1])); time.sleep(600)"
+    )
+
+    def workers(self, jobs: JobCloud) -> list[int]:
+        """The workers that are at work."""
+        rows = jobs.rows(sa.select(worker.c.pid).where(worker.c.stopped_at.is_(None)))
+        return [pid for (pid,) in rows if b"api.jobs" in _command(pid)]
+
+    def test_a_worker_that_is_killed_is_replaced_and_ends_with_its_server(self, jobs: JobCloud) -> None:
+        environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'collections'}:{ROOT}"}
+        with subprocess.Popen(
+            [sys.executable, "-c", self.SERVER, str(jobs.home)], env=environment, stdout=subprocess.DEVNULL
+        ) as server:
+            (first,) = until(lambda: self.workers(jobs), "the first worker")
+            os.kill(first, signal.SIGKILL)
+            (second,) = until(lambda: [pid for pid in self.workers(jobs) if pid != first], "the second worker")
+            server.kill()
+        until(lambda: not _command(second), "the worker's end after its server's")

@@ -1,0 +1,306 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Quotas, zones, server groups, hypervisors, services and aggregates of the Compute API, asked as clients ask them."""
+
+from __future__ import annotations
+
+import json
+import time
+import typing as t
+import uuid
+
+import pytest
+import sqlalchemy as sa
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
+from tests.api.conftest import Cloud
+from tests.api.doors import Doors
+
+
+@pytest.fixture
+def doors(cloud: Cloud) -> t.Iterator[Doors]:
+    one = Doors(cloud, "/compute/v2.1")
+    yield one
+    one.close()
+
+
+@pytest.fixture
+def hosts(cloud: Cloud) -> list[str]:
+    """hv1 with a server in zone nova; hv2, which does not answer, in zone edge."""
+    for name, zone in (("hv1", "nova"), ("hv2", "edge")):
+        cloud.host(name, zone)
+    table = tables.compute_host
+    with transaction(cloud.engine) as connection:
+        connection.execute(
+            sa.update(table).where(table.c.name == "hv1").values(
+                last_seen_at=int(time.time()), facts={"hypervisor_type": "QEMU", "hypervisor_version": 7002000},
+                vcpus_used=1, memory_mb_used=512, disk_gb_used=1, reserved_memory_mb=100,
+            )
+        )  # fmt: skip
+    return ["hv1", "hv2"]
+
+
+# --- Quotas ---------------------------------------------------------------------------------------------------------
+
+NEWEST = {
+    "cores": 20, "instances": 10, "key_pairs": 100, "metadata_items": 128, "ram": 51200, "server_group_members": 10,
+    "server_groups": 10,
+}  # fmt: skip
+
+
+def test_quotas_by_version(doors: Doors) -> None:
+    path = f"/os-quota-sets/{doors.project}"
+    assert doors.reader.get(path, version="2.57") == {"quota_set": {"id": doors.project, **NEWEST}}
+    assert doors.reader.get(f"{path}/defaults", version="2.57") == {"quota_set": {"id": doors.project, **NEWEST}}
+    middle = doors.reader.get(path, version="2.36")["quota_set"]
+    assert middle.keys() - NEWEST.keys() == {
+        "id", "injected_files", "injected_file_path_bytes", "injected_file_content_bytes"
+    }  # fmt: skip
+    oldest = doors.reader.get(path)["quota_set"]
+    assert oldest.keys() - middle.keys() == {"fixed_ips", "floating_ips", "security_groups", "security_group_rules"}
+
+
+def test_quotas_are_set_by_administrators(cloud: Cloud, doors: Doors) -> None:
+    cloud.instance(doors.project, "a", None)
+    path = f"/os-quota-sets/{doors.project}"
+    detail = doors.member.get(f"{path}/detail")["quota_set"]
+    assert detail["instances"] == {"limit": 10, "in_use": 1, "reserved": 0} and detail["ram"]["in_use"] == 512
+    doors.member.put(path, {"quota_set": {"instances": 20}}, 403)
+    after = doors.admin.put(path, {"quota_set": {"instances": "20"}}, version="2.56")["quota_set"]
+    assert after["instances"] == 20 and "id" not in after
+    assert "greater than" in doors.admin.put(path, {"quota_set": {"instances": 0}}, 400)["badRequest"]["message"]
+    doors.admin.put(path, {"quota_set": {"instances": 0, "force": True}})
+    doors.admin.delete(path, 202)
+    assert doors.admin.get(path)["quota_set"]["instances"] == 10
+    for body in ({"instances": -2}, {"instances": "x"}, {"colour": 1}, {"instances": None}):
+        doors.admin.put(path, {"quota_set": body}, 400)
+    doors.admin.put(path, {"quota_set": {"floating_ips": 5}}, 400, version="2.36")
+    for part in ("", "/detail", "/defaults"):
+        doors.member.get(f"/os-quota-sets/{doors.other}{part}", 404)
+        doors.admin.get(f"/os-quota-sets/{doors.other}{part}")
+    doors.admin.put(f"/os-quota-sets/{uuid.uuid4().hex}", {"quota_set": {"instances": 1}}, 404)
+
+
+# --- Zones ----------------------------------------------------------------------------------------------------------
+
+
+def test_zones(doors: Doors, hosts: list[str]) -> None:
+    edge = {"zoneName": "edge", "zoneState": {"available": True}, "hosts": None}
+    nova = {"zoneName": "nova", "zoneState": {"available": True}, "hosts": None}
+    assert doors.reader.get("/os-availability-zone") == {"availabilityZoneInfo": [edge, nova]}
+    assert doors.member.get("/os-availability-zone/detail", 403)["forbidden"]["code"] == 403
+    edge, nova = doors.admin.get("/os-availability-zone/detail")["availabilityZoneInfo"]
+    assert edge["hosts"] == {"hv2": {"nova-compute": {"available": False, "active": True, "updated_at": None}}}
+    assert nova["hosts"]["hv1"]["nova-compute"]["available"]
+
+
+# --- Server groups --------------------------------------------------------------------------------------------------
+
+
+def test_a_server_group_by_version(cloud: Cloud, doors: Doors) -> None:
+    body = {"server_group": {"name": "g", "policy": "anti-affinity", "rules": {"max_server_per_host": 2}}}
+    made = doors.member.post("/os-server-groups", body, 200, version="2.64")["server_group"]
+    assert made == {
+        "id": made["id"], "name": "g", "policy": "anti-affinity", "rules": {"max_server_per_host": 2}, "members": [],
+        "project_id": doors.project, "user_id": None,
+    }  # fmt: skip
+    member = cloud.instance(doors.project, "a", None)
+    cloud._insert(tables.server_group_member, instance_uuid=member, group_id=made["id"])
+    path = f"/os-server-groups/{made['id']}"
+    assert doors.reader.get(path)["server_group"] == {
+        "id": made["id"], "name": "g", "policies": ["anti-affinity"], "metadata": {}, "members": [member],
+    }  # fmt: skip
+    doors.member.post("/os-server-groups", body, 409, version="2.64")
+    doors.stranger.get(path, 404)
+    doors.stranger.delete(path, 404)
+    doors.reader.delete(path, 403)
+    doors.member.get("/os-server-groups/g", 404)
+    doors.member.delete(path, 204)
+    doors.member.delete(path, 404)
+
+
+def test_server_groups_are_listed(doors: Doors) -> None:
+    for name in "abc":
+        old = {"server_group": {"name": name, "policies": ["affinity"]}}
+        doors.member.post("/os-server-groups", old, 200)
+    doors.stranger.post("/os-server-groups", {"server_group": {"name": "x", "policies": ["affinity"]}}, 200)
+
+    def names(user: t.Any, query: str = "") -> list[str]:
+        return sorted(one["name"] for one in user.get(f"/os-server-groups{query}")["server_groups"])
+
+    assert names(doors.reader) == ["a", "b", "c"]
+    assert names(doors.reader, "?limit=1&offset=1") == ["b"]
+    assert names(doors.admin, "?all_projects=True") == ["a", "b", "c", "x"]
+    doors.member.get("/os-server-groups?all_projects=True", 403)
+    doors.member.get("/os-server-groups?limit=x", 400)
+
+
+@pytest.mark.parametrize(
+    ("body", "version"),
+    [
+        ({"name": "a", "policies": ["soft-affinity"]}, "2.1"),
+        ({"name": "a", "policies": ["affinity", "anti-affinity"]}, "2.15"),
+        ({"name": "a", "policies": []}, "2.15"),
+        ({"name": "a", "policies": ["affinity"]}, "2.64"),
+        ({"name": "a", "policy": "affinity", "rules": {"max_server_per_host": 2}}, "2.64"),
+        ({"name": "a", "policy": "anti-affinity", "rules": {"max_server_per_host": 0}}, "2.64"),
+        ({"name": "", "policy": "affinity"}, "2.64"),
+        ({"policy": "affinity"}, "2.64"),
+    ],
+)
+def test_a_server_group_that_cannot_be(doors: Doors, body: dict[str, t.Any], version: str) -> None:
+    doors.member.post("/os-server-groups", {"server_group": body}, 400, version=version)
+
+
+# --- Hypervisors ----------------------------------------------------------------------------------------------------
+
+
+def test_hypervisors_by_version(cloud: Cloud, doors: Doors, hosts: list[str]) -> None:
+    old = doors.admin.get("/os-hypervisors/detail")["hypervisors"][0]
+    assert isinstance(old["id"], int) and old["service"]["id"] == old["id"]
+    assert json.loads(old["cpu_info"])["arch"] == "x86_64"
+    assert (old["vcpus"], old["vcpus_used"], old["memory_mb_used"], old["free_ram_mb"]) == (4, 1, 612, 3484)
+    middle = doors.admin.get("/os-hypervisors/detail", version="2.53")["hypervisors"][0]
+    assert len(middle["id"]) == len(middle["service"]["id"]) == 36 and middle["id"] != middle["service"]["id"]
+    assert middle["cpu_info"]["topology"]["cores"] == 4
+    new = doors.admin.get(f"/os-hypervisors/{middle['id']}", version="2.88")["hypervisor"]
+    assert new == {
+        "id": middle["id"], "hypervisor_hostname": "hv1", "state": "up", "status": "enabled", "hypervisor_type": "QEMU",
+        "hypervisor_version": 7002000, "host_ip": "", "service": middle["service"], "uptime": None,
+    }  # fmt: skip
+    (one, two) = doors.admin.get("/os-hypervisors", version="2.88")["hypervisors"]
+    assert (one["hypervisor_hostname"], two["state"]) == ("hv1", "down")
+    assert "more" not in one and one.keys() == {"id", "hypervisor_hostname", "state", "status"}
+    doors.admin.get(f"/os-hypervisors/{old['id']}")
+    doors.admin.get(f"/os-hypervisors/{old['id']}", 404, version="2.53")
+    doors.admin.get("/os-hypervisors/hv1", 404)
+
+
+def test_statistics_and_servers_of_hypervisors(cloud: Cloud, doors: Doors, hosts: list[str]) -> None:
+    server = cloud.instance(doors.project, "a", "hv1")
+    host = doors.rows(tables.compute_host)[0]["id"]
+    cloud._insert(
+        tables.allocation, instance_uuid=server, compute_host_id=host, vcpus=1, memory_mb=512, disk_gb=1, created_at=0
+    )
+    found = doors.admin.get("/os-hypervisors/statistics")["hypervisor_statistics"]
+    assert (found["count"], found["vcpus"], found["vcpus_used"], found["running_vms"]) == (2, 8, 1, 1)
+    doors.admin.get("/os-hypervisors/statistics", 404, version="2.88")
+    path = "/os-hypervisors?with_servers=true&hypervisor_hostname_pattern=hv1"
+    (one,) = doors.admin.get(path, version="2.53")["hypervisors"]
+    assert [each["uuid"] for each in one["servers"]] == [server]
+    assert "servers" not in doors.admin.get(path)["hypervisors"][0]
+    assert doors.admin.get("/os-hypervisors/hv1/servers")["hypervisors"][0]["servers"][0]["uuid"] == server
+    assert len(doors.admin.get("/os-hypervisors/hv/search")["hypervisors"]) == 2
+    doors.admin.get("/os-hypervisors/nosuch/search", 404)
+    doors.admin.get("/os-hypervisors?hypervisor_hostname_pattern=nosuch", 404, version="2.53")
+    page = doors.admin.get("/os-hypervisors?limit=1", version="2.53")
+    assert len(page["hypervisors"]) == 1 and "hypervisors_links" in page
+
+
+def test_hosts_are_for_administrators(doors: Doors, hosts: list[str]) -> None:
+    for path in ("/os-hypervisors", "/os-hypervisors/detail", "/os-hypervisors/statistics", "/os-services",
+                 "/os-aggregates"):  # fmt: skip
+        doors.member.get(path, 403)
+    doors.member.put(f"/os-services/{uuid.uuid4()}", {"status": "disabled"}, 403, version="2.53")
+    doors.admin.get("/os-hosts", 404)
+
+
+# --- Services -------------------------------------------------------------------------------------------------------
+
+
+def test_services_are_switched(doors: Doors, hosts: list[str]) -> None:
+    one, two = doors.admin.get("/os-services", version="2.69")["services"]
+    assert (one["binary"], one["host"], one["zone"], one["status"], one["state"]) == (
+        "nova-compute", "hv1", "nova", "enabled", "up",
+    )  # fmt: skip
+    assert two["state"] == "down" and two["updated_at"] is None and one["forced_down"] is False
+    path = f"/os-services/{one['id']}"
+    body = {"status": "disabled", "disabled_reason": "kernel"}
+    after = doors.admin.put(path, body, version="2.53")["service"]
+    assert (after["status"], after["disabled_reason"]) == ("disabled", "kernel")
+    assert doors.admin.put(path, {"status": "enabled"}, version="2.53")["service"]["disabled_reason"] is None
+    old = {"host": "hv1", "binary": "nova-compute"}
+    assert doors.admin.put("/os-services/disable", old)["service"]["status"] == "disabled"
+    doors.admin.put("/os-services/disable-log-reason", {**old, "disabled_reason": "x"})
+    assert doors.admin.put("/os-services/enable", old)["service"]["status"] == "enabled"
+    doors.admin.put("/os-services/enable", {**old, "host": "nosuch"}, 404)
+    doors.admin.put("/os-services/explode", old, 404)
+    for wrong in ({}, {"status": "broken"}, {"disabled_reason": "x"}, {"forced_down": True}):
+        doors.admin.put(path, wrong, 400, version="2.53")
+    doors.admin.delete(path, 409, version="2.53")
+    assert doors.admin.get("/os-services?host=hv2")["services"][0]["host"] == "hv2"
+    assert doors.admin.get("/os-services?binary=nova-scheduler")["services"] == []
+
+
+# --- Aggregates -----------------------------------------------------------------------------------------------------
+
+
+def test_an_aggregate_lives(doors: Doors, hosts: list[str]) -> None:
+    made = doors.admin.post("/os-aggregates", {"aggregate": {"name": "ssd", "availability_zone": "fast"}}, 200)
+    assert made["aggregate"].keys() == {
+        "id", "name", "availability_zone", "created_at", "updated_at", "deleted", "deleted_at"
+    }  # fmt: skip
+    path = f"/os-aggregates/{made['aggregate']['id']}"
+    doors.admin.post("/os-aggregates", {"aggregate": {"name": "ssd"}}, 409)
+    after = doors.admin.post(f"{path}/action", {"add_host": {"host": "hv1"}}, 200)["aggregate"]
+    assert after["hosts"] == ["hv1"] and after["metadata"] == {"availability_zone": "fast"}
+    doors.admin.post(f"{path}/action", {"add_host": {"host": "hv1"}}, 409)
+    doors.admin.post(f"{path}/action", {"add_host": {"host": "nosuch"}}, 404)
+    doors.admin.post(f"{path}/action", {"add_host": {"host": "hv2"}}, 409)  # of another zone
+    metadata = {"set_metadata": {"metadata": {"disk": "ssd", "x": "y"}}}
+    assert doors.admin.post(f"{path}/action", metadata, 200)["aggregate"]["metadata"]["disk"] == "ssd"
+    fewer = {"set_metadata": {"metadata": {"x": None, "availability_zone": "faster"}}}
+    after = doors.admin.post(f"{path}/action", fewer, 200)["aggregate"]
+    assert after["metadata"] == {"disk": "ssd", "availability_zone": "faster"}
+    assert {zone["zoneName"] for zone in doors.member.get("/os-availability-zone")["availabilityZoneInfo"]} == {
+        "edge", "faster",
+    }  # fmt: skip
+    after = doors.admin.put(path, {"aggregate": {"name": "nvme"}}, version="2.81")["aggregate"]
+    assert (after["name"], len(after["uuid"]), after["hosts"]) == ("nvme", 36, ["hv1"])
+    assert doors.admin.get("/os-aggregates", version="2.81")["aggregates"] == [after]
+    doors.admin.delete(path, 400)
+    doors.admin.post(f"{path}/action", {"remove_host": {"host": "hv1"}}, 200)
+    doors.admin.post(f"{path}/action", {"remove_host": {"host": "hv1"}}, 404)
+    doors.admin.delete(path, 200)
+    doors.admin.delete(path, 404)
+    for body in ({"name": ""}, {"name": "a", "availability_zone": "a:b"}, {"colour": 1}, {}):
+        doors.admin.post("/os-aggregates", {"aggregate": body}, 400)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=10), inner, max_size=3),
+    max_leaves=6,
+)
+WORDS = st.sampled_from(
+    ["name", "policy", "policies", "rules", "availability_zone", "host", "metadata", "status", "disabled_reason",
+     "instances", "cores", "force", "quota_set", "server_group", "aggregate", "add_host", "set_metadata", "binary"]
+)  # fmt: skip
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(WORDS, st.dictionaries(WORDS, JSON | st.sampled_from(["affinity", "enabled", "hv1", ["affinity"], {}])),
+       st.sampled_from(["2.1", "2.53", "2.96"]), st.text(max_size=9))  # fmt: skip
+def test_nothing_is_answered_with_5xx(
+    cloud: Cloud, doors: Doors, key: str, inner: t.Any, version: str, text: str
+) -> None:
+    if not doors.rows(tables.aggregate):
+        cloud.host("hv1")
+        cloud._insert(tables.aggregate, name="first", metadata={})
+    first = doors.rows(tables.aggregate)[0]["id"]
+    for method, path in (
+        ("PUT", f"/os-quota-sets/{doors.project}"), ("POST", "/os-server-groups"), ("POST", "/os-aggregates"),
+        ("PUT", f"/os-aggregates/{first}"), ("POST", f"/os-aggregates/{first}/action"), ("PUT", "/os-services/enable"),
+    ):  # fmt: skip
+        for body in ({key: inner}, inner):
+            answer = doors.admin.ask(method, path, body, version)
+            assert answer.status_code < 500, (path, body, answer.get_data(as_text=True))
+    for path in ("/os-hypervisors/", "/os-services/", "/os-server-groups/", "/os-aggregates/", "/os-quota-sets/",
+                 "/os-hypervisors?limit=", "/os-hypervisors?marker=", "/os-server-groups?offset="):  # fmt: skip
+        answer = doors.client.get(doors.base + path + text, headers=doors.admin.headers)
+        assert answer.status_code < 500, path

@@ -1,0 +1,134 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""/v1: hosts and capacity, plans, the reasons for a placement."""
+
+from __future__ import annotations
+
+import typing as t
+
+import pytest
+import sqlalchemy as sa
+from flask.testing import FlaskClient
+
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
+from tests.api import scenes, seeds
+
+SERVER = {"name": "web", "flavor": "m1.tiny", "image": "ami-tiny"}
+
+
+def plan(client: FlaskClient, *servers: dict[str, t.Any], status: int = 200, **more: t.Any) -> t.Any:
+    answer = client.post("/v1/plan", json={"servers": list(servers), **more})
+    assert answer.status_code == status, answer.get_data(as_text=True)
+    return answer.get_json()["plan"] if status == 200 else answer.get_json()["detail"]
+
+
+def everything(api: seeds.Api) -> dict[str, list[t.Any]]:
+    """All rows of the ledger, but for tokens."""
+    with api.engine.connect() as connection:
+        return {
+            table.name: [tuple(row) for row in connection.execute(sa.select(table).order_by(*table.primary_key))]
+            for table in tables.metadata.sorted_tables
+            if table.name != "token"
+        }
+
+
+def test_hosts_tell_what_they_have_and_their_insides_to_administrators(api: seeds.Api) -> None:
+    scenes.build(api)
+    hosts = {one["name"]: one for one in api.client_as("reader").get("/v1/hosts").get_json()["hosts"]}
+    assert hosts["hv1"]["capacity"]["memory_mb"] == {
+        "total": 4096, "reserved": 0, "ratio": 1.5, "limit": 6144, "used": 5000,
+    }  # fmt: skip
+    assert (hosts["hv1"]["up"], hosts["hv2"]["up"]) == (True, False)
+    assert (hosts["hv2"]["down_reason"], hosts["hv2"]["facts"], hosts["hv2"]["failed_builds"]) == (None, None, None)
+    client = api.client_as("admin")
+    one = client.get("/v1/hosts/hv2").get_json()["host"]
+    assert (one["down_reason"].split(" <")[0], one["facts"]["arch"]) == ("no answer over ssh", "x86_64")
+    assert client.get("/v1/hosts/hv3").status_code == 404
+
+
+def test_a_plan_says_where_and_why_and_changes_nothing(api: seeds.Api) -> None:
+    before = everything(api)
+    found = plan(api.client_as("demo"), {**SERVER, "count": 3})
+    assert [one["name"] for one in found["placed"]] == ["web-1", "web-2", "web-3"]
+    assert {one["host"] for one in found["placed"]} == {"hv1", "hv2"}
+    why = found["explanations"]["web-1"]
+    assert any(line.endswith("chosen") for line in why["lines"])
+    assert {one["host"] for one in why["weights"]} == {"hv1", "hv2"}
+    assert everything(api) == before
+
+
+def test_a_plan_that_cannot_be_says_which_filter_and_why(api: seeds.Api) -> None:
+    found = plan(api.client_as("demo"), {**SERVER, "flavor": "m1.huge"})
+    (one,) = found["unplaced"]
+    assert "No valid host" in one["message"] and "disk removed 2" in one["message"]
+    removed = [step for step in found["explanations"]["web"]["filters"] if step["removed"]]
+    assert [(step["filter"], sorted(step["removed"])) for step in removed] == [("disk", ["hv1", "hv2"])]
+
+
+def test_all_or_nothing_is_the_askers_choice(api: seeds.Api) -> None:
+    pair = ({**SERVER, "name": "small"}, {**SERVER, "name": "huge", "flavor": "m1.huge"})
+    assert len(plan(api.client_as("demo"), *pair)["unplaced"]) == 2
+    found = plan(api.client_as("demo"), *pair, all_or_nothing=False)
+    assert ([one["name"] for one in found["placed"]], len(found["unplaced"])) == (["small"], 1)
+
+
+def test_what_runs_already_is_in_the_plan_as_such(api: seeds.Api) -> None:
+    scene = scenes.build(api)
+    found = plan(api.client_as("demo"), {**SERVER, "name": "web-1"})
+    assert found["existing"] == [{"name": "web-1", "uuid": scene.web, "host": "hv1"}]
+    assert found["placed"] == []
+
+
+@pytest.mark.parametrize(
+    ("server", "status", "told"),
+    [
+        ({"name": "a b"}, 400, "a b"),
+        ({"flavor": "m1.tin"}, 404, "m1.tin"),
+        ({"image": "nope"}, 404, "nope"),
+        ({"key": "nope"}, 404, "nope"),
+        ({"networks": ["nope"]}, 404, "nope"),
+        ({"count": 11}, 403, "Quota exceeded for instances"),
+        ({"count": 201}, 400, "200"),
+        ({"count": 0}, 400, "count"),
+        ({"admin_password": "x"}, 400, "admin_password"),
+        ({"hints": {"group": "nope"}}, 404, "nope"),
+        ({"networks": [{"name": "private", "fixed_ip": "10.20.0.300"}]}, 400, "10.20.0.300"),
+    ],
+)
+def test_what_a_launch_would_refuse_a_plan_refuses(
+    api: seeds.Api, server: dict[str, t.Any], status: int, told: str
+) -> None:
+    assert told in plan(api.client_as("demo"), {**SERVER, **server}, status=status)
+
+
+def test_a_plan_is_a_members(api: seeds.Api) -> None:
+    plan(api.client_as("reader"), SERVER, status=403)
+
+
+def test_why_an_instance_is_where_it_is(api: seeds.Api) -> None:
+    scene = scenes.build(api)
+    client = api.client_as("reader")
+    found = client.get(f"/v1/instances/{scene.web}/placement").get_json()["placement"]
+    assert (found["host"], found["explanation"]["message"]) == ("hv1", scenes.EXPLANATION["message"])
+    assert found["explanation"]["lines"] == scenes.EXPLANATION["lines"]
+    assert client.get(f"/v1/instances/{scene.stopped}/placement").get_json()["placement"]["explanation"] is None
+    assert client.get(f"/v1/instances/{scene.foreign}/placement").status_code == 404
+    assert api.client_as("admin").get(f"/v1/instances/{scene.foreign}/placement").status_code == 200
+
+
+def test_an_unscoped_token_sees_nothing(api: seeds.Api) -> None:
+    client = api.client_as("demo", None)
+    for path in ("/v1/jobs", "/v1/hosts", "/v1/jobs/kinds"):
+        assert client.get(path).status_code in (401, 403)
+
+
+def test_a_ledger_that_is_out_of_order_is_not_the_askers_fault(api: seeds.Api) -> None:
+    client = api.client_as("admin")
+    with transaction(api.engine) as connection:
+        connection.execute(sa.text("ALTER TABLE compute_host RENAME TO elsewhere"))
+    answer = client.get("/v1/hosts")
+    assert (answer.status_code, answer.content_type) == (503, "application/problem+json")
+    assert "compute_host" not in answer.get_data(as_text=True)

@@ -1,0 +1,487 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The Network API, asked as clients ask it."""
+
+from __future__ import annotations
+
+import time
+import typing as t
+import uuid
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import network_records, tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.floating_pools import floating_pool
+from tests.api.conftest import Cloud
+from tests.api.doors import Doors
+
+NOWHERE = "11111111-2222-3333-4444-555555555555"
+
+
+@pytest.fixture
+def doors(cloud: Cloud) -> t.Iterator[Doors]:
+    one = Doors(cloud, "/network/v2.0")
+    yield one
+    one.close()
+
+
+def make_pool(cloud: Cloud, name: str = "public", cidr: str = "203.0.113.0/28") -> str:
+    item = {"name": name, "cidr": cidr, "addresses": None, "interface": "eth0"}
+    with transaction(cloud.engine) as connection:
+        floating_pool(connection, {"floating_pools": [item], "state": "present"})
+    return network_records.pool_network_id(name)
+
+
+def make_group(doors: Doors, name: str = "web") -> dict[str, t.Any]:
+    body = {"security_group": {"name": name, "description": name}}
+    return t.cast("dict[str, t.Any]", doors.member.post("/security-groups", body, 201)["security_group"])
+
+
+def error_of(body: t.Any) -> str:
+    assert set(body) == {"NeutronError"} and set(body["NeutronError"]) == {"type", "message", "detail"}, body
+    return str(body["NeutronError"]["type"])
+
+
+# --- Versions and errors --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", ["/network", "/network/"])
+def test_anybody_reads_the_versions(doors: Doors, path: str) -> None:
+    (one,) = doors.client.get(path).get_json()["versions"]
+    assert (one["id"], one["status"]) == ("v2.0", "CURRENT")
+    assert doors.client.get("/network/v2.0").status_code == doors.client.get("/network/v2.0/").status_code == 200
+
+
+def test_without_a_token_nothing_is_told(doors: Doors) -> None:
+    assert doors.client.get("/network/v2.0/networks").status_code == 401
+
+
+def test_unknown_paths_and_methods(doors: Doors) -> None:
+    assert error_of(doors.member.get("/nosuch", 404)) == "HTTPNotFound"
+    assert error_of(doors.member.delete("/security-groups", 405)) == "MethodNotAllowed"
+    answer = doors.member.ask("GET", "/networks")
+    assert answer.headers["X-OpenStack-Request-Id"].startswith("req-")
+
+
+# --- Networks, subnets, ports ---------------------------------------------------------------------------------------
+
+
+def test_networks_are_public_or_own(cloud: Cloud, doors: Doors) -> None:
+    public = cloud.network("private", "10.20.0.0/24")
+    own = cloud.network("mine", "10.21.0.0/24", owner=doors.project)
+    cloud.network("theirs", "10.22.0.0/24", owner=doors.other)
+    pool = make_pool(cloud)
+    found = {one["name"]: one for one in doors.member.get("/networks")["networks"]}
+    assert set(found) == {"private", "mine", "public"}
+    assert found["private"]["shared"] and not found["mine"]["shared"]
+    assert found["public"]["router:external"] and not found["private"]["router:external"]
+    assert found["private"]["subnets"] == [str(uuid.uuid5(uuid.UUID(public.uuid), "IPv4"))]
+    assert doors.member.get("/networks/private", 404)["NeutronError"]["type"] == "NetworkNotFound"
+    (named,) = doors.member.get("/networks?name=private")["networks"]
+    assert doors.member.get(f"/networks/{named['id']}")["network"] == named
+    assert doors.member.get(f"/networks/{pool}")["network"]["name"] == "public"
+    doors.stranger.get(f"/networks/{own.uuid}", 404)
+    assert "provider:network_type" not in named
+    assert doors.admin.get(f"/networks/{public.uuid}")["network"]["provider:network_type"] == "flat"
+    assert [one["name"] for one in doors.member.get("/networks?router:external=True")["networks"]] == ["public"]
+
+
+def test_subnets_are_a_networks_families(cloud: Cloud, doors: Doors) -> None:
+    both = cloud.network("both", "10.20.0.0/29", "fd00:1::/64", dns=["10.20.0.2", "fd00:1::53"])
+    with transaction(cloud.engine) as connection:
+        for address, reserved in ((0, "network"), (7, "broadcast"), (3, "user"), (1, None)):
+            connection.execute(
+                tables.fixed_ip.insert().values(
+                    network_id=both.id, ip=(10 << 24) + (20 << 16) + address, reserved=reserved
+                )
+            )
+    four, six = doors.member.get(f"/subnets?network_id={both.uuid}&sort_key=ip_version")["subnets"]
+    assert four["allocation_pools"] == [
+        {"start": "10.20.0.1", "end": "10.20.0.2"}, {"start": "10.20.0.4", "end": "10.20.0.6"},
+    ]  # fmt: skip
+    assert (four["ip_version"], four["cidr"], four["dns_nameservers"]) == (4, "10.20.0.0/29", ["10.20.0.2"])
+    assert (six["ip_version"], six["ipv6_ra_mode"], six["dns_nameservers"]) == (6, "slaac", ["fd00:1::53"])
+    assert doors.member.get(f"/subnets/{six['id']}")["subnet"] == six
+    assert doors.member.get("/networks")["networks"][0]["subnets"] == [four["id"], six["id"]]
+
+
+def test_ports_are_the_interfaces_of_the_projects_servers(cloud: Cloud, doors: Doors) -> None:
+    net = cloud.network("private", "10.20.0.0/24")
+    number, group = doors.group("web")
+    mine = cloud.instance(doors.project, "a", cloud.host("hv1"), [(net, "10.20.0.5")], groups=[number], power_state=1)
+    cloud.instance(doors.other, "b", "hv1", [(net, "10.20.0.6")])
+    (port,) = doors.member.get("/ports")["ports"]
+    assert port["device_id"] == mine and port["status"] == "ACTIVE" and port["security_groups"] == [group]
+    assert port["fixed_ips"] == [
+        {"subnet_id": network_records.subnet_id(net.uuid, 4), "ip_address": "10.20.0.5"}
+    ]
+    assert doors.member.get(f"/ports?device_id={mine}")["ports"] == [port]
+    assert doors.member.get(f"/ports?fixed_ips=ip_address%3D10.20.0.5&network_id={net.uuid}")["ports"] == [port]
+    assert doors.member.get("/ports?fixed_ips=ip_address%3D10.20.0.9")["ports"] == []
+    assert "binding:host_id" not in port
+    assert doors.admin.get(f"/ports/{port['id']}")["port"]["binding:host_id"] == "hv1"
+    doors.stranger.get(f"/ports/{port['id']}", 404)
+
+
+@pytest.mark.parametrize("plural", ["networks", "subnets", "ports", "routers"])
+def test_what_the_operator_makes_is_refused_with_a_reason(doors: Doors, plural: str) -> None:
+    assert error_of(doors.member.post(f"/{plural}", {plural[:-1]: {"name": "x"}}, 403)) == "PolicyNotAuthorized"
+    doors.member.put(f"/{plural}/{NOWHERE}", {plural[:-1]: {"name": "x"}}, 404)
+    doors.member.delete(f"/{plural}/{NOWHERE}", 404)
+
+
+# --- Lists ----------------------------------------------------------------------------------------------------------
+
+
+def test_fields_sorting_and_pages(doors: Doors) -> None:
+    for name in ("b", "c", "a"):
+        doors.group(name)
+    path = "/security-groups?fields=name&sort_key=name&sort_dir=desc"
+    assert doors.member.get(path)["security_groups"] == [{"name": name} for name in ("default", "c", "b", "a")]
+    names, href = [], "/security-groups?limit=3&sort_key=name&fields=name&fields=id"
+    while href:
+        page = doors.member.get(href)
+        names += [one["name"] for one in page["security_groups"]]
+        links = {one["rel"]: one["href"] for one in page.get("security_groups_links", [])}
+        href = links.get("next", "").partition("/network/v2.0")[2]
+    assert names == ["a", "b", "c", "default"]
+    last = doors.member.get("/security-groups?sort_key=name")["security_groups"][-1]["id"]
+    back = doors.member.get(f"/security-groups?limit=2&sort_key=name&page_reverse=True&marker={last}")
+    assert [one["name"] for one in back["security_groups"]] == ["b", "c"]
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["colour=red", f"marker={NOWHERE}", "limit=many", "limit=-5", "sort_key=colour", "sort_key=name&sort_dir=up",
+     "sort_dir=asc"],
+)  # fmt: skip
+def test_a_query_that_means_nothing_is_refused(doors: Doors, query: str) -> None:
+    doors.member.get(f"/security-groups?{query}", 400)
+
+
+# --- Security groups ------------------------------------------------------------------------------------------------
+
+
+def test_a_new_group_is_as_clients_expect_it(doors: Doors) -> None:
+    group = make_group(doors)
+    assert (group["name"], group["description"], group["project_id"]) == ("web", "web", doors.project)
+    rules = group.pop("security_group_rules")
+    assert [(one["direction"], one["ethertype"], one["protocol"], one["remote_ip_prefix"]) for one in rules] == [
+        ("egress", "IPv4", None, None), ("egress", "IPv6", None, None),
+    ]  # fmt: skip
+    shown = doors.reader.get(f"/security-groups/{group['id']}")["security_group"]
+    assert shown["security_group_rules"] == rules
+    assert doors.member.get("/security-groups/web", 404)["NeutronError"]["type"] == "SecurityGroupNotFound"
+    assert [one["id"] for one in doors.member.get("/security-groups?name=web")["security_groups"]] == [group["id"]]
+    listed = doors.member.get(f"/security-group-rules?security_group_id={group['id']}")["security_group_rules"]
+    assert listed == rules
+    assert error_of(doors.member.post("/security-groups", {"security_group": {"name": "web"}}, 409))
+    body = {"security_group": {"name": "www", "description": "two"}}
+    assert doors.member.put(f"/security-groups/{group['id']}", body)["security_group"]["name"] == "www"
+    doors.member.delete(f"/security-groups/{group['id']}", 204)
+    doors.member.delete(f"/security-groups/{group['id']}", 404)
+    assert not doors.jobs()
+
+
+def test_each_project_has_a_default_group_and_keeps_it(doors: Doors) -> None:
+    (one,) = doors.reader.get("/security-groups?name=default")["security_groups"]
+    assert doors.reader.get("/security-groups?name=default")["security_groups"] == [one]
+    assert error_of(doors.member.delete(f"/security-groups/{one['id']}", 409)) == "SecurityGroupCannotRemoveDefault"
+    doors.member.put(f"/security-groups/{one['id']}", {"security_group": {"name": "x"}}, 409)
+    doors.member.put(f"/security-groups/{one['id']}", {"security_group": {"description": "x"}})
+
+
+def rule_body(group: str, **more: t.Any) -> dict[str, t.Any]:
+    return {"security_group_rule": {"security_group_id": group, "direction": "ingress", **more}}
+
+
+def test_a_rule_is_added_and_removed(doors: Doors) -> None:
+    group = make_group(doors)["id"]
+    body = rule_body(
+        group, ethertype="IPv4", protocol="tcp", port_range_min=22, port_range_max=22, remote_ip_prefix="0.0.0.0/0"
+    )
+    rule = doors.member.post("/security-group-rules", body, 201)["security_group_rule"]
+    assert {key: rule[key] for key in body["security_group_rule"]} == body["security_group_rule"]
+    assert error_of(doors.member.post("/security-group-rules", body, 409)) == "SecurityGroupRuleExists"
+    assert doors.member.get(f"/security-group-rules/{rule['id']}")["security_group_rule"] == rule
+    doors.stranger.get(f"/security-group-rules/{rule['id']}", 404)
+    doors.stranger.delete(f"/security-group-rules/{rule['id']}", 404)
+    doors.member.delete(f"/security-group-rules/{rule['id']}", 204)
+    doors.member.delete(f"/security-group-rules/{rule['id']}", 404)
+    assert not doors.jobs(), "no server is in the group, so no host is told"
+
+
+@pytest.mark.parametrize(
+    ("more", "shown"),
+    [
+        ({}, {"protocol": None, "ethertype": "IPv4", "remote_ip_prefix": "0.0.0.0/0"}),
+        ({"protocol": "icmp", "port_range_min": 8, "port_range_max": 0}, {"port_range_min": 8, "port_range_max": 0}),
+        ({"protocol": "icmp", "ethertype": "IPv6"}, {"protocol": "ipv6-icmp"}),
+        ({"protocol": "ipv6-icmp", "ethertype": "IPv6"}, {"protocol": "ipv6-icmp", "remote_ip_prefix": "::/0"}),
+        ({"protocol": 6, "port_range_min": "80", "port_range_max": "90"}, {"protocol": "tcp", "port_range_min": 80}),
+        ({"protocol": "112"}, {"protocol": "112"}),
+        ({"ethertype": "IPv6", "remote_ip_prefix": "fd00::/8"}, {"remote_ip_prefix": "fd00::/8"}),
+    ],
+)
+def test_rules_as_neutron_writes_them(doors: Doors, more: dict[str, t.Any], shown: dict[str, t.Any]) -> None:
+    group = make_group(doors)["id"]
+    rule = doors.member.post("/security-group-rules", rule_body(group, **more), 201)["security_group_rule"]
+    assert {key: rule[key] for key in shown} == shown
+
+
+def test_a_group_as_the_other_end(doors: Doors) -> None:
+    web, db = make_group(doors), make_group(doors, "db")
+    body = rule_body(db["id"], protocol="tcp", port_range_min=5432, port_range_max=5432, remote_group_id=web["id"])
+    rule = doors.member.post("/security-group-rules", body, 201)["security_group_rule"]
+    assert (rule["remote_group_id"], rule["remote_ip_prefix"]) == (web["id"], None)
+    assert error_of(doors.member.delete(f"/security-groups/{web['id']}", 409)) == "SecurityGroupInUse"
+    _number, foreign = doors.group("theirs", doors.other)
+    doors.member.post("/security-group-rules", rule_body(db["id"], remote_group_id=foreign), 404)
+    doors.member.post("/security-group-rules", rule_body(foreign), 404)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"protocol": "tcp", "port_range_min": 90, "port_range_max": 80},
+        {"protocol": "tcp", "port_range_min": 80},
+        {"protocol": "tcp", "port_range_min": 1, "port_range_max": 70000},
+        {"protocol": "icmp", "port_range_max": 8},
+        {"protocol": "icmp", "port_range_min": 256, "port_range_max": 0},
+        {"protocol": "nosuch"},
+        {"protocol": "ipv6-icmp", "ethertype": "IPv4"},
+        {"ethertype": "IPv5"},
+        {"direction": "sideways"},
+        {"remote_ip_prefix": "10.0.0.0/33"},
+        {"remote_ip_prefix": "10.0.0.0/8", "ethertype": "IPv6"},
+        {"remote_ip_prefix": "10.0.0.0/8", "remote_group_id": NOWHERE},
+        {"remote_ip_prefix": "0.0.0.0/32"},
+        {"colour": "red"},
+    ],
+)
+def test_a_rule_that_makes_no_sense_is_refused(doors: Doors, more: dict[str, t.Any]) -> None:
+    group = make_group(doors)["id"]
+    status = 404 if more.get("remote_group_id") else 400
+    doors.member.post("/security-group-rules", rule_body(group, **more), status)
+    assert len(doors.member.get("/security-group-rules?direction=ingress")["security_group_rules"]) == 0
+
+
+def egress_of(doors: Doors, group: str) -> list[dict[str, t.Any]]:
+    path = f"/security-group-rules?security_group_id={group}&direction=egress"
+    return t.cast("list[dict[str, t.Any]]", doors.member.get(path)["security_group_rules"])
+
+
+def stored_egress(doors: Doors) -> set[tuple[str, str]]:
+    rows = doors.rows(tables.security_group_rule)
+    return {(row["ethertype"], row["cidr"]) for row in rows if row["direction"] == "egress"}
+
+
+def test_egress_is_open_until_its_rules_are_deleted(doors: Doors) -> None:
+    """What is shown and what the hosts enforce (nothing recorded: open) stay the same thing."""
+    group = make_group(doors)["id"]
+    four, six = egress_of(doors, group)
+    assert stored_egress(doors) == set()
+    doors.member.delete(f"/security-group-rules/{six['id']}", 204)
+    assert stored_egress(doors) == {("IPv4", "0.0.0.0/0")} and egress_of(doors, group) == [four]
+    doors.member.delete(f"/security-group-rules/{four['id']}", 204)
+    # a group without any would let everything out
+    assert stored_egress(doors) == {("IPv4", "0.0.0.0/32")} and egress_of(doors, group) == []
+    body = rule_body(group, direction="egress", protocol="tcp", port_range_min=443, port_range_max=443)
+    only = doors.member.post("/security-group-rules", body, 201)["security_group_rule"]
+    assert egress_of(doors, group) == [only] and stored_egress(doors) == {("IPv4", "0.0.0.0/0")}
+
+
+def test_one_more_egress_rule_keeps_the_two_that_were_there(doors: Doors) -> None:
+    group = make_group(doors)["id"]
+    before = egress_of(doors, group)
+    body = rule_body(group, direction="egress", protocol="tcp", port_range_min=443, port_range_max=443)
+    doors.member.post("/security-group-rules", body, 201)
+    after = egress_of(doors, group)
+    assert len(after) == 3 and all(one in after for one in before)
+    again = rule_body(group, direction="egress")
+    assert error_of(doors.member.post("/security-group-rules", again, 409)) == "SecurityGroupRuleExists"
+
+
+def test_hosts_learn_of_a_rule_from_a_job(cloud: Cloud, doors: Doors) -> None:
+    number, group = doors.group("web")
+    cloud.instance(doors.project, "a", cloud.host("hv1"), groups=[number])
+    rule = doors.member.post("/security-group-rules", rule_body(group), 201)["security_group_rule"]
+    (job,) = doors.jobs()
+    assert (job["kind"], job["project_id"], job["user_id"]) == ("security_groups", doors.project, doors.member.id)
+    assert job["variables"] == {"project": "demo", "security_groups": [{"name": "web"}]}
+    doors.member.delete(f"/security-group-rules/{rule['id']}", 204)
+    assert len(doors.jobs()) == 2
+    assert error_of(doors.member.delete(f"/security-groups/{group}", 409)) == "SecurityGroupInUse"
+
+
+def test_quotas_hold(cloud: Cloud, doors: Doors) -> None:
+    cloud._insert(tables.quota, project_id=doors.project, resource="security_groups", hard_limit=1)
+    make_group(doors)
+    assert error_of(doors.member.post("/security-groups", {"security_group": {"name": "b"}}, 409)) == "OverQuota"
+    limits = doors.member.get(f"/quotas/{doors.project}")["quota"]
+    assert (limits["security_group"], limits["floatingip"], limits["port"]) == (1, 10, -1)
+    details = doors.member.get(f"/quotas/{doors.project}/details.json")["quota"]
+    assert details["security_group"] == {"limit": 1, "used": 1, "reserved": 0}
+    doors.member.get(f"/quotas/{doors.other}", 404)
+    doors.member.put(f"/quotas/{doors.project}", {"quota": {"security_group": 5}}, 403)
+    assert doors.admin.put(f"/quotas/{doors.other}", {"quota": {"security_group": 5}})["quota"]["security_group"] == 5
+    doors.admin.put(f"/quotas/{doors.other}", {"quota": {"port": 5}}, 400)
+    doors.admin.delete(f"/quotas/{doors.other}", 204)
+    assert doors.admin.get(f"/quotas/{doors.other}")["quota"]["security_group"] == 10
+    doors.admin.get(f"/quotas/{uuid.uuid4().hex}", 404)
+
+
+def test_readers_change_nothing(doors: Doors) -> None:
+    group = make_group(doors)["id"]
+    for method, path, body in (
+        ("POST", "/security-groups", {"security_group": {"name": "x"}}),
+        ("PUT", f"/security-groups/{group}", {"security_group": {"name": "x"}}),
+        ("DELETE", f"/security-groups/{group}", None),
+        ("POST", "/security-group-rules", rule_body(group)),
+        ("POST", "/floatingips", {"floatingip": {"floating_network_id": NOWHERE}}),
+    ):
+        answer = doors.reader.ask(method, path, body)
+        assert answer.status_code == 403 and error_of(answer.get_json()) == "PolicyNotAuthorized", path
+
+
+# --- Floating IPs ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def served(cloud: Cloud, doors: Doors) -> tuple[str, str]:
+    """A pool's network, and the port of a server."""
+    net = cloud.network("private", "10.20.0.0/24")
+    cloud.instance(doors.project, "a", cloud.host("hv1"), [(net, "10.20.0.5")])
+    return make_pool(cloud), str(doors.member.get("/ports")["ports"][0]["id"])
+
+
+def test_a_floating_ip_comes_leads_and_goes(doors: Doors, served: tuple[str, str]) -> None:
+    pool, port = served
+    body = {"floatingip": {"floating_network_id": pool}}
+    one = doors.member.post("/floatingips", body, 201)["floatingip"]
+    two = doors.member.post("/floatingips", body, 201)["floatingip"]
+    assert one["floating_ip_address"] != two["floating_ip_address"], "each request is for one more"
+    assert (one["status"], one["port_id"], one["fixed_ip_address"]) == ("DOWN", None, None)
+    assert not doors.jobs()
+    path = f"/floatingips/{one['id']}"
+    led = doors.member.put(path, {"floatingip": {"port_id": port}})["floatingip"]
+    assert (led["status"], led["port_id"], led["fixed_ip_address"]) == ("ACTIVE", port, "10.20.0.5")
+    (job,) = doors.jobs()
+    assert job["kind"] == "floating_ips"
+    assert job["variables"] == {"project": "demo", "network_hosts": ["hv1"], "holders": ["hv1"]}
+    doors.member.put(path, {"floatingip": {"port_id": port}})
+    assert len(doors.jobs()) == 1, "nothing changed"
+    taken = doors.member.put(f"/floatingips/{two['id']}", {"floatingip": {"port_id": port}}, 409)
+    assert error_of(taken) == "FloatingIPPortAlreadyAssociated"
+    assert [f["id"] for f in doors.member.get(f"/floatingips?port_id={port}")["floatingips"]] == [one["id"]]
+    doors.member.put(path, {"floatingip": {"port_id": None}})
+    assert doors.jobs()[1]["variables"] == {"project": "demo", "network_hosts": ["hv1"], "holders": []}
+    doors.stranger.get(path, 404)
+    doors.stranger.delete(path, 404)
+    doors.member.delete(path, 204)
+    doors.member.delete(path, 404)
+    assert [f["id"] for f in doors.member.get("/floatingips")["floatingips"]] == [two["id"]]
+
+
+def test_a_floating_ip_with_a_port_at_once(doors: Doors, served: tuple[str, str]) -> None:
+    pool, port = served
+    wanted = {"floating_network_id": pool, "port_id": port, "floating_ip_address": "203.0.113.9"}
+    one = doors.member.post("/floatingips", {"floatingip": wanted}, 201)["floatingip"]
+    assert (one["floating_ip_address"], one["port_id"]) == ("203.0.113.9", port)
+    doors.member.post("/floatingips", {"floatingip": {**wanted, "port_id": None}}, 409)
+    doors.stranger.post("/floatingips", {"floatingip": {**wanted, "port_id": None}}, 409)
+    doors.member.delete(f"/floatingips/{one['id']}", 204)
+    assert [job["variables"]["network_hosts"] for job in doors.jobs()] == [["hv1"], ["hv1"]]
+
+
+@pytest.mark.parametrize(
+    ("more", "status"),
+    [
+        ({"floating_network_id": NOWHERE}, 404),
+        ({"floating_network_id": "public"}, 400),
+        ({"port_id": NOWHERE}, 404),
+        ({"fixed_ip_address": "10.20.0.5"}, 400),
+        ({"floating_ip_address": "198.51.100.1"}, 404),
+        ({"floating_ip_address": "nonsense"}, 400),
+        ({"project_id": "0" * 32}, 403),
+    ],
+)
+def test_floating_ips_that_cannot_be(
+    doors: Doors, served: tuple[str, str], more: dict[str, t.Any], status: int
+) -> None:
+    doors.member.post("/floatingips", {"floatingip": {"floating_network_id": served[0], **more}}, status)
+    assert doors.member.get("/floatingips")["floatingips"] == []
+
+
+# --- The rest -------------------------------------------------------------------------------------------------------
+
+
+def test_extensions_and_zones(doors: Doors) -> None:
+    aliases = {one["alias"] for one in doors.member.get("/extensions")["extensions"]}
+    assert {"security-group", "router", "quotas"} <= aliases and "trunk" not in aliases
+    doors.member.get("/extensions/security-group")
+    doors.member.get("/extensions/trunk", 404)
+    assert doors.member.get("/availability_zones?resource=network")["availability_zones"] == [
+        {"name": "nova", "resource": "network", "state": "available"}
+    ]
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=10), inner, max_size=3),
+    max_leaves=6,
+)
+ATTRIBUTES = st.sampled_from(
+    ["name", "description", "security_group_id", "direction", "protocol", "ethertype", "port_range_min",
+     "port_range_max", "remote_ip_prefix", "remote_group_id", "floating_network_id", "port_id", "fixed_ip_address",
+     "floating_ip_address", "tags", "floatingip", "stateful"]
+)  # fmt: skip
+VALUES = JSON | st.sampled_from(["ingress", "egress", "tcp", "icmp", "IPv4", "10.0.0.0/8", "80", NOWHERE])
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.sampled_from(["/security-groups", "/security-group-rules", "/floatingips", "/networks", "/quotas/x"]),
+    st.sampled_from(["POST", "PUT"]),
+    st.dictionaries(ATTRIBUTES, VALUES, max_size=5),
+    JSON,
+)
+def test_no_body_is_answered_with_5xx(
+    doors: Doors, path: str, method: str, inner: dict[str, t.Any], junk: t.Any
+) -> None:
+    group = doors.rows(tables.security_group)[:1]
+    known = {"security_group_id": group[0]["uuid"]} if group else {}
+    for body in ({path[1:-1].replace("-", "_"): {**known, **inner}}, {"security_group": inner}, junk):
+        answer = doors.admin.ask(method, path, body)
+        assert answer.status_code < 500, (path, body, answer.get_data(as_text=True))
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.sampled_from(["networks", "subnets", "ports", "security-groups", "security-group-rules", "floatingips"]),
+    st.dictionaries(
+        st.sampled_from(["limit", "marker", "sort_key", "sort_dir", "fields", "name", "fixed_ips", "page_reverse"]),
+        st.text(max_size=12) | st.sampled_from(["id", "name", "fixed_ips", "asc", "1", "ip_address=1"]),
+    ),
+    st.text(max_size=20),
+)
+def test_no_query_is_answered_with_5xx(
+    doors: Doors, plural: str, query: dict[str, str], number: str
+) -> None:
+    asked = doors.client.get(f"{doors.base}/{plural}", query_string=query, headers=doors.admin.headers)
+    assert asked.status_code < 500, (plural, query, asked.get_data(as_text=True))
+    shown = doors.client.get(f"{doors.base}/{plural}/{number}", headers=doors.admin.headers)
+    assert shown.status_code < 500
+
+
+def test_a_token_that_ran_out_is_refused(cloud: Cloud, doors: Doors) -> None:
+    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables_identity import token
+
+    with transaction(cloud.engine) as connection:
+        connection.execute(token.update().values(expires_at=time.time() - 1))
+    doors.member.get("/networks", 401)

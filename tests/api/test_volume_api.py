@@ -1,0 +1,85 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The little of the Block Storage API that Compute's clients ask for."""
+
+from __future__ import annotations
+
+import time
+import typing as t
+
+import pytest
+import sqlalchemy as sa
+
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
+from tests.api.conftest import Cloud
+from tests.api.doors import Doors
+
+
+@pytest.fixture
+def doors(cloud: Cloud) -> t.Iterator[Doors]:
+    one = Doors(cloud, "/volume/v3")
+    yield one
+    one.close()
+
+
+def test_anybody_reads_the_versions(doors: Doors) -> None:
+    assert doors.client.get("/volume/").status_code == 300
+    for path in ("/volume/v3", "/volume/v3/"):
+        (one,) = doors.client.get(path).get_json()["versions"]
+        assert (one["id"], one["version"], one["min_version"]) == ("v3.0", "3.71", "3.0")
+
+
+def test_there_is_nothing_and_clients_can_read_that(doors: Doors) -> None:
+    for path, key in (
+        ("volumes", "volumes"), ("volumes/detail", "volumes"), ("snapshots/detail", "snapshots"),
+        ("types", "volume_types"), ("backups", "backups"),
+    ):  # fmt: skip
+        assert doors.reader.get(f"/{doors.project}/{path}") == {key: []}
+    absolute = doors.reader.get(f"/{doors.project}/limits")["limits"]["absolute"]
+    assert set(absolute.values()) == {0}
+    assert doors.reader.get("/limits")["limits"]["absolute"] == absolute
+    quota = doors.reader.get(f"/{doors.project}/os-quota-sets/{doors.project}?usage=False")["quota_set"]
+    assert quota["volumes"] == 0 and quota["id"] == doors.project
+    used = doors.reader.get(f"/{doors.project}/os-quota-sets/{doors.project}?usage=True")["quota_set"]
+    assert used["gigabytes"] == {"limit": 0, "in_use": 0, "reserved": 0}
+    assert doors.reader.get(f"/{doors.project}/volumes/vol1", 404)["itemNotFound"]["code"] == 404
+
+
+def test_a_volume_cannot_be_made_yet(doors: Doors) -> None:
+    body = {"volume": {"size": 1, "name": "vol1"}}
+    answer = doors.member.post(f"/{doors.project}/volumes", body, 403)
+    assert "no storage for volumes yet" in answer["forbidden"]["message"]
+
+
+def test_another_projects_path_is_not_there(doors: Doors) -> None:
+    for path in ("volumes", "limits", f"os-quota-sets/{doors.other}"):
+        doors.member.get(f"/{doors.other}/{path}", 404)
+    doors.member.get(f"/{doors.project}/os-quota-sets/{doors.other}", 404)
+    doors.admin.get(f"/{doors.project}/os-quota-sets/{doors.other}")
+    assert doors.client.get(f"/volume/v3/{doors.project}/volumes").status_code == 401
+
+
+def test_zones_are_those_of_the_hosts(cloud: Cloud, doors: Doors) -> None:
+    cloud.host("hv1")
+    cloud.host("hv2", "edge")
+    with transaction(cloud.engine) as connection:
+        connection.execute(sa.update(tables.compute_host).values(last_seen_at=int(time.time())))
+        connection.execute(sa.update(tables.compute_host).where(tables.compute_host.c.name == "hv2").values(
+            enabled=False
+        ))  # fmt: skip
+    found = doors.member.get(f"/{doors.project}/os-availability-zone")["availabilityZoneInfo"]
+    assert found == [
+        {"zoneName": "edge", "zoneState": {"available": False}}, {"zoneName": "nova", "zoneState": {"available": True}},
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("version", "status"), [("volume 3.59", 200), ("volume 9.9", 406), ("volume x", 400)])
+def test_microversions(doors: Doors, version: str, status: int) -> None:
+    headers = {**doors.member.headers, "OpenStack-API-Version": version}
+    answer = doors.client.get(f"/volume/v3/{doors.project}/volumes", headers=headers)
+    assert answer.status_code == status
+    if status == 200:
+        assert answer.headers["OpenStack-API-Version"] == version
