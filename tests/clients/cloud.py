@@ -73,7 +73,7 @@ class Cloud:
 
 @contextlib.contextmanager
 def cloud() -> t.Iterator[Cloud]:
-    """The API that `make api` serves, if it does; else one of our own, and a lab that goes with it if there was none."""
+    """The API that `make api` serves, if it does; else one of our own, with a lab for it if there is none."""
     home = pathlib.Path(os.environ.get("NOVALITE_HOME") or ROOT / ".novalite")
     bind = os.environ.get("NOVALITE_API_BIND", "127.0.0.1:8774")
     logins = pathlib.Path(os.environ.get("NOVALITE_LOGINS") or ROOT / "lab")
@@ -86,9 +86,11 @@ def cloud() -> t.Iterator[Cloud]:
     else:
         made = not (home / "lab/hypervisors").exists()
     try:
-        with tempfile.TemporaryDirectory(prefix="novalite-clients-") as directory:
-            with _served(home, pathlib.Path(directory), arguments) as one:
-                yield one
+        with (
+            tempfile.TemporaryDirectory(prefix="novalite-clients-") as directory,
+            _served(home, pathlib.Path(directory), arguments) as one,
+        ):
+            yield one
     finally:
         if made:
             environment = {**os.environ, "NOVALITE_HOME": str(home)}
