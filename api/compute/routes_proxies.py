@@ -46,21 +46,21 @@ def _wrapped(name: str, properties: Record, required: t.Sequence[str]) -> Record
 @compute.get("/images")
 @policy.allows("compute:proxies:read")
 @since("2.1", LAST)
-def list_images() -> Answer:
+def list_images_here() -> Answer:
     return _images(lambda row: {"id": row["id"], "name": row["name"], "links": _links("images", row["id"])})
 
 
 @compute.get("/images/detail")
 @policy.allows("compute:proxies:read")
 @since("2.1", LAST)
-def list_images_in_detail() -> Answer:
+def list_images_in_detail_here() -> Answer:
     return _images(_image)
 
 
 @compute.get("/images/<image_id>")
 @policy.allows("compute:proxies:read")
 @since("2.1", LAST)
-def show_image(image_id: str) -> Answer:
+def show_image_here(image_id: str) -> Answer:
     with reading_ledger() as connection:
         found = image_records.images_seen(connection, current().project, image_id)
     if not found:
@@ -130,7 +130,7 @@ RULE = _wrapped(
 @compute.get("/os-security-groups")
 @policy.allows("compute:proxies:read")
 @since("2.1", LAST)
-def list_security_groups() -> Answer:
+def list_security_groups_here() -> Answer:
     project = current().project
     with reading_ledger() as connection:
         rows = group_rules.groups_of(connection, project)
@@ -145,7 +145,7 @@ def list_security_groups() -> Answer:
 @compute.get("/os-security-groups/<group_id>")
 @policy.allows("compute:proxies:read")
 @since("2.1", LAST)
-def show_security_group(group_id: str) -> Answer:
+def show_security_group_here(group_id: str) -> Answer:
     with reading_ledger() as connection:
         return {"security_group": _found(connection, group_id)}, 200
 
@@ -153,7 +153,7 @@ def show_security_group(group_id: str) -> Answer:
 @compute.post("/os-security-groups")
 @policy.allows("compute:proxies:write")
 @since("2.1", LAST)
-def create_security_group() -> Answer:
+def create_security_group_here() -> Answer:
     wanted = validation.body(GROUP)["security_group"]
     _check_name(wanted["name"])
     with writing_ledger() as connection, as_bad_request():
@@ -167,7 +167,7 @@ def create_security_group() -> Answer:
 @compute.put("/os-security-groups/<group_id>")
 @policy.allows("compute:proxies:write")
 @since("2.1", LAST)
-def update_security_group(group_id: str) -> Answer:
+def update_security_group_here(group_id: str) -> Answer:
     wanted = validation.body(GROUP)["security_group"]
     _check_name(wanted["name"])
     with writing_ledger() as connection, as_bad_request():
@@ -184,7 +184,7 @@ def update_security_group(group_id: str) -> Answer:
 @compute.delete("/os-security-groups/<group_id>")
 @policy.allows("compute:proxies:write")
 @since("2.1", LAST)
-def delete_security_group(group_id: str) -> Answer:
+def delete_security_group_here(group_id: str) -> Answer:
     with writing_ledger() as connection:
         _found(connection, group_id)
         try:
@@ -197,7 +197,7 @@ def delete_security_group(group_id: str) -> Answer:
 @compute.post("/os-security-group-rules")
 @policy.allows("compute:proxies:write")
 @since("2.1", LAST)
-def create_security_group_rule() -> Answer:
+def create_security_group_rule_here() -> Answer:
     wanted = validation.body(RULE)["security_group_rule"]
     low, high = (_port(wanted.get(key)) for key in ("from_port", "to_port"))
     protocol = (wanted.get("ip_protocol") or "any").lower()
@@ -222,7 +222,7 @@ def create_security_group_rule() -> Answer:
 @compute.delete("/os-security-group-rules/<rule_id>")
 @policy.allows("compute:proxies:write")
 @since("2.1", LAST)
-def delete_security_group_rule(rule_id: str) -> Answer:
+def delete_security_group_rule_here(rule_id: str) -> Answer:
     project = current().project
     with writing_ledger() as connection:
         group = group_rules.delete_rule(connection, project, rule_id)
@@ -281,7 +281,7 @@ def _rule(one: Record, row: Record, names: t.Mapping[int, str]) -> Record:
 @compute.get("/<any('os-networks', 'os-tenant-networks'):kind>")
 @policy.allows("compute:proxies:read")
 @since("2.1", LAST)
-def list_networks(kind: str) -> Answer:
+def list_networks_here(kind: str) -> Answer:
     with reading_ledger() as connection:
         rows = network_records.networks_seen(connection, current().project)
     return {"networks": [_network(row) for row in rows]}, 200
@@ -290,7 +290,7 @@ def list_networks(kind: str) -> Answer:
 @compute.get("/<any('os-networks', 'os-tenant-networks'):kind>/<network_id>")
 @policy.allows("compute:proxies:read")
 @since("2.1", LAST)
-def show_network(kind: str, network_id: str) -> Answer:
+def show_network_here(kind: str, network_id: str) -> Answer:
     with reading_ledger() as connection:
         for row in network_records.networks_seen(connection, current().project):
             if row["uuid"] == network_id:
@@ -305,7 +305,7 @@ def _network(row: Record) -> Record:
 @compute.get("/os-floating-ip-pools")
 @policy.allows("compute:proxies:read")
 @since("2.1", LAST)
-def list_floating_ip_pools() -> Answer:
+def list_floating_ip_pools_here() -> Answer:
     with reading_ledger() as connection:
         rows = network_records.pools_seen(connection)
     return {"floating_ip_pools": [{"name": row["name"]} for row in rows]}, 200
@@ -314,7 +314,7 @@ def list_floating_ip_pools() -> Answer:
 @compute.get("/os-floating-ips")
 @policy.allows("compute:proxies:read")
 @since("2.1", LAST)
-def list_floating_ips() -> Answer:
+def list_floating_ips_here() -> Answer:
     with reading_ledger() as connection:
         rows = network_records.floating_ips_of(connection, current().project)
     return {"floating_ips": [_floating(row) for row in rows]}, 200
@@ -323,7 +323,7 @@ def list_floating_ips() -> Answer:
 @compute.get("/os-floating-ips/<number>")
 @policy.allows("compute:proxies:read")
 @since("2.1", LAST)
-def show_floating_ip(number: str) -> Answer:
+def show_floating_ip_here(number: str) -> Answer:
     with reading_ledger() as connection:
         found = network_records.floating_ips_of(connection, current().project, number)
     if not found:
