@@ -9,6 +9,7 @@ A job is a row beside the records that it is about: either both are there, or ne
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import time
@@ -86,8 +87,10 @@ def enqueue(
     }
     if idempotency_key is not None and (known := _of_key(connection, row)) is not None:
         return known
+    # without a key nothing can be there before, and there is nothing to go back to
+    savepoint = contextlib.nullcontext() if idempotency_key is None else connection.begin_nested()
     try:
-        with connection.begin_nested():
+        with savepoint:
             connection.execute(sa.insert(job), [row])
     except sa.exc.IntegrityError:
         # another request with this key came first, just now

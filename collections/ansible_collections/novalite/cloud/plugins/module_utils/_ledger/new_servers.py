@@ -195,7 +195,8 @@ def _networks(
         return ((NetworkRef(rows[0].id, rows[0].name, rows[0].cidr), None),)
     if not wanted:
         return ()
-    rows = connection.execute(_NETWORKS_BY_UUID, {"project_id": project_id, "uuids": [one.name for one in wanted]}).all()
+    uuids_ = [one.name for one in wanted]
+    rows = connection.execute(_NETWORKS_BY_UUID, {"project_id": project_id, "uuids": uuids_}).all()
     found = {row.uuid: NetworkRef(row.id, row.name, row.cidr) for row in rows}
     for one in wanted:
         if one.name not in found:
