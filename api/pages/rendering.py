@@ -37,7 +37,15 @@ TONES = {  # of words that say how something is
 
 def register(app: Flask) -> None:
     app.jinja_env.filters.update(
-        moment=moment, ago=ago, duration=duration, size=size, tone=tone, console=console_text, number=number
+        moment=moment,
+        ago=ago,
+        duration=duration,
+        size=size,
+        number=number,
+        percent=percent,
+        fullness=fullness,
+        tone=tone,
+        console=console_text,
     )
     app.context_processor(_context)
 
@@ -98,6 +106,17 @@ def number(value: t.Any) -> str:
     if isinstance(value, (list, tuple)):
         return " / ".join(number(one) for one in value)
     return f"{value:.3f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
+
+
+def percent(used: float, limit: float) -> int:
+    """How full that is, from 0 to 100. Where there is room for nothing, it is full."""
+    if limit <= 0:
+        return 100 if used > 0 else 0
+    return round(100 * min(max(used, 0), limit) / limit)
+
+
+def fullness(share: int) -> str:
+    return "bad" if share >= 90 else "busy" if share >= 75 else "good"
 
 
 def tone(word: t.Any) -> str:

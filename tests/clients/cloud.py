@@ -27,7 +27,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 START = 600.0  # seconds, for a lab from nothing
 STOP = 60.0
 LOGIN = 120.0  # seconds that a guest under emulation may take to answer over ssh
-EXPORT = re.compile(r"export (\w+)='?([^']*)'?")
+EXPORT = re.compile(r"^export (\w+)='?([^'\n]*)'?$", re.MULTILINE)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,0 +1,458 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The status page's HTML: what it shows to whom, what it does, and what it never lets through."""
+
+from __future__ import annotations
+
+import html.parser
+import re
+import time
+import typing as t
+
+import pytest
+import sqlalchemy as sa
+from flask.testing import FlaskClient
+from werkzeug.test import TestResponse
+
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables_jobs import job as job_table
+from api.pages import files, rendering, session
+from tests.api import scenes, seeds
+
+VOID = {"meta", "link", "input", "img", "br", "hr", "col"}  # and <rect/>, which is closed as XML is
+
+ELEMENTS = {
+    "html", "head", "meta", "title", "link", "script", "noscript", "body", "header", "main", "nav", "section", "div",
+    "span", "p", "h1", "h2", "h3", "a", "ul", "li", "strong", "bdi", "code", "pre", "time", "svg", "rect", "table",
+    "thead", "tbody", "tr", "th", "td", "form", "input", "label", "button",
+}  # fmt: skip
+
+
+class Page(html.parser.HTMLParser):
+    """The elements of a page, with the text in each. Fails for one that is not closed, or closed twice."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.text = ""
+        self.feed(text)
+        assert self.open == [], f"not closed: {self.open}"
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open and self.open[-1] == tag, f"</{tag}> in {self.open}"
+        self.open.pop()
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.elements if name == tag]
+
+    @property
+    def words(self) -> str:
+        return " ".join(self.text.split())
+
+    @property
+    def actions(self) -> set[str]:
+        """Where the page's forms lead."""
+        return {str(form["action"]) for form in self.all("form")}
+
+
+class Visitor:
+    """A browser with a session, or without one."""
+
+    def __init__(self, api: seeds.Api, user: str | None) -> None:
+        self.client: FlaskClient = api.app.test_client()
+        if user is not None:
+            self.client.set_cookie(session.COOKIE, api.token(user))
+
+    def get(self, path: str, status: int = 200) -> Page:
+        answer = self.client.get(path)
+        assert answer.status_code == status, (path, answer.status)
+        return Page(answer.get_data(as_text=True))
+
+    def post(self, path: str, page: str = "/instances", **fields: str) -> TestResponse:
+        """Send a form as the page `page` holds it."""
+        hidden = {field["name"]: field["value"] for field in self.get(page).all("input") if field["type"] == "hidden"}
+        return self.client.post(path, data={"csrf": hidden["csrf"], **fields})
+
+
+@pytest.fixture
+def scene(api: seeds.Api) -> scenes.Scene:
+    return scenes.build(api)
+
+
+def paths_of(scene: scenes.Scene) -> list[str]:
+    """Every page there is for a reader of demo."""
+    return [
+        "/", "/instances", f"/instances/{scene.web}", f"/instances/{scene.building}", f"/instances/{scene.failed}",
+        f"/instances/{scene.web}/console", f"/instances/{scene.web}/placement", f"/instances/{scene.failed}/placement",
+        f"/instances/{scene.stopped}/console", "/networks", f"/networks/{scene.network}", "/hosts", "/hosts/hv1",
+        "/hosts/hv2", "/jobs", f"/jobs/{scene.launched}", f"/jobs/{scene.going}", f"/jobs/{scene.broken}", "/quotas",
+    ]  # fmt: skip
+
+
+def log_in(client: FlaskClient, **fields: str) -> TestResponse:
+    known = {"user": "demo", "password": seeds.password("demo"), "project": "", "next": "/instances"}
+    return client.post("/login", data={**known, **fields})
+
+
+# --- Sessions -------------------------------------------------------------------------------------------------------
+
+
+def test_one_logs_in_and_out(api: seeds.Api) -> None:
+    client = api.app.test_client()
+    away = client.get("/instances?all_projects=true")
+    assert (away.status_code, away.headers["Location"]) == (303, "/login?next=/instances?all_projects%3Dtrue")
+    answer = log_in(client)
+    assert (answer.status_code, answer.headers["Location"]) == (303, "/instances")
+    cookie = answer.headers["Set-Cookie"]
+    assert "HttpOnly" in cookie and "SameSite=Strict" in cookie and "Path=/" in cookie and "Secure" not in cookie
+    assert "Expires" not in cookie and "Max-Age" not in cookie  # it ends with the browser
+    token = cookie.partition("=")[2].partition(";")[0]
+    with api.engine.connect() as connection:
+        row = connection.execute(sa.select(tables.tables_identity.token)).one()
+    assert token not in row  # kept as a hash, as any token
+    assert row.expires_at <= time.time() + session.LIFETIME
+    page = Page(client.get("/instances").get_data(as_text=True))
+    assert "demo in demo" in page.words
+
+    csrf = next(field["value"] for field in page.all("input") if field.get("name") == "csrf")
+    assert client.post("/logout", data={"csrf": csrf}).status_code == 303
+    assert client.get("/instances").status_code == 303
+    client.set_cookie(session.COOKIE, token)  # kept by somebody
+    assert client.get("/instances").status_code == 303
+
+
+def test_over_tls_the_cookie_is_for_tls_alone(api: seeds.Api) -> None:
+    client = api.app.test_client()
+    data = {"user": "demo", "password": seeds.password("demo")}
+    assert "Secure" in client.post("/login", data=data, base_url="https://cloud.example.org").headers["Set-Cookie"]
+
+
+def test_another_project_needs_a_role_in_it(api: seeds.Api) -> None:
+    client = api.app.test_client()
+    assert log_in(client, project="demo").status_code == 303
+    for project in ("alt", "nosuch", "ä\u202e"):
+        answer = log_in(api.app.test_client(), project=project)
+        assert answer.status_code == 401
+        assert "Set-Cookie" not in answer.headers
+
+
+@pytest.mark.parametrize(
+    "fields", [{"password": "wrong"}, {"user": "nobody"}, {"user": ""}, {"password": ""}, {"user": "x" * 300}]
+)
+def test_a_refusal_does_not_tell_which_part_was_wrong(api: seeds.Api, fields: dict[str, str]) -> None:
+    answer = log_in(api.app.test_client(), **fields)
+    assert answer.status_code == 401
+    page = Page(answer.get_data(as_text=True))
+    assert "Wrong user, password or project." in page.words
+    assert seeds.password("demo") not in answer.get_data(as_text=True)
+    assert not any(field.get("value") for field in page.all("input") if field["name"] == "password")
+
+
+def test_guesses_lock_as_everywhere_else(api: seeds.Api) -> None:
+    client = api.app.test_client()
+    for _ in range(5):
+        assert log_in(client, password="wrong").status_code == 401
+    answer = log_in(client)
+    assert answer.status_code == 429
+    assert int(answer.headers["Retry-After"]) > 0
+
+
+@pytest.mark.parametrize(
+    "path", ["//evil.example", "https://evil.example", "/\\evil.example", "javascript:alert(1)", "/\t/evil", "x", ""]
+)
+def test_after_the_login_one_stays_here(api: seeds.Api, path: str) -> None:
+    assert log_in(api.app.test_client(), next=path).headers["Location"] == "/"
+
+
+def test_a_session_without_a_valid_token_is_none(api: seeds.Api) -> None:
+    client = api.app.test_client()
+    for text in ("", "x", "x" * 3000, api.token("demo", None)):
+        client.set_cookie(session.COOKIE, text)
+        assert client.get("/").status_code in (303, 400)
+    # a token in a header is the API's way, and makes no session: another site could not send one, a proxy might
+    assert api.client_as("demo").get("/").status_code == 303
+
+
+# --- Forms ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_form_of_nobody_or_of_another_session_does_nothing(api: seeds.Api, scene: scenes.Scene) -> None:
+    mine, admins = Visitor(api, "demo"), Visitor(api, "admin")
+    page = admins.get("/instances")
+    foreign = next(field["value"] for field in page.all("input") if field.get("name") == "csrf")
+    for path in (
+        f"/instances/{scene.web}/stop", f"/instances/{scene.web}/delete", f"/instances/{scene.web}/console",
+        f"/jobs/{scene.going}/cancel", "/logout",
+    ):  # fmt: skip
+        for data in ({}, {"csrf": ""}, {"csrf": "x"}, {"csrf": foreign}, {"csrf": "ä"}):
+            assert mine.client.post(path, data=data).status_code == 403, path
+    assert mine.client.get("/").status_code == 200
+    with api.engine.connect() as connection:
+        rows = connection.execute(sa.select(tables.instance.c.task_state).where(tables.instance.c.uuid == scene.web))
+        assert rows.scalar_one() is None
+
+
+@pytest.mark.parametrize(
+    "headers", [{"Origin": "https://evil.example"}, {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"},
+                {"Sec-Fetch-Site": "same-site"}]
+)  # fmt: skip
+def test_a_form_of_another_site_is_refused_also_for_the_login(api: seeds.Api, headers: dict[str, str]) -> None:
+    client = api.app.test_client()
+    data = {"user": "demo", "password": seeds.password("demo")}
+    assert client.post("/login", data=data, headers=headers).status_code == 403
+    same = {"Origin": "http://localhost", "Sec-Fetch-Site": "same-origin"}
+    assert client.post("/login", data=data, headers=same).status_code == 303
+
+
+# --- Pages ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("user", ["reader", "demo", "admin"])
+def test_every_page_is_well_formed_and_keeps_what_guests_say_as_text(
+    api: seeds.Api, scene: scenes.Scene, user: str
+) -> None:
+    visitor = Visitor(api, user)
+    for path in paths_of(scene):
+        answer = visitor.client.get(path)
+        assert answer.status_code == 200, path
+        policy = answer.headers["Content-Security-Policy"]
+        assert "default-src 'none'" in policy and "unsafe" not in policy
+        assert answer.headers["Cache-Control"] == "no-store"
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+        page = Page(answer.get_data(as_text=True))
+        assert page.all("html")[0]["lang"] == "en"
+        assert len(page.all("h1")) == 1 and len(page.all("main")) == 1
+        assert page.all("img") == []
+        assert {tag for tag, _attributes in page.elements} <= ELEMENTS
+        # our own script, and nothing that is run or styled in place
+        assert [script["src"] for script in page.all("script")] == [f"/static/{files.VERSION}/live.js"]
+        for tag, attributes in page.elements:
+            assert not [name for name in attributes if name.startswith("on") or name == "style"], (path, tag)
+        # every reference stays here
+        for name in ("href", "src", "action", "data-stream"):
+            for _tag, attributes in page.elements:
+                assert re.match(r"/(?!/)|#", attributes.get(name) or "/"), (path, attributes)
+        ids = [attributes["id"] for _tag, attributes in page.elements if "id" in attributes]
+        assert len(ids) == len(set(ids)), path
+        # a name for whatever can be used
+        labels = {label.get("for") for label in page.all("label")}
+        for field in page.all("input"):
+            assert field["type"] == "hidden" or field["id"] in labels
+        for meter in page.all("svg"):
+            assert meter["role"] == "meter" and meter["aria-label"] and meter["aria-valuetext"]
+            assert 0 <= int(meter["aria-valuenow"] or "") <= 100
+        headings = [int(tag[1]) for tag, _attributes in page.elements if re.fullmatch("h[1-6]", tag)]
+        assert all(after - before <= 2 for before, after in zip(headings, headings[1:])), path
+
+
+def test_what_a_guest_says_is_shown_as_it_is(api: seeds.Api, scene: scenes.Scene) -> None:
+    visitor = Visitor(api, "demo")
+    for path in (f"/instances/{scene.failed}", f"/instances/{scene.web}", f"/jobs/{scene.broken}", "/instances"):
+        raw = visitor.client.get(path).get_data(as_text=True)
+        assert scenes.SCRIPT not in raw, path
+        assert scenes.SCRIPT in Page(raw).text, path
+    said = visitor.get(f"/instances/{scene.web}/console").text
+    assert f"Starting sshd\nlogin: {scenes.SCRIPT}\n" in said
+
+
+def test_readers_have_no_buttons_and_members_those_that_work_now(api: seeds.Api, scene: scenes.Scene) -> None:
+    reader, member = Visitor(api, "reader"), Visitor(api, "demo")
+    for path in paths_of(scene):
+        assert reader.get(path).actions == {"/logout"}, path
+    assert "read only" in reader.get("/").words
+
+    def offered(one: str) -> set[str]:
+        return {action.rpartition("/")[2] for action in member.get(f"/instances/{one}").actions} - {"logout"}
+
+    assert offered(scene.web) == {"stop", "reboot", "hard-reboot"}
+    assert offered(scene.stopped) == {"start", "hard-reboot"}
+    assert offered(scene.building) == set()
+    assert member.get(f"/jobs/{scene.going}").actions == {"/logout", f"/jobs/{scene.going}/cancel"}
+    assert member.get(f"/jobs/{scene.broken}").actions == {"/logout", f"/jobs/{scene.broken}/retry"}
+
+
+def test_readers_can_do_nothing(api: seeds.Api, scene: scenes.Scene) -> None:
+    reader = Visitor(api, "reader")
+    for path in (
+        f"/instances/{scene.web}/stop", f"/instances/{scene.web}/delete", f"/instances/{scene.web}/console",
+        f"/jobs/{scene.going}/cancel", f"/jobs/{scene.broken}/retry",
+    ):  # fmt: skip
+        assert reader.post(path).status_code == 403, path
+    reader.get(f"/instances/{scene.web}/delete", 403)
+
+
+def test_members_act(api: seeds.Api, scene: scenes.Scene) -> None:
+    member = Visitor(api, "demo")
+    answer = member.post(f"/instances/{scene.web}/hard-reboot")
+    assert (answer.status_code, answer.headers["Location"]) == (303, f"/instances/{scene.web}")
+    page = member.get(f"/instances/{scene.web}")
+    assert "rebooting_hard" in page.words
+    assert [one for one in page.all("div") if one.get("data-refresh")]
+    assert "while it is in task_state rebooting_hard" in Page(
+        member.post(f"/instances/{scene.web}/stop").get_data(as_text=True)
+    ).words
+
+    confirm = member.get(f"/instances/{scene.stopped}/delete")
+    assert "10.20.0.6" in confirm.words
+    answer = member.post(f"/instances/{scene.stopped}/delete")
+    assert answer.status_code == 303
+    assert "terminate queued" in member.get(answer.headers["Location"]).words
+    assert "deleting" in member.get(f"/instances/{scene.stopped}").words
+
+
+def test_a_console_is_read_by_one_job_at_a_time(api: seeds.Api, scene: scenes.Scene) -> None:
+    member = Visitor(api, "demo")
+    for _ in range(3):
+        assert member.post(f"/instances/{scene.stopped}/console").status_code == 303
+    with api.engine.connect() as connection:
+        waiting = sa.select(sa.func.count()).where(job_table.c.kind == "console", job_table.c.state == "queued")
+        assert connection.execute(waiting).scalar_one() == 1
+    assert "Being read" in member.get(f"/instances/{scene.stopped}/console").words
+
+
+def test_anothers_things_are_not_there(api: seeds.Api, scene: scenes.Scene) -> None:
+    member = Visitor(api, "demo")
+    for path in (
+        f"/instances/{scene.foreign}", f"/instances/{scene.foreign}/console", f"/instances/{scene.foreign}/placement",
+        f"/instances/{scene.foreign}/delete", f"/jobs/{scene.foreign_job}", f"/jobs/{scene.foreign_job}/stream",
+        "/networks/nope", "/hosts/nope", "/instances/nope",
+    ):  # fmt: skip
+        member.get(path, 404)
+    for path in (f"/instances/{scene.foreign}/stop", f"/instances/{scene.foreign}/delete",
+                 f"/instances/{scene.foreign}/console", f"/jobs/{scene.foreign_job}/cancel"):  # fmt: skip
+        assert member.post(path).status_code == 404, path
+    assert "other-1" not in member.get("/instances").text
+    assert "other-1" not in member.get("/instances?all_projects=true").text
+    assert "other-1" not in member.get(f"/networks/{scene.network}").text
+    assert "other-1" not in member.get("/hosts/hv1").text
+    assert "other-1" in Visitor(api, "admin").get("/instances?all_projects=true").text
+
+
+def test_long_lists_go_on_over_the_page(api: seeds.Api) -> None:
+    for number in range(53):
+        api.instance("demo", f"many-{number:02}")
+    visitor = Visitor(api, "reader")
+    first = visitor.get("/instances")
+    older = next(link["href"] for link in first.all("a") if "before=" in (link["href"] or ""))
+    second = visitor.get(older or "")
+    shown = [set(re.findall(r"many-\d\d", page.text)) for page in (first, second)]
+    assert [len(one) for one in shown] == [50, 3] and not shown[0] & shown[1]
+    assert visitor.client.get("/instances?before=x").status_code == 200
+
+
+def test_the_stream_takes_the_session(api: seeds.Api, scene: scenes.Scene) -> None:
+    visitor = Visitor(api, "reader")
+    page = visitor.get(f"/jobs/{scene.going}")
+    path = next(one["data-stream"] for one in page.all("tbody") if "data-stream" in one)
+    scenes.add_event(api, scene.going, task="Start the domains", status="changed")
+    scenes.end_job(api, scene.going)
+    answer = visitor.client.get(path or "")
+    text = answer.get_data(as_text=True)
+    assert text.count("event: event") == 1 and "Start the domains" in text and "event: end" in text
+    assert answer.headers["Content-Type"].startswith("text/event-stream")
+    assert visitor.client.get(f"/jobs/{scene.going}/stream?after=x").status_code == 400
+    assert Visitor(api, None).client.get(path or "").status_code == 303
+
+
+def test_files_are_kept_for_as_long_as_they_are_the_same(api: seeds.Api) -> None:
+    client = api.app.test_client()
+    for name in files.FILES:
+        answer = client.get(f"/static/{files.VERSION}/{name}")
+        assert "immutable" in answer.headers["Cache-Control"]
+        assert answer.headers["Content-Type"].startswith(files.type_of(name))
+    assert client.get("/static/old/style.css").headers["Cache-Control"] == "no-cache"
+    for name in ("../session.py", "nope.css", "%2e%2e/session.py"):
+        assert client.get(f"/static/{files.VERSION}/{name}").status_code == 404
+
+
+# --- Rendering ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("raw", "text"),
+    [
+        ("\x1b[1;31mred\x1b[0m plain", "red plain"),
+        ("\x1b]0;a title\x07after", "after"),
+        ("\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\", "link"),
+        ("a\rb\r\nc", "a\nb\nc"),
+        ("bell\x07 null\x00 del\x7f c1\x9b", "bell null del c1"),
+        ("\tkept\n", "\tkept\n"),
+        ("\x1bPsecret\x1b\\shown", "shown"),
+        ("\x1b", ""),
+        ("ünï ☃", "ünï ☃"),
+    ],
+)
+def test_a_console_is_text_without_what_a_terminal_obeys(raw: str, text: str) -> None:
+    assert rendering.console_text(raw) == text
+
+
+def test_of_a_long_console_the_end_is_shown() -> None:
+    assert rendering.console_text("x" * 10**6 + "end").endswith("xend")
+    assert len(rendering.console_text("x" * 10**6)) == rendering.CONSOLE_CHARACTERS
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0 s"), (0.26, "0.3 s"), (42, "42 s"), (60, "1 min"), (200, "3 min"), (3600, "1 h"), (7500, "2 h 5 min"),
+        (86400 * 4 + 3 * 3600, "4 d 3 h"), (None, ""),
+    ],
+)  # fmt: skip
+def test_durations(seconds: float | None, text: str) -> None:
+    assert rendering.duration(seconds) == text
+
+
+@pytest.mark.parametrize(("mebibytes", "text"), [(512, "512 MiB"), (2048, "2 GiB"), (1536, "1.5 GiB"), (0, "0 MiB")])
+def test_sizes(mebibytes: int, text: str) -> None:
+    assert rendering.size(mebibytes) == text
+
+
+@pytest.mark.parametrize(
+    ("used", "limit", "share", "tone"),
+    [(0, 10, 0, "good"), (3, 4, 75, "busy"), (12, 10, 100, "bad"), (0, 0, 0, "good"), (1, 0, 100, "bad")],
+)
+def test_shares(used: int, limit: int, share: int, tone: str) -> None:
+    assert (rendering.percent(used, limit), rendering.fullness(share)) == (share, tone)
+
+
+def test_local_paths() -> None:
+    assert session.local_path("/jobs/x?after=1") == "/jobs/x?after=1"
+
+
+def test_members_of_one_project_do_not_see_the_others_quota(api: seeds.Api, scene: scenes.Scene) -> None:
+    assert "4 of 10" in Visitor(api, "demo").get("/quotas").words
+    assert "1 of 10" in Visitor(api, "alt").get("/quotas").words
+
+
+def test_a_deleted_instance_is_shown_as_such(api: seeds.Api, scene: scenes.Scene) -> None:
+    table = tables.instance
+    with transaction(api.engine) as connection:
+        connection.execute(
+            sa.update(table).where(table.c.uuid == scene.web).values(deleted=table.c.id, vm_state="deleted", host=None)
+        )
+    visitor = Visitor(api, "demo")
+    page = visitor.get(f"/instances/{scene.web}")
+    assert "deleted" in page.words and page.actions == {"/logout"}
+    assert "web-1" not in visitor.get("/instances").text
+
+
+def test_errors_are_pages(api: seeds.Api, scene: scenes.Scene) -> None:
+    visitor = Visitor(api, "demo")
+    page = visitor.get(f"/instances/{scene.foreign}", 404)
+    assert "Not found" in page.words and scene.foreign in page.words
+    assert t.cast("dict[str, str]", page.all("link")[0])["rel"] == "icon"
