@@ -53,7 +53,7 @@ def show_usage(project: str) -> Answer:
         if project != caller.project and not (caller.is_admin and project_usage.is_project(connection, project)):
             raise NotFoundError(f"Project {project[:64]} could not be found.")
         rows = accounting.ran_between(connection, project, start, stop)
-    return {"tenant_usage": _usage(project, rows, start, stop, now) if rows else {}}, 200
+    return {"tenant_usage": _usage(project, rows, start, stop, now)}, 200
 
 
 def _period(now: float) -> tuple[float, float]:

@@ -187,7 +187,8 @@ _KINDS = (
     ),
     Kind(
         "security_groups", "security_groups.yml", "change security groups and who is in them", role="member",
-        instances="allowed", project=True, limit=True,
+        # one after the other: what an older run read of the ledger must not overwrite what a newer one told a host
+        instances="allowed", project=True, limit=True, runs=1,
         variables={
             "security_groups": {"type": "array", "items": GROUP, "maxItems": 100},
             "join": _list(MEMBERSHIP), "leave": _list(MEMBERSHIP),
@@ -196,7 +197,7 @@ _KINDS = (
     Kind("firewall", "firewall.yml", "make every host's firewall what the ledger says", limit=True, runs=1),
     Kind(
         "floating_ips", "floating_ips.yml", "lead floating IPs to instances", role="member", instances="allowed",
-        project=True,
+        project=True, runs=1,  # likewise
         variables={
             "floating_ips": _list(FLOATING), "address": NAME, "pool": NAME, "fixed_ip": NAME,
             "server": {"type": "string", "maxLength": 255}, "state": {"enum": ["present", "absent"]},

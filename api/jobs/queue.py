@@ -110,6 +110,21 @@ def enqueue(
     }
 
 
+def is_waiting(
+    connection: sa.Connection, kind: str, variables: t.Mapping[str, t.Any], project_id: str | None
+) -> bool:
+    """Whether a job like this one is there and does not begin before this transaction ends.
+
+    A playbook that brings hosts what the ledger says when it runs needs no second job for the next change.
+    """
+    like = sa.and_(
+        job.c.kind == kind, job.c.project_id == project_id, job.c.state == QUEUED, job.c.check_mode.is_(False)
+    )
+    # who is about to begin it waits for us, and then finds what we write
+    rows = connection.execute(sa.select(job.c.variables).where(like).order_by(job.c.id).with_for_update()).scalars()
+    return any(row == variables for row in rows)
+
+
 def get(connection: sa.Connection, job_id: str, project_id: str | None = None) -> Job:
     """The job; with `project_id`, only one of that project. Raises NotFoundError."""
     return _views(connection, [_row(connection, job_id, project_id)])[0]

@@ -6,24 +6,32 @@
 
 from __future__ import annotations
 
+import typing as t
+
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger import group_rules
 
 from ..context import current, request_id
-from ..jobs.queue import enqueue
+from ..jobs.queue import enqueue, is_waiting
 
 
 def tell_group_hosts(connection: sa.Connection, group: int, name: str) -> None:
     """The hosts that carry a member learn of a group's new rules from a job; without any there is nothing to do."""
-    if not group_rules.instances_concerned(connection, group):
-        return
+    if group_rules.instances_concerned(connection, group):
+        tell_hosts(connection, "security_groups", {"security_groups": [{"name": name}]})
+
+
+def tell_hosts(connection: sa.Connection, kind: str, variables: t.Mapping[str, t.Any]) -> None:
+    """Have a job of `kind` bring hosts what the ledger says when it runs, unless one like it is yet to begin."""
     caller = current()
-    enqueue(
-        connection,
-        "security_groups",
-        variables={"project": caller.project_name, "security_groups": [{"name": name}]},
-        project_id=caller.project,
-        user_id=caller.user_id,
-        request_id=request_id(),
-    )
+    given = {"project": caller.project_name, **variables}
+    if not is_waiting(connection, kind, given, caller.project):
+        enqueue(
+            connection,
+            kind,
+            variables=given,
+            project_id=caller.project,
+            user_id=caller.user_id,
+            request_id=request_id(),
+        )

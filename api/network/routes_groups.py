@@ -63,7 +63,7 @@ def list_groups() -> Answer:
 @policy.allows("network:security_groups:write")
 def create_group() -> Answer:
     wanted = validation.body(schemas.CREATE_GROUP)["security_group"]
-    _check_owner(wanted)
+    check_owner(wanted)
     _check_name(wanted["name"])
     project = current().project
     with writing_ledger() as connection, as_bad_request():
@@ -159,7 +159,7 @@ def show_rule(number: str) -> Answer:
 @policy.allows("network:security_groups:write")
 def create_rule() -> Answer:
     wanted = validation.body(schemas.CREATE_RULE)["security_group_rule"]
-    _check_owner(wanted)
+    check_owner(wanted)
     project = current().project
     with writing_ledger() as connection, as_bad_request():
         number = wanted["security_group_id"].lower()
@@ -256,7 +256,7 @@ def _check_name(name: str) -> None:
         raise BadRequestError(f"Invalid input for name. '{name[:60]}' holds the beginning of a template")
 
 
-def _check_owner(wanted: Record) -> None:
+def check_owner(wanted: Record) -> None:
     """What is made is the project's that the token is for."""
     for key in ("project_id", "tenant_id"):
         if wanted.get(key) not in (None, "", current().project):
