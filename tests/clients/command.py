@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 import subprocess
 import time
 import typing as t
@@ -43,7 +44,8 @@ class Shell:
 def run(report: Report, cloud: Cloud, part: str, version: str | None) -> None:
     """Every command of a user's day, in order."""
     shell = Shell(cloud, version)
-    name = part.replace(".", "-")  # of what is made here: parts run at the same time
+    # of what is made here: parts run at the same time, and one that was cut off has left things behind
+    name = f"{part.replace('.', '-')}-{secrets.token_hex(2)}"
     key, group, server, grouped = f"key-{name}", f"sg-{name}", f"web-{name}", f"grp-{name}"
     sdk = cloud.connect()
     found: dict[str, t.Any] = {}
