@@ -50,7 +50,7 @@ sanity: bootstrap
 	cd $(COLLECTION) && ansible-test sanity --python 3.11
 
 molecule: bootstrap
-	molecule test --all
+	@tools/scenarios
 
 bench: bootstrap
 	@python -m tests.bench "$(BENCH)"

@@ -24,6 +24,39 @@ from .ledger import reading_ledger
 _REQUEST_ID = re.compile(r"req-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 MAX_TOKEN = 255  # characters
 
+_ONE, _USER, _PROJECT = tables_identity.token, tables_identity.user, tables.project
+_CREDENTIAL, _ASSIGNMENT = tables_identity.application_credential, tables_identity.role_assignment
+_CALLER = (  # asked with every request, and made once
+    sa.select(
+        _ONE,
+        _USER.c.name.label("user_name"),
+        _PROJECT.c.name.label("project_name"),
+        _CREDENTIAL.c.roles.label("granted"),
+        _ASSIGNMENT.c.role,
+    )
+    .select_from(
+        _ONE.join(_USER, _USER.c.id == _ONE.c.user_id)
+        .outerjoin(_PROJECT, _PROJECT.c.id == _ONE.c.project_id)
+        .outerjoin(_CREDENTIAL, _CREDENTIAL.c.id == _ONE.c.application_credential_id)
+        .outerjoin(
+            _ASSIGNMENT,
+            sa.and_(_ASSIGNMENT.c.user_id == _ONE.c.user_id, _ASSIGNMENT.c.project_id == _ONE.c.project_id),
+        )
+    )
+    .where(
+        _ONE.c.hash == sa.bindparam("hashed"),
+        _ONE.c.expires_at > sa.bindparam("now"),
+        _USER.c.enabled,
+        _ONE.c.issued_at >= _USER.c.tokens_valid_since,
+        sa.or_(_ONE.c.project_id.is_(None), _PROJECT.c.enabled),
+        sa.or_(
+            _ONE.c.application_credential_id.is_(None),
+            _CREDENTIAL.c.expires_at.is_(None),
+            _CREDENTIAL.c.expires_at > sa.bindparam("now"),
+        ),
+    )
+)
+
 
 @dataclasses.dataclass(frozen=True)
 class Caller:
@@ -93,39 +126,8 @@ def find_caller(connection: sa.Connection, token: str, now: float | None = None)
     Roles are read anew each time, so that one which was taken away is gone at once.
     """
     now = time.time() if now is None else now
-    one, user, project = tables_identity.token, tables_identity.user, tables.project
-    credential, assignment = tables_identity.application_credential, tables_identity.role_assignment
     hashed = token_hash(token)
-    rows = connection.execute(
-        sa.select(
-            one,
-            user.c.name.label("user_name"),
-            project.c.name.label("project_name"),
-            credential.c.roles.label("granted"),
-            assignment.c.role,
-        )
-        .select_from(
-            one.join(user, user.c.id == one.c.user_id)
-            .outerjoin(project, project.c.id == one.c.project_id)
-            .outerjoin(credential, credential.c.id == one.c.application_credential_id)
-            .outerjoin(
-                assignment,
-                sa.and_(assignment.c.user_id == one.c.user_id, assignment.c.project_id == one.c.project_id),
-            )
-        )
-        .where(
-            one.c.hash == hashed,
-            one.c.expires_at > now,
-            user.c.enabled,
-            one.c.issued_at >= user.c.tokens_valid_since,
-            sa.or_(one.c.project_id.is_(None), project.c.enabled),
-            sa.or_(
-                one.c.application_credential_id.is_(None),
-                credential.c.expires_at.is_(None),
-                credential.c.expires_at > now,
-            ),
-        )
-    ).all()
+    rows = connection.execute(_CALLER, {"hashed": hashed, "now": now}).all()
     if not rows:
         return None
     row = rows[0]

@@ -9,6 +9,8 @@ from __future__ import annotations
 import http
 import typing as t
 
+from werkzeug.exceptions import NotFound
+
 Body = t.Mapping[str, t.Any]
 Render = t.Callable[[int, str, Exception | None], Body]
 
@@ -40,6 +42,8 @@ def title(status: int) -> str:
 def fault(status: int, message: str, error: Exception | None = None) -> Body:
     """Nova's and Cinder's: {"itemNotFound": {"code": 404, "message": ...}}."""
     key = FAULTS.get(status, "computeFault" if status >= 500 else "badRequest")
+    if isinstance(error, NotFound):  # a path, and not what the ledger does not know
+        message = "The resource could not be found."
     return {key: {"code": status, "message": message}}
 
 

@@ -22,6 +22,8 @@ from .settings import Settings
 # Who hangs is replaced; who leaks, too.
 TIMEOUT = 30  # seconds without a sign of life from a process
 REQUESTS = 10000
+# Who waits for a server asks every 2 to 5 s. A connection that is closed at that very moment is an error for clients.
+KEEPALIVE = 75  # seconds that a connection may be idle
 GRACE = 10  # seconds for what is under way at the end
 METRICS = "novalite-metrics-"
 
@@ -50,6 +52,7 @@ class Server(BaseApplication):
             "worker_class": "gthread",
             "timeout": TIMEOUT,
             "graceful_timeout": GRACE,
+            "keepalive": KEEPALIVE,
             "max_requests": REQUESTS,
             "max_requests_jitter": REQUESTS // 10,
             "accesslog": None,

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import re
 import typing as t
 
 from flask import Flask, Response, request
@@ -15,6 +16,8 @@ from .context import request_id
 from .settings import Settings
 
 MAX_QUERY = 8192  # characters
+
+_UNFIT = re.compile("[\0\ud800-\udfff]")
 
 
 def register(app: Flask, settings: Settings) -> None:
@@ -36,7 +39,7 @@ def _refuse_unfit() -> None:
 def unfit(value: t.Any) -> bool:
     """Whether a text in `value`, which came as JSON, cannot be stored."""
     if isinstance(value, str):
-        return "\0" in value or any("\ud800" <= char <= "\udfff" for char in value)
+        return _UNFIT.search(value) is not None
     if isinstance(value, dict):
         return any(unfit(key) or unfit(item) for key, item in value.items())
     if isinstance(value, list):

@@ -19,6 +19,9 @@ from .shell import unfit
 Schema = t.Mapping[str, t.Any]
 
 MAX_SHOWN = 100  # characters of a refused value
+MAX_SAME = 512
+
+_SAME: dict[int, tuple[Schema, jsonschema.Draft202012Validator]] = {}  # by the schema's id
 
 
 def body(schema: Schema) -> dict[str, t.Any]:
@@ -45,7 +48,7 @@ def query(schema: Schema) -> dict[str, t.Any]:
 def check(value: t.Any, schema: Schema, what: str = "input") -> None:
     """Raise BadRequestError for the first thing in `value` that `schema` does not allow."""
     # the one that lies deepest says most: of an "oneOf" it is the alternative that was meant
-    error = jsonschema.exceptions.best_match(_validator(json.dumps(schema, sort_keys=True)).iter_errors(value))
+    error = jsonschema.exceptions.best_match(_validator_of(schema).iter_errors(value))
     if error is None:
         return
     field = "/".join(str(part) for part in error.absolute_path)
@@ -53,6 +56,16 @@ def check(value: t.Any, schema: Schema, what: str = "input") -> None:
     shown = shown if len(shown) <= MAX_SHOWN else shown[:MAX_SHOWN] + "..."
     message = error.message if len(error.message) <= 2 * MAX_SHOWN else f"{shown} is not allowed"
     raise BadRequestError(f"Invalid {what} for field/attribute {field or 'body'}. Value: {shown}. {message}")
+
+
+def _validator_of(schema: Schema) -> jsonschema.Draft202012Validator:
+    """A schema that is asked for again as the same object is not written out to be found."""
+    known = _SAME.get(id(schema))
+    if known is None or known[0] is not schema:
+        if len(_SAME) >= MAX_SAME:
+            _SAME.clear()
+        known = _SAME[id(schema)] = (schema, _validator(json.dumps(schema, sort_keys=True)))
+    return known[1]
 
 
 @functools.lru_cache(maxsize=512)

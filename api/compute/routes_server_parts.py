@@ -57,7 +57,7 @@ def show_ips(server_id: str, network: str) -> Answer:
 
 @compute.get("/servers/<server_id>/os-security-groups")
 @policy.allows("compute:server-parts:read")
-def list_security_groups(server_id: str) -> Answer:
+def list_groups_of_server(server_id: str) -> Answer:
     with reading_ledger() as connection:
         row = server_listing.one(connection, server_id, reach(current()))
         groups = server_history.groups_with_rules(connection, row.id)

@@ -189,5 +189,3 @@ def delete(connection: t.Any, row: t.Any, caller: Caller) -> None:
         user_id=caller.user_id,
         request_id=request_id(),
     )
-
-

@@ -7,7 +7,8 @@
 from __future__ import annotations
 
 import typing as t
-import uuid
+
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network_records import subnet_id
 
 from .microversions import Version
 from .views_servers import host_id, precise
@@ -45,7 +46,7 @@ def _rule(rule: Record, group: Record) -> Body:
 
 def interface(nic: Record, vm_state: str, version: Version) -> Body:
     fixed = [
-        {"subnet_id": str(uuid.uuid5(uuid.UUID(nic["network_uuid"]), f"IPv{number}")), "ip_address": address}
+        {"subnet_id": subnet_id(nic["network_uuid"], number), "ip_address": address}
         for number, address in ((4, nic["ip"]), (6, nic["ipv6"]))
         if address is not None
     ]

@@ -52,6 +52,7 @@ def claim(connection: sa.Connection, worker_id: str, options: Options) -> str | 
     """
     if connection.dialect.name == "postgresql":
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(CLAIM_LOCK)))
+    _drop_overtaken(connection)
     load = _load(connection)
     if load.runs.total() >= options.runs:
         return None
@@ -92,10 +93,12 @@ def _choose(
     count = 0
     for row, instances in queue:
         kind = KINDS.get(row.kind)
-        fits = not blocked.intersection(instances)
-        # whoever comes later for the same instances has to wait for this one
-        blocked.update(instances)
-        if not fits or kind is None or load.runs[row.kind] >= kind.runs:
+        if kind is None:
+            continue
+        fits = kind.read_only or not blocked.intersection(instances)
+        if not kind.read_only:  # whoever comes later for the same instances has to wait for this one
+            blocked.update(instances)
+        if not fits or load.runs[row.kind] >= kind.runs:
             continue
         where = {hosts[one] for one in instances if one in hosts}
         if any(load.hosts[host] >= options.runs_per_host for host in where - added):
@@ -112,6 +115,26 @@ def _choose(
     return chosen
 
 
+def _drop_overtaken(connection: sa.Connection) -> None:
+    """End launches that wait for instances which are all being deleted by now: nothing is left to build."""
+    wanted = (
+        sa.select(sa.literal(1))
+        .select_from(job_instance.join(instance, instance.c.uuid == job_instance.c.instance_uuid))
+        .where(
+            job_instance.c.job_id == job.c.id,
+            instance.c.deleted == 0,
+            instance.c.task_state.is_distinct_from("deleting"),
+        )
+        .exists()
+    )
+    any_instance = sa.select(sa.literal(1)).where(job_instance.c.job_id == job.c.id).exists()
+    connection.execute(
+        sa.update(job)
+        .where(job.c.kind == "launch", job.c.state == "queued", any_instance, ~wanted)
+        .values(state="failed", message="ended by a request to delete", finished_at=time.time())
+    )
+
+
 def _goes_with(first: t.Any, row: t.Any) -> bool:
     return bool(first.kind == row.kind and first.check_mode == row.check_mode and shared(first) == shared(row))
 
@@ -124,7 +147,7 @@ def shared(row: t.Any) -> str:
 def _load(connection: sa.Connection) -> _Load:
     kinds = connection.execute(sa.select(run.c.kind).where(run.c.state == "running")).scalars().all()
     query = (
-        sa.select(job_instance.c.instance_uuid, job.c.run_id, instance.c.host)
+        sa.select(job_instance.c.instance_uuid, job.c.run_id, job.c.kind, instance.c.host)
         .join(job, job.c.id == job_instance.c.job_id)
         .outerjoin(instance, instance.c.uuid == job_instance.c.instance_uuid)
         .where(job.c.state == "running")
@@ -132,7 +155,7 @@ def _load(connection: sa.Connection) -> _Load:
     rows = connection.execute(query).all()
     return _Load(
         runs=collections.Counter(kinds),
-        busy={row.instance_uuid for row in rows},
+        busy={row.instance_uuid for row in rows if not KINDS[row.kind].read_only},
         hosts=collections.Counter(host for _run, host in {(row.run_id, row.host) for row in rows if row.host}),
     )
 

@@ -27,6 +27,7 @@ BOOLEAN: Schema = {"type": "boolean"}
 UUID: Schema = {"type": "string", "pattern": "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"}
 # `--limit`: host names and groups, in Ansible's patterns, and never an option or a file
 HOSTS: Schema = {"type": "string", "pattern": r"^[A-Za-z0-9_!&*][A-Za-z0-9_.,:!&*-]*$", "maxLength": 1024}
+HOST: Schema = {"type": "string", "pattern": r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$", "maxLength": 255}
 SECONDS: Schema = {"type": "integer", "minimum": 0, "maximum": 10**9}
 
 
@@ -186,7 +187,8 @@ _KINDS = (
     ),
     Kind(
         "security_groups", "security_groups.yml", "change security groups and who is in them", role="member",
-        instances="allowed", project=True, limit=True,
+        # one after the other: what an older run read of the ledger must not overwrite what a newer one told a host
+        instances="allowed", project=True, limit=True, runs=1,
         variables={
             "security_groups": {"type": "array", "items": GROUP, "maxItems": 100},
             "join": _list(MEMBERSHIP), "leave": _list(MEMBERSHIP),
@@ -195,11 +197,11 @@ _KINDS = (
     Kind("firewall", "firewall.yml", "make every host's firewall what the ledger says", limit=True, runs=1),
     Kind(
         "floating_ips", "floating_ips.yml", "lead floating IPs to instances", role="member", instances="allowed",
-        project=True,
+        project=True, runs=1,  # likewise
         variables={
             "floating_ips": _list(FLOATING), "address": NAME, "pool": NAME, "fixed_ip": NAME,
             "server": {"type": "string", "maxLength": 255}, "state": {"enum": ["present", "absent"]},
-            "everywhere": BOOLEAN,
+            "everywhere": BOOLEAN, "network_hosts": _list(HOST), "holders": {"type": "array", "items": HOST},
         },
     ),
     Kind("compute_nodes", "compute_nodes.yml", "prepare hypervisors and record what they offer", limit=True, runs=1),
@@ -209,6 +211,7 @@ _KINDS = (
     ),
     Kind(
         "reconcile", "reconcile.yml", "bring the ledger and the hypervisors together again", limit=True, runs=1,
+        stubborn=True,
         variables={"build_timeout": SECONDS},
     ),
     Kind(

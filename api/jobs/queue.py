@@ -9,6 +9,7 @@ A job is a row beside the records that it is about: either both are there, or ne
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import time
@@ -86,8 +87,10 @@ def enqueue(
     }
     if idempotency_key is not None and (known := _of_key(connection, row)) is not None:
         return known
+    # without a key nothing can be there before, and there is nothing to go back to
+    savepoint = contextlib.nullcontext() if idempotency_key is None else connection.begin_nested()
     try:
-        with connection.begin_nested():
+        with savepoint:
             connection.execute(sa.insert(job), [row])
     except sa.exc.IntegrityError:
         # another request with this key came first, just now
@@ -105,6 +108,21 @@ def enqueue(
         "cancel_requested": False,
         "instances": wanted,
     }
+
+
+def is_waiting(
+    connection: sa.Connection, kind: str, variables: t.Mapping[str, t.Any], project_id: str | None
+) -> bool:
+    """Whether a job like this one is there and does not begin before this transaction ends.
+
+    A playbook that brings hosts what the ledger says when it runs needs no second job for the next change.
+    """
+    like = sa.and_(
+        job.c.kind == kind, job.c.project_id == project_id, job.c.state == QUEUED, job.c.check_mode.is_(False)
+    )
+    # who is about to begin it waits for us, and then finds what we write
+    rows = connection.execute(sa.select(job.c.variables).where(like).order_by(job.c.id).with_for_update()).scalars()
+    return any(row == variables for row in rows)
 
 
 def get(connection: sa.Connection, job_id: str, project_id: str | None = None) -> Job:

@@ -80,10 +80,16 @@ def plan_of(connection: sa.Connection, run_id: str) -> Plan:
 
 
 def begin_attempt(connection: sa.Connection, run_id: str, worker_id: str, most: int) -> str:
-    """Count one more attempt, under the run's lock: "go", or "ended", or "lost" when there were enough of them."""
+    """Count one more attempt, under the run's lock: "go".
+
+    Or "ended", when that was recorded before; "cancelled", when all of its jobs are to be; "lost", when there were
+    attempts enough.
+    """
     row = connection.execute(sa.select(run.c.state, run.c.attempts, run.c.kind).where(run.c.id == run_id)).first()
     if row is None or row.state != "running":
         return "ended"
+    if all(one.cancel_requested for one in _jobs(connection, run_id)):
+        return "cancelled"
     if row.attempts > most and not kind_of(row.kind).stubborn:
         return "lost"
     connection.execute(

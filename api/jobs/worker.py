@@ -121,7 +121,12 @@ class Worker:
             self._last_start = time.monotonic()
             with self._lock:
                 self._active[run_id] = None
-            durable.start(run_id)
+            try:
+                durable.start(run_id)
+            except Exception:
+                with self._lock:  # it is begun again when it has been ours for a while
+                    self._active.pop(run_id, None)
+                raise
 
     def _take_over(self, run_id: str, of: str) -> None:
         with transaction(self._engine) as connection:
@@ -205,20 +210,16 @@ class Worker:
 
     def play(self, plan: runs.Plan) -> runs.Outcome:
         """Run the playbook, under the run's lock, until it ended or was attempted often enough."""
-        try:
-            while True:
-                child = self._nursery.take()
-                with self._lock:
-                    self._active[plan.run_id] = child
-                outcome = self._follow(child, plan)
-                self._wait_if_stopping()
-                child.close()
-                if outcome is not None:
-                    return outcome
-                log.warning("run %s: its supervisor was killed", plan.run_id)
-        finally:
+        while True:
+            child = self._nursery.take()
             with self._lock:
-                self._active.pop(plan.run_id, None)
+                self._active[plan.run_id] = child
+            outcome = self._follow(child, plan)
+            self._wait_if_stopping()
+            child.close()
+            if outcome is not None:
+                return outcome
+            log.warning("run %s: its supervisor was killed", plan.run_id)
 
     def record(self, run_id: str, outcome: runs.Outcome) -> None:
         while True:
@@ -231,6 +232,8 @@ class Worker:
                 log.warning("run %s could not be recorded: %s", run_id, error)
                 self._wait_if_stopping()
                 time.sleep(1)
+        with self._lock:
+            self._active.pop(run_id, None)
         self._bell.ring()
 
     def _wait_if_stopping(self) -> None:
@@ -275,6 +278,8 @@ class Worker:
     def _outcome(self, ended: dict[str, t.Any], decision: str, reducer: events.Reducer) -> runs.Outcome | None:
         if decision == "lost":
             return runs.Outcome(runs.LOST)
+        if decision == "cancelled":
+            return runs.Outcome(runs.CANCELLED)
         if decision == "ended":
             return runs.Outcome(runs.SUCCESSFUL)  # recorded before; nobody reads this one
         stopped = ended.get("stopped")

@@ -14,13 +14,13 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Conf
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger import floating_ips, network_records
 
 from .. import policy, validation
-from ..context import current, request_id
+from ..context import current
 from ..errors import BadRequestError, as_bad_request
-from ..jobs.queue import enqueue
 from ..ledger import reading_ledger, writing_ledger
 from . import listing, schemas, views
 from .blueprint import Answer, NeutronError, network, not_found
-from .routes_groups import _check_owner
+from .changes import tell_hosts
+from .routes_groups import check_owner
 
 Record = dict[str, t.Any]
 
@@ -51,7 +51,7 @@ def show_floating_ip(number: str) -> Answer:
 @policy.allows("network:floating_ips:write")
 def create_floating_ip() -> Answer:
     wanted = validation.body(schemas.CREATE_FLOATING)["floatingip"]
-    _check_owner(wanted)
+    check_owner(wanted)
     with writing_ledger() as connection, as_bad_request():
         pool = _pool(connection, wanted["floating_network_id"].lower())
         port = _port(connection, wanted)
@@ -96,7 +96,7 @@ def delete_floating_ip(number: str) -> Answer:
         floating_ips.floating_ip(
             connection, {"project": current().project_name, "state": "absent", "floating_ips": [item]}
         )
-        _tell_hosts(connection, before, None)
+        _tell_hosts_of(connection, before, None)
     return "", 204
 
 
@@ -125,10 +125,10 @@ def _associate(connection: sa.Connection, number: str, port: Record | None) -> N
     after = _row(connection, number)
     if port is not None and after["vif_id"] != port["id"]:
         raise ConflictError(f"the server has {port['ip']} on several interfaces: no floating IP can tell them apart")
-    _tell_hosts(connection, before, after)
+    _tell_hosts_of(connection, before, after)
 
 
-def _tell_hosts(connection: sa.Connection, before: Record, after: Record | None) -> None:
+def _tell_hosts_of(connection: sa.Connection, before: Record, after: Record | None) -> None:
     """The host that had it stops, then the host of its server translates; both learn from a job what the ledger says.
 
     The address is not named: when the job runs, it may be another project's.
@@ -137,15 +137,7 @@ def _tell_hosts(connection: sa.Connection, before: Record, after: Record | None)
     hosts = sorted({*holders, *([before["host"]] if before["host"] else [])})
     if not hosts:
         return
-    caller = current()
-    enqueue(
-        connection,
-        "floating_ips",
-        variables={"project": caller.project_name, "network_hosts": hosts, "holders": holders},
-        project_id=caller.project,
-        user_id=caller.user_id,
-        request_id=request_id(),
-    )
+    tell_hosts(connection, "floating_ips", {"network_hosts": hosts, "holders": holders})
 
 
 def _row(connection: sa.Connection, number: str) -> Record:

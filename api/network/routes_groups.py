@@ -18,12 +18,12 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security_gr
 )
 
 from .. import policy, validation
-from ..context import current, request_id
+from ..context import current
 from ..errors import BadRequestError, as_bad_request
-from ..jobs.queue import enqueue
 from ..ledger import reading_ledger, writing_ledger
 from . import listing, schemas, views
 from .blueprint import Answer, NeutronError, network, not_found, refused
+from .changes import tell_group_hosts
 
 Record = dict[str, t.Any]
 
@@ -63,7 +63,7 @@ def list_groups() -> Answer:
 @policy.allows("network:security_groups:write")
 def create_group() -> Answer:
     wanted = validation.body(schemas.CREATE_GROUP)["security_group"]
-    _check_owner(wanted)
+    check_owner(wanted)
     _check_name(wanted["name"])
     project = current().project
     with writing_ledger() as connection, as_bad_request():
@@ -159,7 +159,7 @@ def show_rule(number: str) -> Answer:
 @policy.allows("network:security_groups:write")
 def create_rule() -> Answer:
     wanted = validation.body(schemas.CREATE_RULE)["security_group_rule"]
-    _check_owner(wanted)
+    check_owner(wanted)
     project = current().project
     with writing_ledger() as connection, as_bad_request():
         number = wanted["security_group_id"].lower()
@@ -171,7 +171,7 @@ def create_rule() -> Answer:
         except ConflictError as error:
             raise refused(error, "SecurityGroupRuleExists", 409) from error
         shown = _rule(connection, rule_id)
-        _tell_hosts(connection, group, _group(connection, number)["name"])
+        tell_group_hosts(connection, group, _group(connection, number)["name"])
     return {"security_group_rule": shown}, 201
 
 
@@ -185,23 +185,8 @@ def delete_rule(number: str) -> Answer:
             group = group_rules.delete_rule(connection, project, number)
         except NotFoundError:
             raise not_found("Security Group Rule", number) from None
-        _tell_hosts(connection, group, _group(connection, found["security_group_id"])["name"])
+        tell_group_hosts(connection, group, _group(connection, found["security_group_id"])["name"])
     return "", 204
-
-
-def _tell_hosts(connection: sa.Connection, group: int, name: str) -> None:
-    """The hosts that carry a member learn of a group's new rules from a job; without any there is nothing to do."""
-    if not group_rules.instances_concerned(connection, group):
-        return
-    caller = current()
-    enqueue(
-        connection,
-        "security_groups",
-        variables={"project": caller.project_name, "security_groups": [{"name": name}]},
-        project_id=caller.project,
-        user_id=caller.user_id,
-        request_id=request_id(),
-    )
 
 
 def _group(connection: sa.Connection, number: str) -> Record:
@@ -271,7 +256,7 @@ def _check_name(name: str) -> None:
         raise BadRequestError(f"Invalid input for name. '{name[:60]}' holds the beginning of a template")
 
 
-def _check_owner(wanted: Record) -> None:
+def check_owner(wanted: Record) -> None:
     """What is made is the project's that the token is for."""
     for key in ("project_id", "tenant_id"):
         if wanted.get(key) not in (None, "", current().project):

@@ -151,9 +151,9 @@ def test_groups_are_joined_and_left(api: seeds.Api, does: Does, server: str, cli
     assert does({"removeSecurityGroup": {"name": "web"}})[0] == 404
     assert does({"removeSecurityGroup": {"name": "nosuch"}})[0] == 404
     assert [(job.kind, job.variables) for job in jobs(api)] == [
-        ("security_groups", {"join": [{"name": "web", "security_groups": ["web"]}]}),
-        ("security_groups", {"join": [{"name": "web", "security_groups": ["default"]}]}),
-        ("security_groups", {"leave": [{"name": "web", "security_groups": ["web"]}]}),
+        ("security_groups", {"project": "demo", "join": [{"name": "web", "security_groups": ["web"]}]}),
+        ("security_groups", {"project": "demo", "join": [{"name": "web", "security_groups": ["default"]}]}),
+        ("security_groups", {"project": "demo", "leave": [{"name": "web", "security_groups": ["web"]}]}),
     ]
 
 

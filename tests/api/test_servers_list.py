@@ -177,16 +177,15 @@ def test_states_have_their_status_and_can_be_found_by_it(
 def crowd(api: seeds.Api) -> dict[str, str]:
     """Servers of two projects, each made a second after the other."""
     made: dict[str, str] = {}
-    for number, (project, name, values) in enumerate(
-        [
-            ("demo", "web-1", {"host": "hv1", "tags": ["a", "b"], "reservation_id": "r-1"}),
-            ("demo", "web-2", {"host": "hv2", "tags": ["b"], "key_name": "test"}),
-            ("demo", "db", {"display_name": "Data base", "vm_state": "stopped", "power_state": 4,
-                            "config_drive": True}),
-            ("demo", "gone", {"vm_state": "deleted", "deleted": 99}),
-            ("alt", "theirs", {"host": "hv1"}),
-        ]
-    ):  # fmt: skip
+    servers: list[tuple[str, str, dict[str, t.Any]]] = [
+        ("demo", "web-1", {"host": "hv1", "tags": ["a", "b"], "reservation_id": "r-1"}),
+        ("demo", "web-2", {"host": "hv2", "tags": ["b"], "key_name": "test"}),
+        ("demo", "db", {"display_name": "Data base", "vm_state": "stopped", "power_state": 4,
+                        "config_drive": True}),
+        ("demo", "gone", {"vm_state": "deleted", "deleted": 99}),
+        ("alt", "theirs", {"host": "hv1"}),
+    ]  # fmt: skip
+    for number, (project, name, values) in enumerate(servers):
         moment = 1_600_000_000 + number
         made[name] = api.instance(project, name, created_at=moment, updated_at=moment, **values)
     nic(api, made["web-1"], "10.20.0.11", "fd00::11", "fa:16:3e:00:00:11")
@@ -292,7 +291,8 @@ def test_a_foreign_marker_is_none(crowd: dict[str, str], client_as: ClientAs) ->
 
 
 def test_lists_take_the_same_queries_for_one_and_for_many(api: seeds.Api, client_as: ClientAs) -> None:
-    client, counts = client_as("demo"), []
+    client = client_as("demo")
+    counts: list[int] = []
     statements: list[str] = []
     sa.event.listen(api.engine, "before_cursor_execute", lambda _c, _cu, text, *_rest: statements.append(text))
     for round_ in range(2):

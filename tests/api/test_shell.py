@@ -22,7 +22,7 @@ ClientAs = t.Callable[..., FlaskClient]
     [
         ("/identity/v3/nosuch", {"error": {"code": 404, "title": "Not Found", "message": "Not Found"}}),
         ("/compute/v2.1/nosuch", {"itemNotFound": {"code": 404, "message": "The resource could not be found."}}),
-        ("/volume/v3/nosuch/no/such", {"itemNotFound": {"code": 404, "message": "Not Found"}}),
+        ("/volume/v3/nosuch/no/such", {"itemNotFound": {"code": 404, "message": "The resource could not be found."}}),
         ("/network/v2.0/nosuch", {"NeutronError": {"type": "HTTPNotFound", "message": "Not Found", "detail": ""}}),
         ("/image/v2/nosuch", {"code": 404, "title": "Not Found", "message": "Not Found"}),
         ("/nosuch", {"error": {"code": 404, "message": "Not Found"}}),

@@ -9,6 +9,7 @@ import json
 # prefix of the benchmark's name -> module with `run(wanted: str) -> Iterator[dict]`
 GROUPS = {
     "api": "tests.bench.api",
+    "api.burst20": "tests.bench.api_jobs",
     "firewall": "tests.bench.firewall",
     "inject": "tests.bench.inject",
     "inject.overlay100": "tests.bench.disks",

@@ -17,7 +17,7 @@ import uuid
 from flask import Flask, request
 from werkzeug.middleware.dispatcher import DispatcherMiddleware
 
-from api.__main__ import Server
+from api.server import Server
 from api.settings import Settings
 
 ROW = "INSERT INTO server (id, name, body) VALUES (?, ?, ?)"
@@ -55,8 +55,7 @@ def bare(home: pathlib.Path) -> Flask:
 class BenchServer(Server):
     def __init__(self, home: pathlib.Path, port: int) -> None:
         self._home = home
-        settings = Settings(home=str(home), workers=1, threads=4)
-        super().__init__(settings, f"127.0.0.1:{port}", ["compute"])
+        super().__init__(Settings(home=str(home)), f"127.0.0.1:{port}", ["compute"], workers=1, threads=4)
 
     def load(self) -> t.Any:
         return DispatcherMiddleware(super().load(), {"/bare": bare(self._home)})

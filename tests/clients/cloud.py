@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The API that is tested: one that runs already, or one that is served for this, over a lab of its own."""
+"""The API that is tested: one that runs already, or one that is served for this, over the lab."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import dataclasses
 import os
 import pathlib
 import re
-import shutil
 import signal
 import socket
 import subprocess
@@ -27,7 +26,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 START = 600.0  # seconds, for a lab from nothing
 STOP = 60.0
 LOGIN = 120.0  # seconds that a guest under emulation may take to answer over ssh
-EXPORT = re.compile(r"export (\w+)='?([^']*)'?")
+EXPORT = re.compile(r"^export (\w+)='?([^'\n]*)'?$", re.MULTILINE)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,31 +73,38 @@ class Cloud:
 
 @contextlib.contextmanager
 def cloud() -> t.Iterator[Cloud]:
-    """The API that `make api` serves, if it does; else one of our own."""
+    """The API that `make api` serves, if it does; else one of our own, with a lab for it if there is none."""
     home = pathlib.Path(os.environ.get("NOVALITE_HOME") or ROOT / ".novalite")
     bind = os.environ.get("NOVALITE_API_BIND", "127.0.0.1:8774")
     logins = pathlib.Path(os.environ.get("NOVALITE_LOGINS") or ROOT / "lab")
     if (logins / "openrc").exists() and bind in (logins / "openrc").read_text() and _answers(bind):
         yield Cloud(home, logins)
         return
-    with contextlib.ExitStack() as stack:
-        arguments = []
-        if "NOVALITE_INVENTORY" in os.environ:
-            arguments = ["--no-lab"]  # somebody else's hypervisors, which are ready
-        else:
-            home = pathlib.Path(tempfile.mkdtemp(prefix="novalite-clients-"))
-            stack.callback(_remove, home)
-        yield stack.enter_context(_served(home, arguments))
+    arguments, made = [], False
+    if "NOVALITE_INVENTORY" in os.environ:
+        arguments = ["--no-lab"]  # somebody else's hypervisors, which are ready
+    else:
+        made = not (home / "lab/hypervisors").exists()
+    try:
+        with (
+            tempfile.TemporaryDirectory(prefix="novalite-clients-") as directory,
+            _served(home, pathlib.Path(directory), arguments) as one,
+        ):
+            yield one
+    finally:
+        if made:
+            environment = {**os.environ, "NOVALITE_HOME": str(home)}
+            subprocess.run([str(ROOT / "tools/lab"), "down"], env=environment, check=False)
 
 
 @contextlib.contextmanager
-def _served(home: pathlib.Path, arguments: t.Sequence[str]) -> t.Iterator[Cloud]:
+def _served(home: pathlib.Path, directory: pathlib.Path, arguments: t.Sequence[str]) -> t.Iterator[Cloud]:
     bind = f"127.0.0.1:{_free_port()}"
-    logins = home / "logins"
+    logins = directory / "logins"
     environment = {
         **os.environ, "NOVALITE_HOME": str(home), "NOVALITE_API_BIND": bind, "NOVALITE_LOGINS": str(logins)
     }  # fmt: skip
-    log = home / "api.log"
+    log = directory / "api.log"
     with log.open("wb") as output:
         server = subprocess.Popen(
             [str(ROOT / "tools/api"), *arguments], cwd=ROOT, env=environment, stdin=subprocess.DEVNULL,
@@ -118,12 +124,6 @@ def _served(home: pathlib.Path, arguments: t.Sequence[str]) -> t.Iterator[Cloud]
         except subprocess.TimeoutExpired:
             os.killpg(server.pid, signal.SIGKILL)
             server.wait()
-
-
-def _remove(home: pathlib.Path) -> None:
-    """The lab, and what it left in its own directory."""
-    subprocess.run([str(ROOT / "tools/lab"), "down"], env={**os.environ, "NOVALITE_HOME": str(home)}, check=False)
-    shutil.rmtree(home, ignore_errors=True)
 
 
 def _answers(bind: str) -> bool:

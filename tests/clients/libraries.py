@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import secrets
 import subprocess
 import typing as t
 
@@ -21,7 +22,7 @@ TIMEOUT = 300  # seconds
 
 
 def sdk(report: Report, cloud: Cloud) -> None:
-    part, name = "sdk", "web-sdk"
+    part, name = "sdk", f"web-sdk-{secrets.token_hex(2)}"
     found: dict[str, t.Any] = {}
     connection = cloud.connect()
     with report.step(part, "create_server(wait=True)"):
@@ -51,7 +52,7 @@ def sdk(report: Report, cloud: Cloud) -> None:
 
 
 def ansible(report: Report, cloud: Cloud) -> None:
-    part, name = "ansible", "web-ansible"
+    part, name = "ansible", f"web-ansible-{secrets.token_hex(2)}"
     found: dict[str, t.Any] = {}
 
     def play(state: str) -> dict[str, t.Any]:

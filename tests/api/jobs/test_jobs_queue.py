@@ -146,12 +146,33 @@ class TestClaim:
         assert claim(jobs)[1] == {gone["id"]}
 
     def test_what_comes_later_for_an_instance_does_not_pass(self, jobs: JobCloud) -> None:
-        made = jobs.create("a")
-        gone = jobs.delete(made["instances"])
+        made = jobs.create("a", count=2)
+        gone = jobs.delete(made["instances"][:1])
         other = jobs.create("b")
         assert claim(jobs)[1] == {made["id"], other["id"]}
         assert claim(jobs)[1] == set()
         assert jobs.job(gone["id"])["state"] == "queued"
+
+    def test_a_launch_that_a_deletion_overtook_is_not_begun(self, jobs: JobCloud) -> None:
+        made = jobs.create("a")
+        gone = jobs.delete(made["instances"])
+        assert claim(jobs)[1] == {gone["id"]}
+        assert (jobs.job(made["id"])["state"], jobs.job(made["id"])["message"]) == (
+            "failed", "ended by a request to delete",
+        )  # fmt: skip
+
+    def test_who_only_reads_waits_for_nobody_and_nobody_for_it(self, jobs: JobCloud) -> None:
+        made = jobs.create("a")
+        claim(jobs)
+        with transaction(jobs.engine) as connection:
+            reads = queue.enqueue(connection, "console", instances=made["instances"])
+        assert claim(jobs)[1] == {reads["id"]}
+        second = jobs.create("b")
+        with transaction(jobs.engine) as connection:
+            queue.enqueue(connection, "console", instances=second["instances"])
+        jobs.write(sa.update(job).where(job.c.id == second["id"]).values(created_at=job.c.created_at + 60))
+        assert claim(jobs)[1] not in (set(), {second["id"]})
+        assert claim(jobs)[1] == {second["id"]}
 
     def test_limits(self, jobs: JobCloud) -> None:
         for _number in range(KINDS["launch"].runs):
@@ -263,7 +284,9 @@ class TestEnd:
         run_id, _jobs = claim(jobs)
         with transaction(jobs.engine) as connection:
             decisions = [runs.begin_attempt(connection, str(run_id), "w2", 2) for _number in range(4)]
-        assert decisions == ["go", "go", "go", "lost"]
+            assert decisions == ["go", "go", "go", "lost"]
+            connection.execute(sa.update(job).values(cancel_requested=True))
+            assert runs.begin_attempt(connection, str(run_id), "w2", 2) == "cancelled"
         end(jobs, run_id)
         with transaction(jobs.engine) as connection:
             assert runs.begin_attempt(connection, str(run_id), "w2", 2) == "ended"

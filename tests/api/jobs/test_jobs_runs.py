@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import pathlib
 import signal
+import subprocess
+import sys
 import time
 import typing as t
 import uuid
@@ -17,9 +19,9 @@ import pytest
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import reading, transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables_jobs import job, run
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables_jobs import job, run, worker
 from api.jobs import queue, supervisor
-from tests.api.jobs.clouds import PROJECTS, JobCloud, overlaps
+from tests.api.jobs.clouds import PROJECTS, ROOT, JobCloud, overlaps
 
 LONG = "60"  # seconds that a playbook takes which is to be killed
 
@@ -209,3 +211,26 @@ def test_on_postgresql_another_worker_goes_on(jobs_on_postgresql: JobCloud, kill
     assert not [pid for pid in before if _command(pid)]
     assert overlaps(jobs.trace()) == []
     assert jobs.rows(sa.select(job.c.state)) == [("succeeded",)]
+
+
+class TestEmbedded:
+    SERVER = (
+        "import sys, time; from api.jobs import embedded, options\n"
+        "embedded.start(options.Options.from_environment(home=sys.argv[1])); time.sleep(600)"
+    )
+
+    def workers(self, jobs: JobCloud) -> list[int]:
+        """The workers that are at work."""
+        rows = jobs.rows(sa.select(worker.c.pid).where(worker.c.stopped_at.is_(None)))
+        return [pid for (pid,) in rows if b"api.jobs" in _command(pid)]
+
+    def test_a_worker_that_is_killed_is_replaced_and_ends_with_its_server(self, jobs: JobCloud) -> None:
+        environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'collections'}:{ROOT}"}
+        with subprocess.Popen(
+            [sys.executable, "-c", self.SERVER, str(jobs.home)], env=environment, stdout=subprocess.DEVNULL
+        ) as server:
+            (first,) = until(lambda: self.workers(jobs), "the first worker")
+            os.kill(first, signal.SIGKILL)
+            (second,) = until(lambda: [pid for pid in self.workers(jobs) if pid != first], "the second worker")
+            server.kill()
+        until(lambda: not _command(second), "the worker's end after its server's")

@@ -193,6 +193,39 @@ def test_as_many_as_fit_when_asked(engine: sa.Engine) -> None:
         assert states.pop("web-9") == "error" and set(states.values()) == {"building"}
 
 
+def test_all_or_nothing_holds_for_each_request_by_itself(engine: sa.Engine) -> None:
+    # hv1 takes 8: the first request asks for 7, the second for 2 and gets none, the third takes the room that is left
+    instances = some(10)
+    names = ["first"] * 7 + ["second"] * 2 + ["third"]
+    reservations = {one["uuid"]: name for one, name in zip(instances, names)}
+    with transaction(engine) as connection:
+        write(connection, instances)
+        result = scheduler(
+            connection, {"instances": instances, "compute_hosts": [facts("hv1")], "reservations": reservations}
+        )
+        assert {reservations[one["uuid"]] for one in result["instances"]} == {"first", "third"}
+        messages = {one["instance"]["name"]: one["message"] for one in result["unplaced"]}
+        assert sorted(messages) == ["web-8", "web-9"]
+        assert "another of its request found no host" in messages["web-8"]
+        assert messages["web-9"].startswith("No valid host was found for 'web-9'")
+        assert usage(connection) == {"hv1": (8, 4096, 8)}
+        states = {name: row.vm_state for name, row in rows(connection).items()}
+        assert {name for name in states if states[name] == "error"} == {"web-8", "web-9"}
+
+
+def test_a_request_that_lost_one_before_the_choice_is_given_up(engine: sa.Engine) -> None:
+    tried, fresh, other = some(3)
+    tried["attempts"] = ["hv7", "hv8", "hv9"]
+    reservations = {tried["uuid"]: "mine", fresh["uuid"]: "mine", other["uuid"]: "other"}
+    with transaction(engine) as connection:
+        write(connection, [tried, fresh, other])
+        result = scheduler(
+            connection,
+            {"instances": [tried, fresh, other], "compute_hosts": [facts("hv1")], "reservations": reservations},
+        )
+        assert [one["uuid"] for one in result["instances"]] == [other["uuid"]]
+
+
 def test_no_more_attempts_than_allowed(engine: sa.Engine) -> None:
     instances = some(1, attempts=["hv1", "hv2", "hv3"])
     with transaction(engine) as connection:

@@ -309,9 +309,9 @@ def test_macs_are_made_under_the_prefix_that_is_asked_for(cloud: t.Any) -> None:
 def test_a_lost_race_for_a_mac_costs_a_try_not_the_launch(cloud: t.Any, monkeypatch: pytest.MonkeyPatch) -> None:
     taken = cloud.server(ask("one"))["to_build"][0]["nics"][0]["mac"]
     draws = iter([[taken], [taken], ["fa:16:3e:00:00:01"]])
-    monkeypatch.setattr(server_writes, "_free_macs", lambda connection, count, prefix: next(draws))
+    monkeypatch.setattr(server_writes, "_new_macs", lambda count, prefix: next(draws))
     assert cloud.server(ask("two"))["to_build"][0]["nics"][0]["mac"] == "fa:16:3e:00:00:01"
-    monkeypatch.setattr(server_writes, "_free_macs", lambda connection, count, prefix: [taken])
+    monkeypatch.setattr(server_writes, "_new_macs", lambda count, prefix: [taken])
     with pytest.raises(ConflictError, match="no free MAC addresses in 5 tries"):
         cloud.server(ask("three"))
     assert cloud.info(name="three") == []

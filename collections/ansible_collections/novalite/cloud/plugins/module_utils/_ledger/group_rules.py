@@ -140,7 +140,8 @@ def add_rule(
     for one in there:
         if identity(one) == identity(wanted):
             raise ConflictError(f"Security group rule already exists. Rule id is {one['id']}.")
-    check_quota(connection, project_id, "security_group_rules", len(there) + 1, f"security group {group.name!r}")
+    counted = 1 + sum(one["cidr"] != NOBODY for one in there)
+    check_quota(connection, project_id, "security_group_rules", counted, f"security group {group.name!r}")
     number = str(uuid.uuid4())
     connection.execute(
         sa.insert(security_group_rule).values(

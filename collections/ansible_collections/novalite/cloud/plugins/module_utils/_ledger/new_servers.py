@@ -43,6 +43,11 @@ _TAKEN = sa.select(instance.c.name).where(
 _NETWORKS = sa.select(network.c.id, network.c.uuid, network.c.name, network.c.cidr).where(
     network.c.owner.in_(["", sa.bindparam("project_id")])
 )
+_TWO_NETWORKS = _NETWORKS.limit(2)
+_NETWORKS_BY_UUID = _NETWORKS.where(network.c.uuid.in_(sa.bindparam("uuids", expanding=True)))
+_KEY = sa.select(keypair.c.public_key).where(
+    keypair.c.project_id == sa.bindparam("project_id"), keypair.c.name == sa.bindparam("name")
+)
 _GROUPS = sa.select(security_group.c.id, security_group.c.uuid, security_group.c.name).where(
     security_group.c.project_id == sa.bindparam("project_id"),
     sa.or_(
@@ -182,7 +187,7 @@ def _networks(
     connection: sa.Connection, project_id: str, wanted: tuple[NetworkRequest, ...] | None
 ) -> tuple[tuple[NetworkRef, str | None], ...]:
     if wanted is None:
-        rows = connection.execute(_NETWORKS.limit(2), {"project_id": project_id}).all()
+        rows = connection.execute(_TWO_NETWORKS, {"project_id": project_id}).all()
         if not rows:
             raise NotFoundError("Unable to automatically allocate a network: the project sees none")
         if len(rows) > 1:
@@ -190,8 +195,8 @@ def _networks(
         return ((NetworkRef(rows[0].id, rows[0].name, rows[0].cidr), None),)
     if not wanted:
         return ()
-    query = _NETWORKS.where(network.c.uuid.in_(sa.bindparam("uuids", expanding=True)))
-    rows = connection.execute(query, {"project_id": project_id, "uuids": [one.name for one in wanted]}).all()
+    uuids_ = [one.name for one in wanted]
+    rows = connection.execute(_NETWORKS_BY_UUID, {"project_id": project_id, "uuids": uuids_}).all()
     found = {row.uuid: NetworkRef(row.id, row.name, row.cidr) for row in rows}
     for one in wanted:
         if one.name not in found:
@@ -214,8 +219,7 @@ def _groups(connection: sa.Connection, project_id: str, names: tuple[str, ...]) 
 
 
 def _public_key(connection: sa.Connection, project_id: str, name: str) -> str:
-    key = keypair.c
-    found = connection.execute(sa.select(key.public_key).where(key.project_id == project_id, key.name == name)).scalar()
+    found = connection.execute(_KEY, {"project_id": project_id, "name": name}).scalar()
     if found is None:
         raise NotFoundError("Invalid key_name provided.")
     return str(found)
@@ -287,5 +291,3 @@ def _check_quota(
     limited = [what for what in asked if limits.get(what, -1) >= 0]
     used = usage(connection, project_id, limited)
     server_requests.check_quota(asked, {what: used[what] - asked[what] for what in used}, limits)
-
-

@@ -39,13 +39,14 @@ DEFAULTS: t.Mapping[str, int] = {
     "security_group_rules": 20,  # for each group
 }
 
+_LIMITS = sa.select(tables.quota.c.resource, tables.quota.c.hard_limit).where(
+    tables.quota.c.project_id == sa.bindparam("project_id")
+)
+
 
 def quota_limits(connection: sa.Connection, project_id: str) -> dict[str, int]:
     """The limits of a project for every resource; -1 is unlimited."""
-    table = tables.quota
-    rows = connection.execute(
-        sa.select(table.c.resource, table.c.hard_limit).where(table.c.project_id == project_id)
-    )
+    rows = connection.execute(_LIMITS, {"project_id": project_id})
     return {**DEFAULTS, **{resource: limit for resource, limit in rows if resource in DEFAULTS}}
 
 

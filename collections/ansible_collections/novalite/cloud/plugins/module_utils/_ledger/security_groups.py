@@ -25,14 +25,16 @@ from .rules import Rule, identity, normalised, ordered
 DEFAULT_GROUP = "default"
 DEFAULT_DESCRIPTION = "The default group"
 
+_DEFAULT = sa.select(tables.security_group.c.id).where(
+    tables.security_group.c.project_id == sa.bindparam("project_id"), tables.security_group.c.name == DEFAULT_GROUP
+)
+
 Group = dict[str, t.Any]  # {"description", "rules": [...]}
 
 
 def ensure_default_group(connection: sa.Connection, project_id: str) -> int:
     """The id of the project's group `default`, which is made, without rules, when it is missing. No quota bars it."""
-    table = tables.security_group
-    query = sa.select(table.c.id).where(table.c.project_id == project_id, table.c.name == DEFAULT_GROUP)
-    found = connection.execute(query).scalar()
+    found = connection.execute(_DEFAULT, {"project_id": project_id}).scalar()
     return found if found is not None else insert_group(connection, project_id, DEFAULT_GROUP, DEFAULT_DESCRIPTION)
 
 

@@ -241,7 +241,7 @@ def _parsed(text: str) -> Record:
     return t.cast(Record, json.loads(text))
 
 
-def _flavorids(connection: sa.Connection, rows: t.Iterable[t.Mapping[str, t.Any]]) -> dict[str, str]:
+def _flavorids(connection: sa.Connection, rows: t.Iterable[t.Any]) -> dict[str, str]:
     """The ids of flavors that were recorded without, by name; one that is gone is known by its name."""
     names = {kept["name"] for kept in (_parsed(row["flavor_text"]) for row in rows) if "flavorid" not in kept}
     if not names:

@@ -13,6 +13,7 @@ import uuid
 from dataclasses import dataclass
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
 
 from .._addressing import pools
 from .._addressing.macs import MAC_PREFIX, new_mac
@@ -27,6 +28,10 @@ from .tables import instance, instance_security_group, vif
 
 MAC_ATTEMPTS = 5
 
+_INSERT_VIF = {
+    "sqlite": sqlite.insert(vif).on_conflict_do_nothing(index_elements=["mac"]).returning(vif.c.id),
+    "postgresql": postgresql.insert(vif).on_conflict_do_nothing(index_elements=["mac"]).returning(vif.c.id),
+}
 _INSERT = sa.insert(instance).returning(instance.c.uuid, instance.c.id)
 
 
@@ -126,23 +131,23 @@ def insert_vifs(connection: sa.Connection, nics: list[dict[str, t.Any]], mac_pre
     """
     if not nics:
         return
+    waiting = nics
     for _attempt in range(MAC_ATTEMPTS):
-        try:
-            # a savepoint: PostgreSQL goes on after a failed statement only from there
-            with connection.begin_nested():
-                macs = _free_macs(connection, len(nics), mac_prefix)
-                connection.execute(sa.insert(vif), [{**nic, "mac": mac} for nic, mac in zip(nics, macs)])
+        macs = _new_macs(len(waiting), mac_prefix)
+        values = [{**nic, "mac": mac} for nic, mac in zip(waiting, macs)]
+        # what has a MAC that is taken is passed over; an error would end the transaction on PostgreSQL
+        insert = _INSERT_VIF[connection.dialect.name]
+        written = set(connection.execute(insert, values).scalars())
+        waiting = [nic for nic in waiting if nic["id"] not in written]
+        if not waiting:
             return
-        except sa.exc.IntegrityError:
-            continue
     raise ConflictError(f"found no free MAC addresses in {MAC_ATTEMPTS} tries: run again")
 
 
-def _free_macs(connection: sa.Connection, count: int, prefix: str) -> list[str]:
+def _new_macs(count: int, prefix: str) -> list[str]:
     macs: set[str] = set()
     while len(macs) < count:
         macs.update(new_mac(prefix) for _missing in range(count - len(macs)))
-        macs.difference_update(connection.execute(sa.select(vif.c.mac).where(vif.c.mac.in_(sorted(macs)))).scalars())
     return sorted(macs)
 
 

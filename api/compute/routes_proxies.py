@@ -1,0 +1,341 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What Compute had of other services' until microversion 2.35: images, security groups, networks, floating IPs."""
+
+from __future__ import annotations
+
+import typing as t
+
+import sqlalchemy as sa
+from flask import request
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import group_rules, image_records, network_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security_groups import (
+    DEFAULT_GROUP,
+    ensure_default_group,
+)
+
+from .. import policy, validation
+from ..context import current
+from ..errors import BadRequestError, as_bad_request
+from ..image.views import time as image_time
+from ..ledger import reading_ledger, writing_ledger
+from ..network.changes import tell_group_hosts
+from . import paging
+from .blueprint import Answer, compute
+from .microversions import since
+
+Record = dict[str, t.Any]
+
+policy.grant({"compute:proxies:read": "reader", "compute:proxies:write": "member"})
+
+LAST = "2.35"
+
+
+def _wrapped(name: str, properties: Record, required: t.Sequence[str]) -> Record:
+    one = {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
+    return {"type": "object", "properties": {name: one}, "required": [name], "additionalProperties": False}
+
+
+# --- Images ---------------------------------------------------------------------------------------------------------
+
+
+@compute.get("/images")
+@policy.allows("compute:proxies:read")
+@since("2.1", LAST)
+def list_images_here() -> Answer:
+    return _images(lambda row: {"id": row["id"], "name": row["name"], "links": _links("images", row["id"])})
+
+
+@compute.get("/images/detail")
+@policy.allows("compute:proxies:read")
+@since("2.1", LAST)
+def list_images_in_detail_here() -> Answer:
+    return _images(_image)
+
+
+@compute.get("/images/<image_id>")
+@policy.allows("compute:proxies:read")
+@since("2.1", LAST)
+def show_image_here(image_id: str) -> Answer:
+    with reading_ledger() as connection:
+        found = image_records.images_seen(connection, current().project, image_id)
+    if not found:
+        raise NotFoundError("Image not found.")
+    return {"image": _image(found[0])}, 200
+
+
+def _images(view: t.Callable[[Record], Record]) -> Answer:
+    args = request.args
+    with reading_ledger() as connection:
+        rows = image_records.images_seen(connection, current().project)
+    for name, key in (("minDisk", "min_disk_gb"), ("minRam", "min_ram_mb")):
+        rows = [row for row in rows if row[key] >= paging.number(name)]
+    if "name" in args:
+        rows = [row for row in rows if row["name"] == args["name"]]
+    if args.get("status", "ACTIVE").upper() != "ACTIVE" or args.get("type") == "snapshot":
+        rows = []
+    rows, links = paging.page(rows, "id", "image")
+    body: Record = {"images": [view(row) for row in rows]}
+    if links:
+        body["images_links"] = links
+    return body, 200
+
+
+def _image(row: Record) -> Record:
+    return {
+        "id": row["id"],
+        "name": row["name"],
+        "status": "ACTIVE",
+        "progress": 100,
+        "minDisk": row["min_disk_gb"],
+        "minRam": row["min_ram_mb"],
+        "created": image_time(row["created_at"]),
+        "updated": image_time(row["updated_at"]),
+        "metadata": row["properties"],
+        "OS-EXT-IMG-SIZE:size": row["size"],
+        "links": _links("images", row["id"]),
+    }
+
+
+def _links(kind: str, number: str) -> list[Record]:
+    return [
+        {"rel": "self", "href": f"{request.url_root}compute/v2.1/{kind}/{number}"},
+        {"rel": "bookmark", "href": f"{request.url_root}compute/{kind}/{number}"},
+    ]
+
+
+# --- Security groups ------------------------------------------------------------------------------------------------
+
+TEXT = {"type": "string", "minLength": 1, "maxLength": 255}
+GROUP = _wrapped("security_group", {"name": TEXT, "description": {**TEXT, "minLength": 0}}, ["name", "description"])
+PORT = {"anyOf": [{"type": ["integer", "null"]}, {"type": "string", "pattern": "^-?[0-9]{1,5}$"}]}
+RULE = _wrapped(
+    "security_group_rule",
+    {
+        "parent_group_id": TEXT,
+        "ip_protocol": {"type": ["string", "null"], "maxLength": 40},
+        "from_port": PORT,
+        "to_port": PORT,
+        "cidr": {"type": ["string", "null"], "maxLength": 64},
+        "group_id": {"type": ["string", "null"], "maxLength": 255},
+    },
+    ["parent_group_id"],
+)
+
+
+@compute.get("/os-security-groups")
+@policy.allows("compute:proxies:read")
+@since("2.1", LAST)
+def list_security_groups_here() -> Answer:
+    project = current().project
+    with reading_ledger() as connection:
+        rows = group_rules.groups_of(connection, project)
+    if not any(row["name"] == DEFAULT_GROUP for row in rows):
+        with writing_ledger() as connection:
+            ensure_default_group(connection, project)
+            rows = group_rules.groups_of(connection, project)
+    names = {row["id"]: row["name"] for row in rows}
+    return {"security_groups": [_group(row, names) for row in rows]}, 200
+
+
+@compute.get("/os-security-groups/<group_id>")
+@policy.allows("compute:proxies:read")
+@since("2.1", LAST)
+def show_security_group_here(group_id: str) -> Answer:
+    with reading_ledger() as connection:
+        return {"security_group": _found(connection, group_id)}, 200
+
+
+@compute.post("/os-security-groups")
+@policy.allows("compute:proxies:write")
+@since("2.1", LAST)
+def create_security_group_here() -> Answer:
+    wanted = validation.body(GROUP)["security_group"]
+    _check_name(wanted["name"])
+    with writing_ledger() as connection, as_bad_request():
+        try:
+            number = group_rules.create_group(connection, current().project, wanted["name"], wanted["description"])
+        except ConflictError as error:  # 400 is Nova's answer here
+            raise BadRequestError(str(error)) from error
+        return {"security_group": _found(connection, number)}, 200
+
+
+@compute.put("/os-security-groups/<group_id>")
+@policy.allows("compute:proxies:write")
+@since("2.1", LAST)
+def update_security_group_here(group_id: str) -> Answer:
+    wanted = validation.body(GROUP)["security_group"]
+    _check_name(wanted["name"])
+    with writing_ledger() as connection, as_bad_request():
+        _found(connection, group_id)
+        try:
+            group_rules.update_group(
+                connection, current().project, group_id, wanted["name"], wanted["description"]
+            )
+        except ConflictError as error:
+            raise BadRequestError(str(error)) from error
+        return {"security_group": _found(connection, group_id)}, 200
+
+
+@compute.delete("/os-security-groups/<group_id>")
+@policy.allows("compute:proxies:write")
+@since("2.1", LAST)
+def delete_security_group_here(group_id: str) -> Answer:
+    with writing_ledger() as connection:
+        _found(connection, group_id)
+        try:
+            group_rules.delete_group(connection, current().project, group_id)
+        except ConflictError as error:
+            raise BadRequestError(str(error)) from error
+    return "", 202
+
+
+@compute.post("/os-security-group-rules")
+@policy.allows("compute:proxies:write")
+@since("2.1", LAST)
+def create_security_group_rule_here() -> Answer:
+    wanted = validation.body(RULE)["security_group_rule"]
+    low, high = (_port(wanted.get(key)) for key in ("from_port", "to_port"))
+    protocol = (wanted.get("ip_protocol") or "any").lower()
+    icmp = protocol in ("icmp", "icmpv6", "ipv6-icmp", "1", "58")
+    names = ("icmp_type", "icmp_code") if icmp else ("port_min", "port_max")
+    rule = {
+        "direction": "ingress",
+        "protocol": protocol,
+        "cidr": wanted.get("cidr") or None,
+        "remote_group_uuid": wanted.get("group_id") or None,
+        **dict(zip(names, (low, high))),
+    }
+    project = current().project
+    with writing_ledger() as connection, as_bad_request():
+        parent = wanted["parent_group_id"]
+        number, group = group_rules.add_rule(connection, project, parent, rule)
+        found = _found(connection, parent)
+        tell_group_hosts(connection, group, found["name"])
+    return {"security_group_rule": next(one for one in found["rules"] if one["id"] == number)}, 200
+
+
+@compute.delete("/os-security-group-rules/<rule_id>")
+@policy.allows("compute:proxies:write")
+@since("2.1", LAST)
+def delete_security_group_rule_here(rule_id: str) -> Answer:
+    project = current().project
+    with writing_ledger() as connection:
+        group = group_rules.delete_rule(connection, project, rule_id)
+        names = {row["id"]: row["name"] for row in group_rules.groups_of(connection, project)}
+        tell_group_hosts(connection, group, names[group])
+    return "", 202
+
+
+def _port(value: t.Any) -> int | None:
+    """A port, an ICMP type or code; -1 is any."""
+    return None if value in (None, -1, "-1") else int(value)
+
+
+def _check_name(name: str) -> None:
+    if "{{" in name or "{%" in name or "{#" in name:
+        raise BadRequestError(f"'{name[:60]}' holds the beginning of a template")
+
+
+def _found(connection: sa.Connection, group_id: str) -> Record:
+    rows = group_rules.groups_of(connection, current().project)
+    names = {row["id"]: row["name"] for row in rows}
+    for row in rows:
+        if row["uuid"] == group_id:
+            return _group(row, names)
+    raise NotFoundError(f"Security group {group_id[:255]} not found.")
+
+
+def _group(row: Record, names: t.Mapping[int, str]) -> Record:
+    return {
+        "id": row["uuid"],
+        "name": row["name"],
+        "description": row["description"],
+        "tenant_id": row["project_id"],
+        # Nova knew no other direction
+        "rules": [_rule(one, row, names) for one in row["rules"] if one["direction"] == "ingress"],
+    }
+
+
+def _rule(one: Record, row: Record, names: t.Mapping[int, str]) -> Record:
+    any_port = one["protocol"] != "any"
+    remote = one["remote_group_id"]
+    return {
+        "id": one["id"],
+        "parent_group_id": row["uuid"],
+        "ip_protocol": None if one["protocol"] == "any" else one["protocol"],
+        "from_port": -1 if any_port and one["port_min"] is None else one["port_min"],
+        "to_port": -1 if any_port and one["port_max"] is None else one["port_max"],
+        "ip_range": {} if one["cidr"] is None else {"cidr": one["cidr"]},
+        "group": {} if remote is None else {"name": names.get(remote, ""), "tenant_id": row["project_id"]},
+    }
+
+
+# --- Networks and floating IPs --------------------------------------------------------------------------------------
+
+
+@compute.get("/<any('os-networks', 'os-tenant-networks'):kind>")
+@policy.allows("compute:proxies:read")
+@since("2.1", LAST)
+def list_networks_here(kind: str) -> Answer:
+    with reading_ledger() as connection:
+        rows = network_records.networks_seen(connection, current().project)
+    return {"networks": [_network(row) for row in rows]}, 200
+
+
+@compute.get("/<any('os-networks', 'os-tenant-networks'):kind>/<network_id>")
+@policy.allows("compute:proxies:read")
+@since("2.1", LAST)
+def show_network_here(kind: str, network_id: str) -> Answer:
+    with reading_ledger() as connection:
+        for row in network_records.networks_seen(connection, current().project):
+            if row["uuid"] == network_id:
+                return {"network": _network(row)}, 200
+    raise NotFoundError("Network not found")
+
+
+def _network(row: Record) -> Record:
+    return {"id": row["uuid"], "label": row["name"], "cidr": row["cidr"]}
+
+
+@compute.get("/os-floating-ip-pools")
+@policy.allows("compute:proxies:read")
+@since("2.1", LAST)
+def list_floating_ip_pools_here() -> Answer:
+    with reading_ledger() as connection:
+        rows = network_records.pools_seen(connection)
+    return {"floating_ip_pools": [{"name": row["name"]} for row in rows]}, 200
+
+
+@compute.get("/os-floating-ips")
+@policy.allows("compute:proxies:read")
+@since("2.1", LAST)
+def list_floating_ips_here() -> Answer:
+    with reading_ledger() as connection:
+        rows = network_records.floating_ips_of(connection, current().project)
+    return {"floating_ips": [_floating(row) for row in rows]}, 200
+
+
+@compute.get("/os-floating-ips/<number>")
+@policy.allows("compute:proxies:read")
+@since("2.1", LAST)
+def show_floating_ip_here(number: str) -> Answer:
+    with reading_ledger() as connection:
+        found = network_records.floating_ips_of(connection, current().project, number)
+    if not found:
+        raise NotFoundError(f"Floating IP not found for ID {number[:255]}")
+    return {"floating_ip": _floating(found[0])}, 200
+
+
+def _floating(row: Record) -> Record:
+    return {
+        "id": row["id"],
+        "ip": row["address"],
+        "pool": row["pool"],
+        "fixed_ip": row["fixed_ip"],
+        "instance_id": row["instance_uuid"],
+    }

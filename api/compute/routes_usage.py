@@ -1,0 +1,110 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""How much projects used: Nova's simple accounting. Everybody sees its own project's, administrators see all."""
+
+from __future__ import annotations
+
+import time
+import typing as t
+from datetime import datetime, timezone
+
+from flask import request
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import accounting, project_usage
+
+from .. import policy
+from ..context import current
+from ..errors import BadRequestError
+from ..ledger import reading_ledger
+from .blueprint import Answer, compute
+
+Record = dict[str, t.Any]
+
+policy.grant({"compute:usage:read": "reader", "compute:usage:read_all": "admin"})
+
+HOUR = 3600.0
+
+
+@compute.get("/os-simple-tenant-usage")
+@policy.allows("compute:usage:read_all")
+def list_usages() -> Answer:
+    now = time.time()
+    start, stop = _period(now)
+    with reading_ledger() as connection:
+        rows = accounting.ran_between(connection, None, start, stop)
+    of_projects: dict[str, list[Record]] = {}
+    for row in rows:
+        of_projects.setdefault(row["project_id"], []).append(row)
+    found = [_usage(project, some, start, stop, now) for project, some in sorted(of_projects.items())]
+    if request.args.get("detailed", "0").lower() not in ("1", "true"):
+        found = [{key: value for key, value in one.items() if key != "server_usages"} for one in found]
+    return {"tenant_usages": found}, 200
+
+
+@compute.get("/os-simple-tenant-usage/<project>")
+@policy.allows("compute:usage:read")
+def show_usage(project: str) -> Answer:
+    caller, now = current(), time.time()
+    start, stop = _period(now)
+    with reading_ledger() as connection:
+        if project != caller.project and not (caller.is_admin and project_usage.is_project(connection, project)):
+            raise NotFoundError(f"Project {project[:64]} could not be found.")
+        rows = accounting.ran_between(connection, project, start, stop)
+    return {"tenant_usage": _usage(project, rows, start, stop, now)}, 200
+
+
+def _period(now: float) -> tuple[float, float]:
+    start, stop = _moment("start", now), _moment("end", now)
+    if start > stop:
+        raise BadRequestError("Invalid start time. The start time cannot occur after the end time.")
+    return start, stop
+
+
+def _moment(name: str, default: float) -> float:
+    text = request.args.get(name)
+    if text is None:
+        return default
+    try:
+        found = datetime.fromisoformat(text)
+        return found.replace(tzinfo=found.tzinfo or timezone.utc).timestamp()
+    except (ValueError, OverflowError):
+        raise BadRequestError(f"Datetime is in invalid format: {text[:60]}") from None
+
+
+def _usage(project: str, rows: list[Record], start: float, stop: float, now: float) -> Record:
+    servers = [_server(row, now) for row in rows]
+    return {
+        "tenant_id": project,
+        "start": _text(start),
+        "stop": _text(stop),
+        "total_hours": sum(one["hours"] for one in servers),
+        "total_vcpus_usage": sum(one["hours"] * one["vcpus"] for one in servers),
+        "total_memory_mb_usage": sum(one["hours"] * one["memory_mb"] for one in servers),
+        "total_local_gb_usage": sum(one["hours"] * one["local_gb"] for one in servers),
+        "server_usages": servers,
+    }
+
+
+def _server(row: Record, now: float) -> Record:
+    flavor = row["flavor"]
+    return {
+        "instance_id": row["uuid"],
+        "name": row["display_name"] or row["name"],
+        "tenant_id": row["project_id"],
+        "flavor": flavor["name"],
+        "vcpus": flavor["vcpus"],
+        "memory_mb": flavor["memory_mb"],
+        "local_gb": flavor["root_gb"] + flavor["ephemeral_gb"],
+        "hours": row["seconds"] / HOUR,
+        "started_at": _text(row["launched_at"]),
+        "ended_at": None if row["until"] is None else _text(row["until"]),
+        "state": "terminated" if row["until"] is not None else row["vm_state"],
+        "uptime": int((row["until"] or now) - row["launched_at"]),
+    }
+
+
+def _text(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%f")

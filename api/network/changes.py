@@ -1,0 +1,37 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What hosts must be told of a change, as a job in the transaction of the change."""
+
+from __future__ import annotations
+
+import typing as t
+
+import sqlalchemy as sa
+
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import group_rules
+
+from ..context import current, request_id
+from ..jobs.queue import enqueue, is_waiting
+
+
+def tell_group_hosts(connection: sa.Connection, group: int, name: str) -> None:
+    """The hosts that carry a member learn of a group's new rules from a job; without any there is nothing to do."""
+    if group_rules.instances_concerned(connection, group):
+        tell_hosts(connection, "security_groups", {"security_groups": [{"name": name}]})
+
+
+def tell_hosts(connection: sa.Connection, kind: str, variables: t.Mapping[str, t.Any]) -> None:
+    """Have a job of `kind` bring hosts what the ledger says when it runs, unless one like it is yet to begin."""
+    caller = current()
+    given = {"project": caller.project_name, **variables}
+    if not is_waiting(connection, kind, given, caller.project):
+        enqueue(
+            connection,
+            kind,
+            variables=given,
+            project_id=caller.project,
+            user_id=caller.user_id,
+            request_id=request_id(),
+        )

@@ -1,0 +1,117 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What old clients ask Compute for: usage, extensions, and other services' things until microversion 2.35."""
+
+from __future__ import annotations
+
+import time
+import typing as t
+
+import pytest
+
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables
+from tests.api.conftest import Cloud
+from tests.api.doors import Doors
+from tests.api.test_image_api import make as make_image
+from tests.api.test_network_api import make_pool
+
+
+@pytest.fixture
+def doors(cloud: Cloud) -> t.Iterator[Doors]:
+    one = Doors(cloud, "/compute/v2.1")
+    yield one
+    one.close()
+
+
+def test_usage_is_the_time_that_servers_ran(cloud: Cloud, doors: Doors) -> None:
+    noon = 1_700_000_000 // 3600 * 3600
+    cloud.instance(doors.project, "a", None, launched_at=noon)
+    cloud.instance(doors.project, "b", None, launched_at=noon - 7200, terminated_at=noon + 1800)
+    cloud.instance(doors.project, "never", None)
+    cloud.instance(doors.other, "c", None, launched_at=noon)
+
+    def at(seconds: int) -> str:
+        return time.strftime("%Y-%m-%dT%H:%M:%S.000000", time.gmtime(noon + seconds))
+
+    query = f"start={at(0)}&end={at(7200)}"
+    usage = doors.reader.get(f"/os-simple-tenant-usage/{doors.project}?{query}")["tenant_usage"]
+    assert {one["name"]: one["hours"] for one in usage["server_usages"]} == {"a": 2.0, "b": 0.5}
+    assert (usage["total_hours"], usage["total_memory_mb_usage"]) == (2.5, 1280.0)
+    assert [one["state"] for one in usage["server_usages"]] == ["active", "terminated"]
+    doors.member.get(f"/os-simple-tenant-usage/{doors.other}?{query}", 404)
+    doors.member.get(f"/os-simple-tenant-usage?{query}", 403)
+    found = doors.admin.get(f"/os-simple-tenant-usage?{query}")["tenant_usages"]
+    assert {one["tenant_id"]: one["total_hours"] for one in found} == {doors.project: 2.5, doors.other: 2.0}
+    assert "server_usages" not in found[0]
+    assert "server_usages" in doors.admin.get(f"/os-simple-tenant-usage?detailed=1&{query}")["tenant_usages"][0]
+    before = doors.member.get(f"/os-simple-tenant-usage/{doors.project}?start={at(-9999)}&end={at(-9000)}")
+    assert (before["tenant_usage"]["total_hours"], before["tenant_usage"]["server_usages"]) == (0, [])
+    doors.member.get(f"/os-simple-tenant-usage/{doors.project}?start=yesterday", 400)
+    doors.member.get(f"/os-simple-tenant-usage/{doors.project}?start={at(10)}&end={at(0)}", 400)
+
+
+def test_extensions(doors: Doors) -> None:
+    found = doors.member.get("/extensions")["extensions"]
+    assert doors.member.get("/extensions/os-keypairs")["extension"] in found
+    doors.member.get("/extensions/nosuch", 404)
+
+
+@pytest.mark.parametrize("path", ["/images", "/os-security-groups", "/os-networks", "/os-floating-ips"])
+def test_these_end_with_2_35(doors: Doors, path: str) -> None:
+    doors.member.get(path, version="2.35")
+    doors.member.get(path, 404, version="2.36")
+
+
+def test_images(cloud: Cloud, doors: Doors) -> None:
+    number = make_image(cloud, "ami-tiny", min_disk_gb=1)
+    make_image(cloud, "theirs", doors.other)
+    (one,) = doors.member.get("/images/detail")["images"]
+    assert (one["id"], one["status"], one["minDisk"]) == (number, "ACTIVE", 1)
+    assert one["metadata"] == {"hw_disk_bus": "virtio"}
+    assert doors.member.get(f"/images/{number}")["image"] == one
+    assert [each["name"] for each in doors.member.get("/images?name=ami-tiny&minDisk=1")["images"]] == ["ami-tiny"]
+    assert doors.member.get("/images?minDisk=2")["images"] == []
+    doors.member.get("/images/ami-tiny", 404)
+
+
+def test_security_groups(cloud: Cloud, doors: Doors) -> None:
+    body = {"security_group": {"name": "web", "description": "w"}}
+    made = doors.member.post("/os-security-groups", body, 200)["security_group"]
+    assert made == {"id": made["id"], "name": "web", "description": "w", "tenant_id": doors.project, "rules": []}
+    doors.member.post("/os-security-groups", body, 400)
+    doors.reader.post("/os-security-groups", body, 403)
+    rule = {"parent_group_id": made["id"], "ip_protocol": "tcp", "from_port": 22, "to_port": 22, "cidr": "10.0.0.0/8"}
+    cloud.instance(doors.project, "a", cloud.host("hv1"), groups=[doors.rows(tables.security_group)[0]["id"]])
+    one = doors.member.post("/os-security-group-rules", {"security_group_rule": rule}, 200)["security_group_rule"]
+    assert one == {
+        "id": one["id"], "parent_group_id": made["id"], "ip_protocol": "tcp", "from_port": 22, "to_port": 22,
+        "ip_range": {"cidr": "10.0.0.0/8"}, "group": {},
+    }  # fmt: skip
+    doors.member.post("/os-security-group-rules", {"security_group_rule": rule}, 409)
+    icmp = {**rule, "ip_protocol": "icmp", "from_port": -1, "to_port": -1, "cidr": None, "group_id": made["id"]}
+    two = doors.member.post("/os-security-group-rules", {"security_group_rule": icmp}, 200)["security_group_rule"]
+    assert two["group"] == {"name": "web", "tenant_id": doors.project} and two["from_port"] == -1
+    assert [job["kind"] for job in doors.jobs()] == ["security_groups"]
+    doors.stranger.delete(f"/os-security-group-rules/{one['id']}", 404)
+    doors.member.delete(f"/os-security-group-rules/{one['id']}", 202)
+    assert doors.member.get(f"/os-security-groups/{made['id']}")["security_group"]["rules"] == [two]
+    names = {each["name"] for each in doors.member.get("/os-security-groups")["security_groups"]}
+    assert names == {"web", "default"}
+    doors.member.delete(f"/os-security-groups/{made['id']}", 400)
+    doors.stranger.get(f"/os-security-groups/{made['id']}", 404)
+    wrong = {**rule, "from_port": 90, "to_port": 80}
+    doors.member.post("/os-security-group-rules", {"security_group_rule": wrong}, 400)
+
+
+def test_networks_and_floating_ips(cloud: Cloud, doors: Doors) -> None:
+    net = cloud.network("private", "10.20.0.0/24")
+    make_pool(cloud)
+    shown = {"id": net.uuid, "label": "private", "cidr": "10.20.0.0/24"}
+    for path in ("/os-networks", "/os-tenant-networks"):
+        assert doors.member.get(path) == {"networks": [shown]}
+        assert doors.member.get(f"{path}/{net.uuid}") == {"network": shown}
+    assert doors.member.get("/os-floating-ip-pools") == {"floating_ip_pools": [{"name": "public"}]}
+    assert doors.member.get("/os-floating-ips") == {"floating_ips": []}
+    doors.member.get("/os-floating-ips/x", 404)

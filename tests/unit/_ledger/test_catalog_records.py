@@ -1,0 +1,148 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the API shows beside servers: the same answers from both databases."""
+
+from __future__ import annotations
+
+import time
+import typing as t
+
+import pytest
+import sqlalchemy as sa
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError, QuotaError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import (
+    accounting,
+    flavor_records,
+    group_rules,
+    hypervisor_records,
+    image_records,
+    keypair_records,
+    network_records,
+    project_usage,
+    server_group_records,
+    tables,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
+
+DEMO = "d" * 32
+HOST = {
+    "enabled": True, "up": True, "aggregates": [], "traits": [], "vcpus": 4, "memory_mb": 4096, "disk_gb": 40,
+    "reserved_vcpus": 0, "reserved_memory_mb": 0, "reserved_disk_gb": 0, "cpu_ratio": 1.0, "ram_ratio": 1.0,
+    "disk_ratio": 1.0, "facts": {},
+}  # fmt: skip
+
+
+@pytest.fixture
+def connection(ledger: sa.Engine) -> t.Iterator[sa.Connection]:
+    with transaction(ledger) as one:
+        yield one
+
+
+def add_server(connection: sa.Connection, name: str, **values: t.Any) -> str:
+    row = {
+        "uuid": f"00000000-0000-0000-0000-{abs(hash(name)) % 10**12:012d}", "project_id": DEMO, "hostname": name,
+        "flavor": {"name": "f", "vcpus": 2, "memory_mb": 512, "root_gb": 1, "ephemeral_gb": 0}, "image": {},
+        "metadata": {}, "attempts": [], "vm_state": "active", "created_at": 0, "updated_at": 0, **values,
+    }  # fmt: skip
+    connection.execute(sa.insert(tables.instance).values(name=name, **row))
+    return str(row["uuid"])
+
+
+def test_hosts_zones_and_aggregates(connection: sa.Connection) -> None:
+    now = int(time.time())
+    for name, zone, seen in (("hv1", "nova", now), ("hv2", "edge", 0)):
+        connection.execute(sa.insert(tables.compute_host).values(name=name, zone=zone, last_seen_at=seen, **HOST))
+    connection.execute(sa.insert(tables.aggregate).values(name="ssd", zone=None, metadata={"a": "b"}))
+    connection.execute(sa.insert(tables.aggregate_host).values(aggregate_id=1, host="hv1"))
+    server = add_server(connection, "a", host="hv1")
+    claim = {"instance_uuid": server, "compute_host_id": 1, "vcpus": 1, "memory_mb": 1, "disk_gb": 1, "created_at": 0}
+    connection.execute(sa.insert(tables.allocation).values(**claim))
+    one, two = hypervisor_records.hosts(connection, now)
+    assert (one["running"], one["state"].up, two["running"], two["state"].up) == (1, True, 0, False)
+    assert list(hypervisor_records.zones(connection, now)) == ["edge", "nova"]
+    assert [each["uuid"] for each in hypervisor_records.servers_on(connection, ["hv1", "hv2"])["hv1"]] == [server]
+    (ssd,) = hypervisor_records.aggregates(connection)
+    assert (ssd["hosts"], ssd["metadata"]) == (["hv1"], {"a": "b"})
+
+
+def test_networks_interfaces_and_floating_ips(connection: sa.Connection) -> None:
+    net = {"uuid": "11111111-1111-1111-1111-111111111111", "name": "n", "cidr": "10.0.0.0/30", "bridge": "br1"}
+    connection.execute(sa.insert(tables.network).values(dhcp=True, dns=[], **net))
+    server = add_server(connection, "a", host="hv1")
+    connection.execute(
+        sa.insert(tables.vif).values(id="v", instance_uuid=server, network_id=1, position=0, mac="fa:16:3e:00:00:01")
+    )
+    first = 10 << 24
+    connection.execute(
+        sa.insert(tables.fixed_ip),
+        [
+            {"network_id": 1, "ip": first, "reserved": "network", "owner": None},
+            {"network_id": 1, "ip": first + 1, "reserved": None, "owner": "vif:v"},
+            {"network_id": 1, "ip": first + 2, "reserved": None, "owner": None},
+            {"network_id": 1, "ip": first + 3, "reserved": "broadcast", "owner": None},
+        ],
+    )
+    connection.execute(sa.insert(tables.floating_pool).values(name="p", cidr="203.0.113.0/30", interface="eth0"))
+    lead = {"id": "f", "pool": "p", "address": 3405803777, "project_id": DEMO, "vif_id": "v"}
+    connection.execute(sa.insert(tables.floating_ip).values(**lead))
+    (seen,) = network_records.networks_seen(connection, DEMO)
+    assert seen["ranges"] == [("10.0.0.1", "10.0.0.2")]
+    (nic,) = network_records.interfaces_of(connection, DEMO)
+    assert (nic["ip"], nic["host"], nic["security_groups"]) == ("10.0.0.1", "hv1", [])
+    (floating,) = network_records.floating_ips_of(connection, DEMO)
+    assert (floating["address"], floating["fixed_ip"], floating["host"]) == ("203.0.113.1", "10.0.0.1", "hv1")
+    assert network_records.floating_ips_of(connection, "e" * 32) == []
+    assert network_records.pools_seen(connection)[0]["ranges"] == [("203.0.113.1", "203.0.113.1")]
+
+
+def test_rules_one_by_one(connection: sa.Connection) -> None:
+    uuid = group_rules.create_group(connection, DEMO, "web", "")
+    tcp = {"direction": "egress", "protocol": "tcp", "port_min": 80}
+    number, group = group_rules.add_rule(connection, DEMO, uuid, tcp)
+    with pytest.raises(ConflictError, match=number):
+        group_rules.add_rule(connection, DEMO, uuid, tcp)
+    with pytest.raises(NotFoundError):
+        group_rules.add_rule(connection, "e" * 32, uuid, tcp)
+    (shown,) = group_rules.groups_of(connection, DEMO)
+    assert len(shown["rules"]) == 3, "what was open stays open"
+    for rule in shown["rules"]:
+        assert group_rules.delete_rule(connection, DEMO, rule["id"]) == group
+    (shown,) = group_rules.groups_of(connection, DEMO)
+    assert shown["rules"] == []
+    stored = connection.execute(sa.select(tables.security_group_rule.c.cidr)).scalars().all()
+    assert stored == [group_rules.NOBODY], "a group without egress rules would let everything out"
+    assert not group_rules.instances_concerned(connection, group)
+    connection.execute(sa.insert(tables.quota).values(project_id=DEMO, resource="security_group_rules", hard_limit=1))
+    group_rules.add_rule(connection, DEMO, uuid, {"protocol": "tcp", "port_min": 1})
+    with pytest.raises(QuotaError):
+        group_rules.add_rule(connection, DEMO, uuid, {"protocol": "tcp", "port_min": 2})
+
+
+def test_flavors_images_keys_and_groups(connection: sa.Connection) -> None:
+    sizes = {"vcpus": 1, "memory_mb": 1, "root_gb": 0, "ephemeral_gb": 0, "swap_mb": 0}
+    for number, public in (("7", True), ("8", False)):
+        record = {"flavorid": number, "name": f"f{number}", "is_public": public, "description": None, **sizes}
+        flavor_records.create_flavor(connection, record)
+    with pytest.raises(ConflictError):
+        flavor_records.create_flavor(connection, record)
+    assert [row["flavorid"] for row in flavor_records.flavors_seen(connection, private=False)] == ["7"]
+    row = {"id": "i", "name": "a", "disk_format": "raw", "source": "/x", "checksum": "sha256:0", "size": 1}
+    connection.execute(sa.insert(tables.image).values(virtual_size=1, properties={}, created_at=0, owner=DEMO, **row))
+    (before,) = image_records.images_seen(connection, DEMO)
+    image_records.update_image(connection, before, {**before, "tags": ["x"], "name": "b"})
+    (after,) = image_records.images_seen(connection, DEMO, "i")
+    assert (after["tags"], after["name"], after["properties"]) == (["x"], "b", {})
+    project = {"id": DEMO, "name": "demo"}
+    group = server_group_records.create_server_group(connection, project, "g", "affinity", None)
+    with pytest.raises(ConflictError):
+        server_group_records.create_server_group(connection, project, "g", "affinity", None)
+    member = add_server(connection, "a", launched_at=100, terminated_at=200)
+    connection.execute(sa.insert(tables.server_group_member).values(instance_uuid=member, group_id=group))
+    assert server_group_records.server_groups(connection, DEMO)[0]["members"] == [member]
+    assert keypair_records.keypairs_of(connection, DEMO) == []
+    used = project_usage.used(connection, DEMO)
+    assert (used["instances"], used["cores"], used["images"], used["server_groups"]) == (1, 2, 1, 1)
+    assert [row["seconds"] for row in accounting.ran_between(connection, DEMO, 150, 400)] == [50]
