@@ -51,8 +51,11 @@ def show_job(job_id: str) -> str:
         events = queue.events(
             connection, job_id, limit=EVENTS, project_id=scope(caller), texts=caller.is_admin
         )
-    last = events[-1]["seq"] if events else 0
-    return render_template("pages/job.html", job=job, events=events, last=last, final=job["state"] in queue.FINAL)
+    final, last = job["state"] in queue.FINAL, events[-1]["seq"] if events else 0
+    # that a task began is of interest until something came of it
+    under_way = None if final else last
+    shown = [one for one in events if one["event"] != "task" or one["seq"] == under_way]
+    return render_template("pages/job.html", job=job, events=shown, last=last, final=final)
 
 
 @pages.get("/jobs/<job_id>/stream")

@@ -451,6 +451,16 @@ def test_a_deleted_instance_is_shown_as_such(api: seeds.Api, scene: scenes.Scene
     assert "web-1" not in visitor.get("/instances").text
 
 
+def test_that_a_task_began_is_shown_until_something_came_of_it(api: seeds.Api, scene: scenes.Scene) -> None:
+    visitor = Visitor(api, "demo")
+    scenes.add_event(api, scene.going, event="task", task="Start the domains")
+    page = visitor.get(f"/jobs/{scene.going}")
+    assert [row.get("class") for row in page.all("tr")][1:4] == ["result", "result", "task"]
+    scenes.add_event(api, scene.going, task="Start the domains", status="ok")
+    page = visitor.get(f"/jobs/{scene.going}")
+    assert [row.get("class") for row in page.all("tr")][1:4] == ["result", "result", "result"]
+
+
 def test_errors_are_pages(api: seeds.Api, scene: scenes.Scene) -> None:
     visitor = Visitor(api, "demo")
     page = visitor.get(f"/instances/{scene.foreign}", 404)

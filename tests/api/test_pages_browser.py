@@ -234,6 +234,8 @@ def test_a_job_shows_its_progress_as_it_happens(site: Site, api: seeds.Api, scen
     rows = page.locator("#events tr")
     expect(rows).to_have_count(2)
     page.evaluate("window.same = true")
+    scenes.add_event(api, scene.going, event="task", task="Make ready")
+    expect(rows.last).to_contain_text("Make ready")
     scenes.add_event(
         api, scene.going, task=f"Start {scenes.SCRIPT}", host="hv2", status="changed", text=scenes.SCRIPT
     )

@@ -22,7 +22,7 @@ function since(start, moment) {
 }
 
 function row(one, start, withHost) {
-  const made = document.createElement("tr");
+  const made = element("tr", "", one.event);
   const cell = (label) => {
     const found = made.appendChild(document.createElement("td"));
     found.dataset.label = label;
@@ -48,7 +48,7 @@ function follow(body) {
     if (one.seq <= seen) return; // it came again after the connection broke
     seen = one.seq;
     if (start === null) start = Date.parse(one.created_at) / 1000;
-    for (const empty of body.querySelectorAll(".empty")) empty.remove();
+    for (const empty of body.querySelectorAll(".empty, .task")) empty.remove();
     body.append(row(one, start, "hosts" in body.dataset));
   });
   source.addEventListener("job", (message) => {
