@@ -15,7 +15,7 @@ import typing as t
 
 from flask import Flask
 
-from . import errors, health, logs, metrics, shell
+from . import errors, health, logs, metrics, policy, shell
 from .ledger import Ledger
 from .settings import Settings
 
@@ -49,6 +49,8 @@ def create_app(settings: Settings | None = None, services: t.Collection[str] = A
         register = _service(name)
         if register is not None:
             register(app, settings)
+    if "metadata" not in services:  # nor rules
+        policy.override(settings.api_policy)
     return app
 
 

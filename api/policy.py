@@ -30,6 +30,20 @@ def grant(rules: t.Mapping[str, str]) -> None:
         POLICY[action] = role
 
 
+def override(text: str | None) -> None:
+    """Change rules as `text` says: action=role, several with commas. Raises NovaliteError for one that cannot be."""
+    for item in (text or "").split(","):
+        action, _equals, role = item.strip().partition("=")
+        if not action:
+            continue
+        if POLICY.get(action) in (None, "public") or role not in ("any", *ROLES):
+            raise NovaliteError(
+                f"NOVALITE_API_POLICY has {item.strip()!r}: write action=role, with an action of the policy table and one "
+                f"of the roles any, {', '.join(ROLES)}"
+            )
+        POLICY[action] = role
+
+
 def allows(action: str) -> t.Callable[[View], View]:
     """Let only those call a route who may do `action`. The route carries the action's name for tests to read."""
     POLICY[action]  # a route without a rule fails when it is declared

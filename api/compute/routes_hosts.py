@@ -28,7 +28,15 @@ from .schemas_servers import TRUE
 
 Record = dict[str, t.Any]
 
-policy.grant({"compute:zones:read": "reader", "compute:hosts:read": "admin", "compute:hosts:write": "admin"})
+policy.grant(
+    {
+        "compute:zones:read": "reader",
+        # names, and what is left on them: who shares a small cloud wants to see it; not whose servers are there
+        "compute:hypervisors:read": "reader",
+        "compute:hosts:read": "admin",
+        "compute:hosts:write": "admin",
+    }
+)
 
 BINARY = "nova-compute"
 
@@ -75,13 +83,13 @@ def _zone(name: str, hosts: dict[str, Record], shown: Record | None) -> Record:
 
 
 @compute.get("/os-hypervisors")
-@policy.allows("compute:hosts:read")
+@policy.allows("compute:hypervisors:read")
 def list_hypervisors() -> Answer:
     return _list(_brief)
 
 
 @compute.get("/os-hypervisors/detail")
-@policy.allows("compute:hosts:read")
+@policy.allows("compute:hypervisors:read")
 def list_hypervisors_in_detail() -> Answer:
     return _list(_detail)
 
@@ -99,7 +107,7 @@ def _list(view: t.Callable[[Record], Record]) -> Answer:
         if version >= (2, 33):
             rows, links = paging.page(rows, _id_key(), "hypervisor")
         bodies = [view(row) for row in rows]
-        if version >= (2, 53) and args.get("with_servers", "").lower() in ("true", "1", "t", "yes", "on"):
+        if version >= (2, 53) and _with_servers():
             _add_servers(connection, rows, bodies)
     body: Record = {"hypervisors": bodies}
     if links:
@@ -107,8 +115,16 @@ def _list(view: t.Callable[[Record], Record]) -> Answer:
     return body, 200
 
 
+def _with_servers() -> bool:
+    """Whether servers were asked for as well; they are of all projects."""
+    asked = request.args.get("with_servers", "").lower() in ("true", "1", "t", "yes", "on")
+    if asked:
+        policy.check("compute:hosts:read")
+    return asked
+
+
 @compute.get("/os-hypervisors/statistics")
-@policy.allows("compute:hosts:read")
+@policy.allows("compute:hypervisors:read")
 @since("2.1", "2.87")
 def show_statistics() -> Answer:
     with reading_ledger() as connection:
@@ -122,13 +138,12 @@ def show_statistics() -> Answer:
 
 
 @compute.get("/os-hypervisors/<hypervisor_id>")
-@policy.allows("compute:hosts:read")
+@policy.allows("compute:hypervisors:read")
 def show_hypervisor(hypervisor_id: str) -> Answer:
     with reading_ledger() as connection:
         row = _host(connection, hypervisor_id)
         body = _detail(row)
-        with_servers = request.args.get("with_servers", "").lower() in ("true", "1", "t", "yes", "on")
-        if microversion() >= (2, 53) and with_servers:
+        if microversion() >= (2, 53) and _with_servers():
             _add_servers(connection, [row], [body])
     return {"hypervisor": body}, 200
 

@@ -182,6 +182,7 @@ def _guest(name: str, server: Body, password: str, generated: bool) -> guest_req
                 "config_drive": server.get("config_drive") in TRUE,
                 "files": files or None,
                 "password_hash": guest_requests.hashed(name[:70], password, generated),
+                "password_optional": generated,
             },
         )
     except NovaliteError as error:

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import os
 import pathlib
@@ -285,3 +286,16 @@ def test_addresses_and_a_password_go_in_together(host: Host) -> None:
     assert "    address 10.0.0.9\n    netmask 255.255.255.0\n" in host.cat(uuid, "/etc/network/interfaces")
     assert "/100640/0/0/shadow/" in host.run("debugfs", "-R", "ls -p /etc", host.content(uuid))
     assert not inject_all([request], host.state_dir, "fuse")["changed"]
+
+
+@pytest.mark.parametrize("shadow", [None, "other:!:19000:0:99999:7:::\n"])
+def test_a_guest_without_a_place_for_the_password(host: Host, shadow: str | None) -> None:
+    if shadow is not None:
+        (host.tree / "etc/shadow").write_text(shadow)
+    (uuid,) = host.instances(host.file_system())
+    asked_for = Request(uuid, (KEY,), password_hash="$6$salt$" + "x" * 86)
+    with pytest.raises(NovaliteError, match="/etc/shadow"):
+        inject_all([asked_for], host.state_dir, "fuse")
+    drawn = dataclasses.replace(asked_for, password_optional=True)
+    assert "/etc/shadow" not in inject_all([drawn], host.state_dir, "fuse")["instances"][0]["written"]
+    assert KEY in host.cat(uuid, "/root/.ssh/authorized_keys")

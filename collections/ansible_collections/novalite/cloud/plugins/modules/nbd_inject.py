@@ -94,6 +94,10 @@ options:
         description:
           - The crypt(5) hash that the user's line in C(/etc/shadow) must have.
         type: str
+      password_optional:
+        description: Go on without the password where the guest has no such line.
+        type: bool
+        default: false
       partition:
         description:
           - The number of the partition with the root file system; V(0) for a file system on the whole disk.
@@ -226,6 +230,7 @@ def _request(instance: dict[str, t.Any]) -> Request:
         files=files,
         nics=() if network is None else nics_of(network),
         password_hash=instance["password_hash"],
+        password_optional=instance["password_optional"],
     )
 
 
@@ -264,6 +269,7 @@ def main() -> None:
                         "options": {"nics": {"type": "list", "elements": "dict", "required": True, "options": NIC}},
                     },
                     "password_hash": {"type": "str", "no_log": True},
+                    "password_optional": {"type": "bool", "default": False, "no_log": False},
                     "files": {
                         "type": "list",
                         "elements": "dict",

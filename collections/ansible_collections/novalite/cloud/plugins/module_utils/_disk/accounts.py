@@ -49,6 +49,14 @@ def find(guest: GuestRoot, user: str) -> Account:
                         "correct the image's property os_admin_user")
 
 
+def has_password(shadow: bytes, user: str) -> bool:
+    """Whether etc/shadow has a line for `user`, with a password or without."""
+    return any(
+        len(fields) == SHADOW_FIELDS and fields[0] == user.encode()
+        for fields in (line.split(b":") for line in shadow.split(b"\n"))
+    )
+
+
 def with_password(shadow: bytes, user: str, password_hash: str) -> bytes:
     """etc/shadow with another password in the line of `user`, and nothing else changed.
 

@@ -53,6 +53,7 @@ class Request:
     files: tuple[File, ...] = ()
     nics: tuple[Nic, ...] = ()  # none: the guest's network configuration stays as it is
     password_hash: str | None = None  # crypt(5), for `user`
+    password_optional: bool = False  # the guest may have no line for it
 
     def __post_init__(self) -> None:
         for key in self.keys:
@@ -83,7 +84,7 @@ def plan(guest: GuestRoot, request: Request) -> list[Step]:
     if request.nics:
         steps += _plan_network(guest, request.nics)
     if request.password_hash:
-        steps += _plan_password(guest, request.user, request.password_hash)
+        steps += _plan_password(guest, request.user, request.password_hash, request.password_optional)
     for file in request.files:
         before = guest.read(file.path)
         after = Entry(file.mode, data=file.content)
@@ -193,8 +194,10 @@ def _plan_network(guest: GuestRoot, nics: t.Sequence[Nic]) -> t.Iterator[Step]:
                             "addresses to; use a network with DHCP, or a config drive")
 
 
-def _plan_password(guest: GuestRoot, user: str, password_hash: str) -> t.Iterator[Step]:
+def _plan_password(guest: GuestRoot, user: str, password_hash: str, optional: bool) -> t.Iterator[Step]:
     before = guest.read(accounts.SHADOW)
+    if optional and (before is None or not accounts.has_password(before.data or b"", user)):
+        return
     if before is None:
         raise NovaliteError(f"the guest has no {accounts.SHADOW} to write the password of '{user}' to")
     data = accounts.with_password(before.data or b"", user, password_hash)

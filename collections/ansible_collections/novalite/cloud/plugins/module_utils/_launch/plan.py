@@ -160,6 +160,7 @@ def _injection(instance: Instance) -> Plan:
         "files": [{"path": file["path"], "content": file["content"]} for file in told.get("files") or []],
         "network": _guest_network(instance),
         "password_hash": told.get("password_hash"),
+        "password_optional": bool(told.get("password_optional")),
     }
 
 

@@ -46,6 +46,7 @@ class GuestRequest:
     config_drive: bool | None = None
     files: tuple[tuple[str, str], ...] | None = None
     password_hash: str | None = None
+    password_optional: bool = False  # a guest that has no place for it is launched all the same
 
     @property
     def file_records(self) -> list[dict[str, str]] | None:
@@ -64,6 +65,7 @@ def checked(name: str, entry: t.Mapping[str, t.Any]) -> GuestRequest:
         config_drive=config_drive,
         files=_files(name, entry.get("files")),
         password_hash=entry.get("password_hash"),
+        password_optional=bool(entry.get("password_optional")),
     )
 
 

@@ -72,19 +72,25 @@ def server_plan(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dic
     for host, plan in _networks(connection, params.get("network_hosts") or [], ends).items():
         hosts.setdefault(host, {})["network"] = plan
     group_members.complete(connection, hosts, given)
-    return {"changed": False, "hosts": hosts, "secret": any(any(record.values()) for record in told.values())}
+    return {"changed": False, "hosts": hosts, "secret": any(map(_is_secret, told.values()))}
 
 
 def _guest_records(connection: sa.Connection, uuids: t.Collection[str]) -> dict[str, dict[str, t.Any]]:
     """User data (base64), files and the password's hash of these instances."""
+    fields = ("user_data", "files", "password_hash", "password_optional")
     rows = connection.execute(
-        sa.select(instance.c.uuid, instance.c.user_data, instance.c.files, instance.c.password_hash).where(
-            instance.c.uuid.in_(uuids)
-        )
+        sa.select(instance.c.uuid, *(instance.c[field] for field in fields)).where(instance.c.uuid.in_(uuids))
     )
-    return {
-        row.uuid: {"user_data": row.user_data, "files": row.files, "password_hash": row.password_hash} for row in rows
-    }
+    return {row.uuid: {field: getattr(row, field) for field in fields} for row in rows}
+
+
+def _is_secret(record: t.Mapping[str, t.Any]) -> bool:
+    """Whether tasks that carry `record` must be silent, at the price of a host's reason for a failure.
+
+    The hash of a password that was drawn at random tells nobody anything.
+    """
+    chosen = record["password_hash"] is not None and not record["password_optional"]
+    return bool(record["user_data"] or record["files"] or chosen)
 
 
 def _spans(

@@ -173,6 +173,7 @@ def _row(plan: Blueprint, project_id: str, now: int) -> dict[str, t.Any]:
         "config_drive": wants_config_drive(request.guest, plan.image),
         "files": request.guest.file_records,
         "password_hash": request.guest.password_hash,
+        "password_optional": request.guest.password_optional,
         **plan.labels._asdict(),
         "tags": sorted(plan.labels.tags),
     }

@@ -279,6 +279,7 @@ instance = sa.Table(
     sa.Column("config_drive", sa.Boolean, nullable=False, server_default=sa.false()),
     sa.Column("files", sa.JSON(none_as_null=True)),  # [{"path", "content" (base64)}] to inject
     sa.Column("password_hash", sa.Text),  # crypt(5) of the administrator's password; shown to nobody
+    sa.Column("password_optional", sa.Boolean, nullable=False, server_default=sa.false()),  # nobody asked for it
     sa.Column("display_name", sa.String(255)),  # what the APIs show; null: the name. Several may have the same
     sa.Column("description", sa.String(255)),
     sa.Column("user_id", sa.String(32)),

@@ -161,6 +161,9 @@ def upgrade() -> None:
     op.add_column("flavor", sa.Column("is_public", sa.Boolean(), server_default=sa.true(), nullable=False))
     op.add_column("flavor", sa.Column("description", sa.Text()))
     op.create_index("uq_flavor_flavorid", "flavor", ["flavorid"], unique=True)
+    op.add_column(
+        "instance", sa.Column("password_optional", sa.Boolean(), server_default=sa.false(), nullable=False)
+    )
     op.add_column("instance", sa.Column("display_name", sa.String(255)))
     op.add_column("instance", sa.Column("description", sa.String(255)))
     op.add_column("instance", sa.Column("user_id", sa.String(32)))
@@ -185,6 +188,7 @@ def downgrade() -> None:
     op.drop_column("instance", "reservation_id")
     op.drop_column("instance", "user_id")
     op.drop_column("instance", "description")
+    op.drop_column("instance", "password_optional")
     op.drop_column("instance", "display_name")
     op.drop_index("uq_flavor_flavorid", table_name="flavor")
     op.drop_column("flavor", "description")
