@@ -62,6 +62,7 @@ OPERATIONS = {
     "server_plan": "plans",
     "server_security_groups": "memberships",
     "server_state": "server_states",
+    "site_plan": "sites",
     "user": "user_records",
 }
 

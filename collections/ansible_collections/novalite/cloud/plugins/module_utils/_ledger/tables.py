@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from . import tables_identity, tables_jobs
+from . import tables_identity, tables_jobs, tables_sites
 from .schema import BigId, metadata
 
-__all__ = ["BigId", "metadata", "tables_identity", "tables_jobs"]  # the rest is read as tables.<name>
+__all__ = ["BigId", "metadata", "tables_identity", "tables_jobs", "tables_sites"]  # the rest is read as tables.<name>
 
 secret = sa.Table(  # what keys are derived from (secrets.py); never shown
     "secret",

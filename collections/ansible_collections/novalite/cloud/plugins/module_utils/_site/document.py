@@ -1,0 +1,229 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""A site's document, held against its JSON Schema, and what it asks for as plain data."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import json
+import pathlib
+import typing as t
+
+import jsonschema
+
+from .._errors import NovaliteError
+from . import source
+from .profiles import ProfileError, resolved
+from .source import Where
+
+SCHEMA = pathlib.Path(__file__).with_name("schema.json")  # editors read it, too
+DEFAULT_PROJECT = "demo"
+MAX_SERVERS = 1000
+
+# Kinds of records in the order in which they are made, and the section that holds each
+SECTIONS = {
+    "flavor": "flavors",
+    "image": "images",
+    "network": "networks",
+    "keypair": "keys",
+    "security_group": "security_groups",
+    "server_group": "server_groups",
+}
+SHARED = ("image", "network")  # kinds that are a project's own or public
+META = ("name", "state", "public")  # what is said about a record, and is no field of it
+
+Item = dict[str, t.Any]
+
+
+class Record(t.NamedTuple):
+    """One flavor, image, network, key pair, security group or server group that the document names."""
+
+    kind: str
+    name: str
+    fields: Item  # what is said, without nulls
+    absent: bool
+    public: bool
+    where: Where
+
+
+class Server(t.NamedTuple):
+    """One server that the document names, after `count` and profiles were worked in."""
+
+    name: str
+    fields: Item  # as the module `server` takes them, without name and count
+    absent: bool
+    where: Where
+
+
+class Site(t.NamedTuple):
+    """What a document asks for."""
+
+    name: str
+    project: str
+    quotas: dict[str, int]
+    prune: bool
+    records: list[Record]
+    servers: list[Server]
+    path: str | None  # of the document, for errors
+
+    def of(self, kind: str, absent: bool = False) -> list[Record]:
+        return [one for one in self.records if one.kind == kind and one.absent == absent]
+
+    def error(self, message: str, where: Where = ()) -> NovaliteError:
+        """`message`, with the place in the document before it."""
+        return NovaliteError(f"{source.place(self.path, where)}{message}")
+
+
+def load(document: t.Any, path: str | None) -> Site:
+    """The site that `document` (or, if that is None, the file `path`) describes. Raises NovaliteError."""
+    data = source.unwrapped(source.read(path) if document is None and path is not None else document)
+    _check(data, path)
+    project = data.get("project") or DEFAULT_PROJECT
+    project = {"name": project} if isinstance(project, str) else project
+    site = Site(
+        name=data.get("name") or project["name"],
+        project=project["name"],
+        quotas=dict(project.get("quotas") or {}),
+        prune=bool(data.get("prune")),
+        records=_records(data),
+        servers=[],
+        path=path,
+    )
+    site.servers.extend(_servers(site, data))
+    _refuse_twice(site)
+    return site
+
+
+@functools.lru_cache(maxsize=1)
+def validator() -> t.Any:
+    """The part of the schema that describes a document without its wrapper."""
+    whole = json.loads(SCHEMA.read_text(encoding="utf-8"))
+    return jsonschema.Draft202012Validator({"$ref": "#/$defs/site", "$defs": whole["$defs"]})
+
+
+def fields_of(kind: str) -> list[str]:
+    """All fields that a record of this kind can have."""
+    section = validator().schema["$defs"]["site"]["properties"][SECTIONS[kind]]
+    properties = validator().schema["$defs"][section["items"]["$ref"].rpartition("/")[2]]["properties"]
+    return [name for name in properties if name not in META]
+
+
+# --- the schema -----------------------------------------------------------------------------------------------------
+
+
+def _check(data: t.Any, path: str | None) -> None:
+    errors = list(validator().iter_errors(data))
+    if not errors:
+        return
+    first = min(errors, key=lambda error: [str(step).zfill(6) for step in error.absolute_path])
+    error = jsonschema.exceptions.best_match([first])
+    where: Where = tuple(error.absolute_path)
+    message, key = _message(error, data)
+    if key is not None:
+        where = (*where, key)
+    more = "" if len(errors) == 1 else f" (and {len(errors) - 1} more like this)"
+    raise NovaliteError(f"{source.place(path, where, key=key is not None)}{message}{more}")
+
+
+def _message(error: t.Any, data: t.Any) -> tuple[str, str | None]:
+    """What is wrong in plain words, and the key that is, if it is one."""
+    what = _described(tuple(error.absolute_path), data)
+    rule, wanted = error.validator, error.validator_value
+    if rule == "additionalProperties":
+        known = sorted(error.schema.get("properties", {}))
+        unknown = sorted(str(key) for key in error.instance if key not in known)
+        near = difflib.get_close_matches(unknown[0], known, 1)
+        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+        return f"{what}: {unknown[0]!r} is no option here: {hint}", unknown[0]
+    shown = json.dumps(error.instance, default=str)
+    shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
+    if rule == "required":
+        missing = next(name for name in wanted if name not in error.instance)
+        return f"{what}: {missing!r} is missing", None
+    if rule == "type":
+        kinds = " or ".join([wanted] if isinstance(wanted, str) else wanted)
+        return f"{what} is {shown}: give {kinds.replace('object', 'a mapping').replace('array', 'a list')}", None
+    if rule == "enum":
+        return f"{what} is {shown}: give {' or '.join(str(one) for one in wanted)}", None
+    if rule in ("minimum", "maximum"):
+        return f"{what} is {shown}: give {'at least' if rule == 'minimum' else 'at most'} {wanted}", None
+    if rule == "pattern":
+        return f"{what} is {shown}: it must match {wanted}", None
+    return f"{what} is {shown}: {error.message.split(' ', 1)[-1]}", None
+
+
+def _described(where: Where, data: t.Any) -> str:
+    """`servers 'web': flavor` instead of servers[3].flavor."""
+    words: list[str] = []
+    value = data
+    for step in where:
+        value = value[step]
+        if isinstance(step, int):
+            name = value.get("name") if isinstance(value, dict) else None
+            words[-1:] = [f"{words[-1]} {name!r}" if isinstance(name, str) else f"{words[-1]}[{step}]"]
+        else:
+            words.append(str(step))
+    return ": ".join(words) or "the document"
+
+
+# --- what it asks for -----------------------------------------------------------------------------------------------
+
+
+def _records(data: Item) -> list[Record]:
+    return [
+        Record(
+            kind=kind,
+            name=item["name"],
+            fields={key: value for key, value in item.items() if key not in META and value is not None},
+            absent=item.get("state") == "absent",
+            public=kind == "flavor" or bool(item.get("public")),
+            where=(section, index),
+        )
+        for kind, section in SECTIONS.items()
+        for index, item in enumerate(data.get(section) or [])
+    ]
+
+
+def _servers(site: Site, data: Item) -> t.Iterator[Server]:
+    profiles = data.get("profiles") or {}
+    for name in profiles:  # also those that no server uses
+        try:
+            resolved({"profile": name}, profiles)
+        except ProfileError as error:
+            raise site.error(f"profiles: {name}: {error}", ("profiles", name)) from None
+    total = 0
+    for index, item in enumerate(data.get("servers") or []):
+        where: Where = ("servers", index)
+        try:
+            fields = resolved(item, profiles)
+        except ProfileError as error:
+            raise site.error(f"servers {item['name']!r}: {error}", (*where, "profile")) from None
+        name, count = fields.pop("name"), fields.pop("count", 1)
+        absent = fields.pop("state", "present") == "absent"
+        total += count
+        if total > MAX_SERVERS:
+            raise site.error(f"servers: there are more than {MAX_SERVERS}: split the document", where)
+        for server_name, hostname in zip(numbered(name, count), numbered(fields.get("hostname", ""), count)):
+            own = {**fields, "hostname": hostname} if "hostname" in fields else fields
+            yield Server(server_name, own, absent, where)
+
+
+def numbered(name: str, count: int) -> list[str]:
+    """Nova's names for `count` servers: the name itself for one, name-1, name-2 and so on for more."""
+    return [name] if count == 1 else [f"{name}-{number}" for number in range(1, count + 1)]
+
+
+def _refuse_twice(site: Site) -> None:
+    seen: dict[tuple[t.Any, ...], Where] = {}
+    things = [(("record", one.kind, one.name, one.public), one) for one in site.records]
+    for identity, one in [*things, *((("server", one.name), one) for one in site.servers)]:
+        if identity in seen:
+            section = one.where[0]
+            line = source.place(site.path, seen[identity]).rstrip(": ") or f"{section}[{seen[identity][1]}]"
+            raise site.error(f"{section}: {one.name!r} is named twice (first at {line})", one.where)
+        seen[identity] = one.where

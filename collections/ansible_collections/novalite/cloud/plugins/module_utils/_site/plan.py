@@ -1,0 +1,215 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""The plan: what stands between the ledger and a site's document, as items and as a table for people.
+
+An item is one thing that would be made (+), changed (~), removed (-) or replaced by a new instance (-/+).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import typing as t
+
+ADD, CHANGE, REPLACE, REMOVE = "+", "~", "-/+", "-"
+WORDS = {ADD: "to add", CHANGE: "to change", REPLACE: "to replace", REMOVE: "to remove"}
+IN_PLACE = ("security_groups", "metadata")  # what a server that runs takes; the rest needs a new instance
+HIDDEN = ("user_data", "files", "admin_password")  # long, and perhaps secret
+WIDEST = 60  # characters of a value in the table
+
+Live = t.Mapping[str, t.Any]
+Values = t.Mapping[str, t.Any]
+
+
+class Change(t.NamedTuple):
+    """One field; None is what is not there."""
+
+    field: str
+    before: t.Any
+    after: t.Any
+
+
+@dataclasses.dataclass(frozen=True)
+class Item:
+    action: str
+    kind: str
+    name: str
+    changes: tuple[Change, ...] = ()
+    note: str | None = None
+
+    def as_data(self) -> dict[str, t.Any]:
+        return {
+            "action": self.action,
+            "kind": self.kind,
+            "name": self.name,
+            "changes": [change._asdict() for change in self.changes],
+            "note": self.note,
+        }
+
+
+def record_item(kind: str, name: str, said: Values, before: Values | None, after: Values | None) -> Item | None:
+    """The item of a record that was (or would be) `before` and `after`; None where nothing changes.
+
+    A new record shows what the document says of it, another one what changes.
+    """
+    if before == after:
+        return None
+    if after is None:
+        return Item(REMOVE, kind, name)
+    if before is None:
+        return Item(ADD, kind, name, tuple(Change(key, None, value) for key, value in said.items()))
+    return Item(CHANGE, kind, name, tuple(_changes(before, after)))
+
+
+def server_item(name: str, wanted: Values, live: Live | None) -> Item | None:
+    """The item of a server that shall be as `wanted`, or None if it is so.
+
+    Of `live`, only what `wanted` speaks of is looked at. One whose build failed, or was cut off, is built again.
+    """
+    if live is None:
+        return Item(ADD, "server", name, tuple(_new(wanted)))
+    changes = tuple(server_changes(wanted, live))
+    if live["vm_state"] == "building":
+        return Item(ADD, "server", name, note="its build was begun, and goes on")
+    if live["vm_state"] == "error" and live["launched_at"] is None:
+        return Item(ADD, "server", name, changes, "failed before, and is built again")
+    if any(change.field.partition(".")[0] not in IN_PLACE for change in changes):
+        return Item(REPLACE, "server", name, changes, "needs a new instance")
+    if live["vm_state"] == "error":
+        return Item(ADD, "server", name, changes, "is in ERROR, and is built again")
+    return Item(CHANGE, "server", name, changes) if changes else None
+
+
+def server_changes(wanted: Values, live: Live) -> t.Iterator[Change]:
+    """The fields that `wanted` names and that are otherwise in `live`."""
+    for field, value in wanted.items():
+        there = live.get(field)
+        if field == "metadata":
+            for key, text in value.items():
+                if there.get(key) != text:
+                    yield Change(f"metadata.{key}", there.get(key), text)
+        elif field == "networks":
+            if not _same_networks(value, there):
+                yield Change(field, [_network(one) for one in there], [_network(one) for one in value])
+        elif field == "security_groups":
+            if sorted(value) != sorted(there):
+                yield Change(field, sorted(there), sorted(value))
+        elif value != there:
+            yield Change(field, _veiled(field, there), _veiled(field, value))
+
+
+def _same_networks(wanted: t.Sequence[Values], there: t.Sequence[Values]) -> bool:
+    return len(wanted) == len(there) and all(
+        ours["name"] == theirs["name"] and ours.get("fixed_ip") in (None, theirs.get("fixed_ip"))
+        for ours, theirs in zip(wanted, there)
+    )
+
+
+def _network(one: Values) -> str:
+    return f"{one['name']} ({one['fixed_ip']})" if one.get("fixed_ip") else str(one["name"])
+
+
+def _new(wanted: Values) -> t.Iterator[Change]:
+    for field, value in wanted.items():
+        after = [_network(one) for one in value] if field == "networks" else _veiled(field, value)
+        yield Change(field, None, after)
+
+
+def _veiled(field: str, value: t.Any) -> t.Any:
+    return value if field not in HIDDEN or value is None else "(not shown)"
+
+
+def _changes(before: Values, after: Values, prefix: str = "") -> t.Iterator[Change]:
+    for key in {**before, **after}:
+        old, new = before.get(key), after.get(key)
+        if old == new:
+            continue
+        if isinstance(old, t.Mapping) and isinstance(new, t.Mapping):
+            yield from _changes(old, new, f"{prefix}{key}.")
+        else:
+            yield Change(f"{prefix}{key}", old, new)
+
+
+# --- for people -----------------------------------------------------------------------------------------------------
+
+
+def summary(items: t.Iterable[Item]) -> dict[str, int]:
+    """How many items there are of each action."""
+    counts = dict.fromkeys(WORDS, 0)
+    for item in items:
+        counts[item.action] += 1
+    return counts
+
+
+def in_words(counts: t.Mapping[str, int]) -> str:
+    words = [f"{count} {WORDS[action]}" for action, count in counts.items() if count]
+    return ", ".join(words) if words else "nothing to do"
+
+
+def table(items: t.Sequence[Item], title: str) -> list[str]:
+    """The plan as lines: a title, a row for each item (and one for each further field), a summary."""
+    kinds = max((len(item.kind) for item in items), default=0)
+    names = max((len(item.name) for item in items), default=0)
+    lines = [title]
+    for item in items:
+        texts = _texts(item)
+        lines.append(f"  {item.action:<3}  {item.kind:<{kinds}}  {item.name:<{names}}  {texts[0]}".rstrip())
+        lines.extend(" " * (kinds + names + 11) + text for text in texts[1:])
+    return [*lines, f"Plan: {in_words(summary(items))}."]
+
+
+def _texts(item: Item) -> list[str]:
+    if item.action == ADD and not item.note:
+        # one line says what it is; what is changed is worth a line each
+        return [", ".join(f"{change.field} {_shown(change.after)}" for change in item.changes)]
+    texts = [text for change in item.changes for text in _change_texts(change)]
+    if item.note:
+        texts.append(f"({item.note})")
+    return texts or [""]
+
+
+def _change_texts(change: Change) -> list[str]:
+    if _are_mappings(change.before) and _are_mappings(change.after) and (change.before or change.after):
+        gone = [one for one in change.before if one not in change.after]
+        new = [one for one in change.after if one not in change.before]
+        return [f"{change.field}: {sign} {_shown(one)}" for sign, ones in (("-", gone), ("+", new)) for one in ones]
+    return [f"{change.field}: {_shown(change.before)} -> {_shown(change.after)}"]
+
+
+def _are_mappings(value: t.Any) -> bool:
+    return isinstance(value, list) and all(isinstance(one, t.Mapping) for one in value)
+
+
+def _shown(value: t.Any) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, str):
+        text = value if value and value.isprintable() else json.dumps(value)
+    elif isinstance(value, t.Mapping) and "protocol" in value:
+        return _rule(value)
+    elif isinstance(value, t.Mapping):
+        text = " ".join(f"{key}={_shown(one)}" for key, one in value.items() if one is not None)
+    elif isinstance(value, (list, tuple)):
+        text = f"{len(value)} of them" if _are_mappings(value) and len(value) > 2 else _listed(value)
+    else:
+        text = json.dumps(value)
+    return text if len(text) <= WIDEST else f"{text[: WIDEST - 3]}..."
+
+
+def _rule(rule: Values) -> str:
+    """A rule of a security group in words, however much or little of it is said."""
+    first, last = rule.get("port_min", rule.get("icmp_type")), rule.get("port_max", rule.get("icmp_code"))
+    ports = [str(port) for port in dict.fromkeys((first, last)) if port is not None]
+    egress = rule.get("direction") == "egress"
+    group = rule.get("remote_group")
+    peer = f"group {group}" if group else rule.get("cidr") or rule.get("ethertype") or "everyone"
+    words = ["egress"] if egress else []
+    return " ".join([*words, str(rule["protocol"]), *filter(None, ["-".join(ports)]), "to" if egress else "from", peer])
+
+
+def _listed(values: t.Iterable[t.Any]) -> str:
+    return f"[{', '.join(_shown(one) for one in values)}]"
