@@ -11,7 +11,9 @@ import typing as t
 
 from flask import current_app, request
 
-from .context import authenticate, current
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+
+from .context import ROLES, authenticate, current
 from .errors import ForbiddenError
 
 # "public": anybody. "any": whoever has a valid token. Else the role that it takes in the token's project.
@@ -38,8 +40,8 @@ def override(text: str | None) -> None:
             continue
         if POLICY.get(action) in (None, "public") or role not in ("any", *ROLES):
             raise NovaliteError(
-                f"NOVALITE_API_POLICY has {item.strip()!r}: write action=role, with an action of the policy table and one "
-                f"of the roles any, {', '.join(ROLES)}"
+                f"NOVALITE_API_POLICY has {item.strip()!r}: write action=role, with an action of the policy table "
+                f"and one of the roles any, {', '.join(ROLES)}"
             )
         POLICY[action] = role
 

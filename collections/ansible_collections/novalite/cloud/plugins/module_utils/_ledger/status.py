@@ -25,7 +25,9 @@ MAP_CELLS = 256  # in the map of a network's addresses; in a larger one, each st
 PAGE = 50  # instances
 OWNERS = 1024  # addresses of a project that a map names
 
-_LISTED = ("id", "uuid", "name", "display_name", "vm_state", "task_state", "power_state", "host", "created_at", "locked")
+_LISTED = (
+    "id", "uuid", "name", "display_name", "vm_state", "task_state", "power_state", "host", "created_at", "locked",
+)  # fmt: skip
 
 _OF_VIF = fixed_ip.c.owner == sa.literal("vif:").concat(vif.c.id)
 
@@ -226,7 +228,7 @@ def instance_states(connection: sa.Connection, project_id: str) -> dict[str, int
     count = sa.func.count()
     query = sa.select(instance.c.vm_state, count).where(instance.c.project_id == project_id, instance.c.deleted == 0)
     rows = connection.execute(query.group_by(instance.c.vm_state).order_by(count.desc(), instance.c.vm_state))
-    return {state: number for state, number in rows}
+    return {row.vm_state: row[1] for row in rows}
 
 
 def placement(connection: sa.Connection, uuid: str, project_id: str | None) -> dict[str, t.Any]:
