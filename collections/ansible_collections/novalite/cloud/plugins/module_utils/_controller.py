@@ -36,6 +36,7 @@ OPERATIONS = {
     "aggregate": "aggregates",
     "balance_plan": "capacity",
     "capacity_info": "capacity",
+    "cloud_info": "overview",
     "compute_host": "compute_hosts",
     "compute_service": "compute_services",
     "firewall_plan": "firewalls",

@@ -1,0 +1,188 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""How far a run is: which instance is at which step on which host, for how long, and how long each step took.
+
+Pure: events with their times go in (seconds, of whatever clock), lines of text come out.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+# what the controller's modules return, and under which keys the instances that the run is about are in it
+_LISTS = ("to_build", "to_delete", "instances")
+_TELL = ("server", "scheduler", "fixed_ip", "server_state", "server_action")
+_ENDS = ("active", "stopped", "paused", "suspended", "error", "deleted")
+_LEAST = 0.1  # seconds; steps that took less are summed up in one line
+_NAMED = 3  # instances that a plain line names
+
+Line = tuple[str, str]  # text, and what it is: head, waiting, running, done, failed, note
+
+
+@dataclasses.dataclass
+class Row:
+    """An instance; or, with no name, a host that works for no instance in particular."""
+
+    name: str
+    host: str | None
+    began: float
+    step: str = ""
+    since: float = 0.0
+    running: bool = False
+    ended: float | None = None
+    failed: bool = False
+
+
+@dataclasses.dataclass
+class Step:
+    name: str
+    began: float
+    ended: float
+    hosts: dict[str, float] = dataclasses.field(default_factory=dict)
+
+
+class Progress:
+    def __init__(self, now: float) -> None:
+        self.began = now
+        self.title = ""
+        self.instances: dict[str, Row] = {}
+        self.hosts: dict[str, Row] = {}
+        self.steps: dict[str, Step] = {}
+        self._open: dict[tuple[str, str], float] = {}
+
+    def started(self, host: str, step: str, now: float) -> None:
+        """`host` begins with `step`."""
+        self._open[host, step] = now
+        one = self.steps.setdefault(step, Step(step, now, now))
+        one.hosts.setdefault(host, 0.0)
+        for row in self._rows_of(host, now):
+            row.step, row.since, row.running = step, now, True
+
+    def ended(self, host: str, step: str, now: float, failed: bool = False) -> float:
+        """`host` is done with `step`; returns the seconds that it took."""
+        seconds = now - self._open.pop((host, step), now)
+        one = self.steps.setdefault(step, Step(step, now - seconds, now))
+        one.ended = max(one.ended, now)
+        one.hosts[host] = one.hosts.get(host, 0.0) + seconds
+        for row in self._rows_of(host, now):
+            row.running, row.failed = False, failed
+        if host in self.hosts and not any(key[0] == host for key in self._open):
+            del self.hosts[host]
+        return seconds
+
+    def learned(self, action: str, result: t.Mapping[str, t.Any], now: float) -> None:
+        """What a task returned may tell which instances there are, where they are, and what became of them."""
+        name = action.rpartition(".")[2]
+        if name not in _TELL:
+            return
+        for key in _LISTS:
+            listed = result.get(key)
+            for one in listed if isinstance(listed, list) else ():
+                if isinstance(one, dict) and one.get("uuid") and one.get("name"):
+                    self._instance(one, now, final=name in ("server_state", "server_action"))
+        plans = result.get("hosts")
+        if name == "server_action" and isinstance(plans, dict):
+            for host, plan in plans.items():
+                for uuid, called in zip(plan.get("uuids", ()), plan.get("names", ())):
+                    self._instance({"uuid": uuid, "name": called, "host": host}, now, final=False)
+
+    def _instance(self, one: t.Mapping[str, t.Any], now: float, final: bool) -> None:
+        row = self.instances.setdefault(str(one["uuid"]), Row(str(one["name"]), None, now, "waits for a host", now))
+        if one.get("host") and row.host != one["host"]:
+            row.host, row.step, row.since = str(one["host"]), f"waits for {one['host']}", now
+        state = one.get("vm_state")
+        if final and state in _ENDS and not one.get("task_state"):
+            fault = (one.get("fault") or {}).get("message")
+            row.step = f"{state}: {fault}" if state == "error" and fault else str(state)
+            row.failed, row.running, row.ended = state == "error", False, now
+
+    def _rows_of(self, host: str, now: float) -> list[Row]:
+        rows = [row for row in self.instances.values() if row.host == host and row.ended is None]
+        if rows:
+            self.hosts.pop(host, None)
+            return rows
+        return [self.hosts.setdefault(host, Row("", host, now))]
+
+    def names(self, host: str) -> str:
+        """The instances that `host` is at, in a few words."""
+        found = [row.name for row in self.instances.values() if row.host == host and row.ended is None]
+        more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+        return ", ".join(found[:_NAMED]) + more
+
+    def table(self, width: int, height: int, now: float) -> list[Line]:
+        """At most `height` lines of at most `width` characters: the instances, then the hosts that do something else.
+
+        Where there is too little room, those that are done go first, then those that wait; they are counted.
+        """
+        rows = [*self.instances.values(), *(row for row in self.hosts.values() if row.running)]
+        done = sum(row.ended is not None for row in self.instances.values())
+        count = f"{done} of {len(self.instances)} done" if self.instances else ""
+        lines: list[Line] = [(_fit(f"{now - self.began:7.1f} s  {self.title}", count, width), "head")]
+        room = height - 2
+        shown = rows
+        if len(rows) > room:
+            shown = sorted(rows, key=lambda row: _URGENCY[_kind(row)])[: max(room - 1, 0)]
+            kept = {id(row) for row in shown}
+            shown = [row for row in rows if id(row) in kept]
+        if shown:
+            name = min(max(8, *(len(row.name) for row in shown)), max(8, width // 4))
+            host = min(max(4, *(len(row.host or "") for row in shown)), max(4, width // 5))
+            step = max(width - name - host - 22, 4)
+            titles = f"  {'INSTANCE':{name}}  {'HOST':{host}}  {'STEP':{step}}  {'STEP s':>6}  {'ALL s':>6}"
+            lines.append((titles, "head"))
+            for row in shown:
+                kind = _kind(row)
+                here = f"{now - row.since:6.1f}" if kind in ("running", "waiting") else " " * 6
+                total = f"{(now if row.ended is None else row.ended) - row.began:6.1f}"
+                lines.append((
+                    f"  {_cut(row.name or '-', name):{name}}  {_cut(row.host or '-', host):{host}}  "
+                    f"{_cut(row.step, step):{step}}  {here}  {total}", kind,
+                ))  # fmt: skip
+        if len(shown) < len(rows):
+            hidden = [_kind(row) for row in rows if id(row) not in {id(one) for one in shown}]
+            counts = ", ".join(f"{hidden.count(kind)} {kind}" for kind in _URGENCY if kind in hidden)
+            lines.append((f"  and {len(hidden)} more: {counts}", "note"))
+        return [(_cut(text, width).rstrip(), kind) for text, kind in lines[:height]]
+
+    def summary(self, now: float) -> list[str]:
+        """How long each step took, in their order: from the first host's begin to the last one's end."""
+        long = [one for one in self.steps.values() if one.ended - one.began >= _LEAST]
+        short = [one for one in self.steps.values() if one.ended - one.began < _LEAST]
+        width = min(max([30, *(len(one.name) for one in long)]), 72)
+        lines = [f"{'STEP':{width}}  {'SECONDS':>8}  {'HOSTS':>5}  SLOWEST"]
+        for one in sorted(long, key=lambda one: one.began):
+            slowest = max(one.hosts, key=lambda host: one.hosts[host])
+            lines.append(
+                f"{_cut(one.name, width):{width}}  {one.ended - one.began:8.2f}  {len(one.hosts):5}  "
+                + (f"{slowest} ({one.hosts[slowest]:.2f} s)" if len(one.hosts) > 1 else slowest)
+            )
+        if short:
+            lines.append(f"{f'{len(short)} shorter steps':{width}}  {sum(one.ended - one.began for one in short):8.2f}")
+        lines.append(f"{'In all':{width}}  {now - self.began:8.2f}")
+        return [line.rstrip() for line in lines]
+
+
+_URGENCY = {"failed": 0, "running": 1, "waiting": 2, "done": 3}
+
+
+def _kind(row: Row) -> str:
+    if row.failed:
+        return "failed"
+    if row.ended is not None:
+        return "done"
+    return "running" if row.running else "waiting"
+
+
+def _cut(text: str, width: int) -> str:
+    # a name or a fault may hold anything, and must not move the terminal's cursor
+    text = "".join(one if one.isprintable() else "?" for one in text)
+    return text if len(text) <= width else text[: max(width - 1, 0)] + "…"
+
+
+def _fit(left: str, right: str, width: int) -> str:
+    return f"{_cut(left, max(width - len(right) - 2, 0)):{max(width - len(right), 0)}}{right}" if right else left

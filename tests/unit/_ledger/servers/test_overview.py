@@ -1,0 +1,47 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import typing as t
+
+import pytest
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.overview import cloud_info
+
+
+def look(cloud: t.Any, **params: t.Any) -> dict[str, t.Any]:
+    with transaction(cloud.engine) as connection:
+        return cloud_info(connection, {"project": None, "picture": False, **params})
+
+
+def test_what_is_claimed_and_what_may_be(cloud: t.Any) -> None:
+    [one] = cloud.server({"name": "web", "flavor": "m1.tiny", "image": "ami-tiny"})["to_build"]
+    cloud.place(one["uuid"], "hv2")
+    found = look(cloud, picture=True)
+    hosts = {host["name"]: host for host in found["hosts"]}
+    assert hosts["hv2"]["vcpus"] == [1, 32.0]
+    assert hosts["hv2"]["memory_mb"] == [512, 15872.0]
+    assert hosts["hv1"]["vcpus"] == [0, 32.0]
+    assert hosts["hv1"]["up"], "a host that was not asked for a while is not down"
+    [network] = found["networks"]
+    assert (network["name"], network["used"], network["size"]) == ("private", 2, 14)
+    [server] = found["servers"]
+    assert (server["host"], server["vm_state"], server["ip"] is None) == ("hv2", "building", False)
+    [group] = found["security_groups"]
+    assert (group["name"], group["members"]) == ("default", 1)
+    assert found["dot"].startswith("digraph cloud {")
+
+
+def test_one_project_sees_its_own(cloud: t.Any) -> None:
+    cloud.server({"name": "web", "flavor": "m1.tiny", "image": "ami-tiny"})
+    cloud.add_network("theirs", 0x0A1E0000, owner="d" * 32)
+    found = look(cloud, project="other")
+    assert found["servers"] == found["security_groups"] == []
+    assert [network["name"] for network in found["networks"]] == ["private"]
+    assert [network["project"] for network in look(cloud)["networks"]] == [None, "demo"]
+    with pytest.raises(NotFoundError, match="unknown project 'nobody'"):
+        look(cloud, project="nobody")
