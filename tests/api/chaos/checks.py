@@ -20,8 +20,13 @@ from tests.api.jobs.clouds import ROOT, JobCloud
 REST = ("active", "error", "stopped")  # vm_states of instances that nobody is at
 
 
-def requests_ended(cloud: JobCloud, accepted: t.Iterable[Accepted]) -> list[str]:
-    """Every request that was accepted was carried out once, and came to an end."""
+def names(cloud: JobCloud) -> set[str]:
+    """Of all servers that there ever were."""
+    return {row[0].get("chaos", "") for row in cloud.rows(sa.select(tables.instance.c.metadata))}
+
+
+def requests_ended(cloud: JobCloud, accepted: t.Collection[Accepted], earlier: t.Collection[str]) -> list[str]:
+    """Every request that was accepted was carried out once, and came to an end. `earlier`: servers of others."""
     instance, action = tables.instance, tables.instance_action
     shown = sa.func.coalesce(instance.c.display_name, instance.c.name).label("shown")
     made: dict[str, int] = {}
@@ -41,7 +46,7 @@ def requests_ended(cloud: JobCloud, accepted: t.Iterable[Accepted]) -> list[str]
                 wrong.append(f"{one.server} was to be deleted and is there")
         elif (one.server, one.request_id) not in actions:
             wrong.append(f"{one.what} of {one.server} left no trace")
-    unasked = set(made) - {one.server for one in accepted}
+    unasked = set(made) - {one.server for one in accepted} - set(earlier)
     wrong += [f"{name}: nobody was told of it" for name in unasked]
     for row in cloud.rows(sa.select(instance, shown).where(instance.c.deleted == 0)):
         if row.vm_state not in REST or row.task_state:
@@ -64,7 +69,7 @@ def at_rest(cloud: JobCloud) -> list[str]:
         if left := supervisor.processes_of(row.id):
             wrong.append(f"processes {left} of run {row.id} are left")
     wrong += cloud.leaks()
-    return wrong + [f"{path} is left" for path in (cloud.home / "jobs" / "runs").iterdir()]
+    return wrong + [f"{path} is left" for path in (cloud.home / "jobs").glob("runs/*")]
 
 
 def nothing_left(cloud: JobCloud) -> list[str]:

@@ -175,9 +175,9 @@ class Client(threading.Thread):
             return self._create(self._random.choice([1, 1, 2][: 1 + room])) if room > 0 else None
         if what == "delete":
             free = [one for one in free if one["OS-EXT-STS:task_state"] != "deleting"]
-            if self._random.random() < 0.9:  # most users wait for what they asked for
+            if self._random.random() < 0.97:  # most users wait for what they asked for
                 free = [one for one in free if one["status"] != "BUILD"]
-        elif self._random.random() < 0.9:  # now and then what cannot be
+        elif self._random.random() < 0.97:  # now and then what cannot be
             status = "SHUTOFF" if what == "start" else "ACTIVE"
             free = [one for one in free if one["status"] == status and one["OS-EXT-STS:task_state"] is None]
         if not free:
