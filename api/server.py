@@ -7,10 +7,12 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import importlib
 import os
 import pathlib
 import shutil
+import signal
 import tempfile
 import typing as t
 
@@ -26,6 +28,7 @@ REQUESTS = 10000
 KEEPALIVE = 75  # seconds that a connection may be idle
 GRACE = 10  # seconds for what is under way at the end
 METRICS = "novalite-metrics-"
+PR_SET_PDEATHSIG = 1
 
 Hooks = t.Mapping[str, t.Callable[..., None]]
 
@@ -68,6 +71,7 @@ class Server(BaseApplication):
             "proc_name": "novalite",
             # a socket in the user's home, which a second server would take from the first
             "control_socket_disable": True,
+            "post_fork": _end_with_first,
             **(hooks or {}),
         }
         super().__init__()
@@ -110,6 +114,14 @@ def serve_api(settings: Settings, bind: str, services: t.Collection[str], jobs: 
         Server(
             settings, bind, services, workers=settings.api_workers, threads=settings.api_threads, hooks=hooks
         ).run()
+
+
+def _end_with_first(server: t.Any, worker: t.Any) -> None:
+    """Have the kernel end this process with the first one, however that ends. Left alone, it would keep the port for as
+    long as a client keeps its connection, accept nothing, and let no other server begin."""
+    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != worker.ppid:  # it was too late for that
+        os._exit(1)
 
 
 def _start_worker(settings: Settings) -> t.Any:

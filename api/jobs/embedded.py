@@ -27,7 +27,7 @@ log = logging.getLogger("novalite.jobs")
 
 LOOK = 0.2  # seconds
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 30.0  # seconds between a worker's end and the next one's start
-HEALTHY = 30.0  # seconds of life, after which an end counts as the first one again
+HEALTHY = 10.0  # seconds of life, after which an end counts as the first one again
 STOP_PATIENCE = 10.0  # seconds
 
 

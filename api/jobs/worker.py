@@ -179,6 +179,7 @@ class Worker:
 
     def _end(self) -> None:
         """End the runs at work here and leave them to others."""
+        self._stopping.set()  # whatever ends it: what is cut off now is no result
         with self._lock:
             active = dict(self._active)
         for child in active.values():

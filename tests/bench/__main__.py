@@ -10,6 +10,7 @@ import json
 GROUPS = {
     "api": "tests.bench.api",
     "api.burst20": "tests.bench.api_jobs",
+    "api.one_added_s": "tests.bench.api_jobs",
     "firewall": "tests.bench.firewall",
     "inject": "tests.bench.inject",
     "inject.overlay100": "tests.bench.disks",
@@ -25,10 +26,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("prefix", nargs="?", default="", help="only benchmarks whose name starts so")
     prefix = parser.parse_args().prefix
-    for group, module in GROUPS.items():
-        if group.startswith(prefix) or prefix.startswith(group):
-            for figure in importlib.import_module(module).run(prefix):
-                print(json.dumps(figure), flush=True)
+    modules = [module for group, module in GROUPS.items() if group.startswith(prefix) or prefix.startswith(group)]
+    for module in dict.fromkeys(modules):
+        for figure in importlib.import_module(module).run(prefix):
+            print(json.dumps(figure), flush=True)
 
 
 if __name__ == "__main__":

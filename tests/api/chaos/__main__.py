@@ -2,25 +2,28 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Chaos: requests at random while clients and workers are killed with SIGKILL every few seconds.
+"""Chaos: clients ask the API at random, while its processes and the workers are killed with SIGKILL every few seconds.
 
     python -m tests.api.chaos --requests 200                          over hosts that are rows (no hypervisor)
     python -m tests.api.chaos --requests 200 --lab <NOVALITE_HOME>    over the lab that tools/lab made there
-    ... --ledger-url postgresql://... --workers 3 --clients 2
+    ... --postgresql                                                  two API servers, three workers, a PostgreSQL
 
-Ends with 0 when every request came to a final state, no run overlapped itself, and nothing is left over in the ledger
-or, with a lab, on its hosts.
+Over SQLite one API server keeps its own worker. Ends with 0 when every request that was accepted came to a final
+state, no run overlapped itself, and nothing is left over in the ledger or, with a lab, on its hosts. At the end
+everything is deleted through the API, and looked at once more.
 """
 
 from __future__ import annotations
 
 import argparse
 import collections
+import contextlib
 import json
 import os
 import pathlib
 import random
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -29,195 +32,243 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables, users
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.passwords import hash_password
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables_jobs import job, run
-from api.jobs import supervisor
-from tests.api.chaos.client import KINDS
-from tests.api.jobs.clouds import PLAYBOOKS, ROOT, JobCloud, overlaps
+from tests.api.chaos import checks
+from tests.api.chaos.client import Book, Client, Login
+from tests.api.chaos.processes import Service, Victims
+from tests.api.jobs.clouds import PLAYBOOKS, PROJECTS, ROOT, JobCloud
+from tests.unit._ledger import postgresql
 
-REST = ("active", "error", "stopped")  # vm_states of instances that nobody is at
+USER = "chaos"
+KINDS = {"arbiter": 1, "api": 6, "worker": 2, "supervisor": 1}  # what is killed how often, of ten
 
 
 class Chaos:
     def __init__(self, cloud: JobCloud, options: argparse.Namespace) -> None:
-        self._cloud = cloud
-        self._options = options
+        self._cloud, self._options = cloud, options
         self._random = random.Random(options.seed)
-        self._clients: list[subprocess.Popen[bytes]] = []
-        self._workers: list[subprocess.Popen[bytes]] = []
-        self._began = 0.0
+        self._environment = self._environment_of(options)
+        self._logs = pathlib.Path(options.logs or cloud.home)
+        self._logs.mkdir(exist_ok=True)
+        (cloud.home / "trace").unlink(missing_ok=True)
+        shared = cloud.url is not None
+        ports = [_free_port() for _server in range(2 if shared else 1)]
+        self._urls = [f"http://127.0.0.1:{port}" for port in ports]
+        commands = {
+            f"api{number}": ["serve", "--bind", f"127.0.0.1:{port}", *(["--no-worker"] if shared else [])]
+            for number, port in enumerate(ports)
+        }
+        commands |= {f"worker{number}": ["work"] for number in range(3 if shared else 0)}
+        self._services = [
+            Service(name, command, self._environment, self._logs / f"{name}.log") for name, command in commands.items()
+        ]
+        self._victims = Victims(self._services, self._supervisors)
+        self._killed_at: dict[int, float] = {}
         self.killed: collections.Counter[str] = collections.Counter()
+        self.book = Book(options.requests)
+        self.seconds = 0.0
 
     def wreak(self) -> list[str]:
         """Do all of it; returns what was found wrong."""
+        try:
+            login = self._prepare()
+            if before := self._tidy(login):  # of another chaos that was cut off
+                return before
+            earlier = checks.names(self._cloud)
+            clients = [self._client(number, login) for number in range(self._options.clients)]
+            began = time.monotonic()
+            try:
+                for client in clients:
+                    client.start()
+                self._kill_until_all_asked(clients)
+            finally:
+                for client in clients:
+                    client.stopping.set()
+            wrong = self._settle("requests")
+            self.seconds = time.monotonic() - began
+            wrong += self.book.wrong + checks.requests_ended(self._cloud, self.book.accepted, earlier)
+            wrong += checks.at_rest(self._cloud) + self._hosts()
+            wrong += checks.overlaps(self._cloud.trace(), self._killed_at)
+            return wrong + [f"after everything was deleted: {one}" for one in self._tidy(login)]
+        finally:
+            for service in self._services:
+                service.stop()
+
+    def summary(self) -> dict[str, t.Any]:
+        count = sa.func.count()
+        jobs = self._cloud.rows(sa.select(job.c.kind, job.c.state, count).group_by(job.c.kind, job.c.state))
+        runs = self._cloud.rows(sa.select(count, sa.func.sum(run.c.attempts)))[0]
+        instance = tables.instance
+        states = self._cloud.rows(sa.select(instance.c.vm_state, count).group_by(instance.c.vm_state))
+        return {
+            "seed": self._options.seed,
+            "accepted": len(self.book.accepted),
+            "clients": dict(sorted(self.book.counts.items())),
+            "killed": {**self.killed, "in all": self.killed.total()},
+            "jobs": {f"{kind} {state}": number for kind, state, number in sorted(tuple(row) for row in jobs)},
+            "runs": runs[0],
+            "attempts": runs[1],
+            "instances": dict(tuple(row) for row in states),
+            "starts of servers": {one.name: len(one.ends) + 1 for one in self._services},
+            "seconds": round(self.seconds, 1),
+        }
+
+    # - Before
+
+    def _environment_of(self, options: argparse.Namespace) -> dict[str, str]:
+        cloud = self._cloud
+        found = {
+            **cloud.environment(ROOT / "playbooks" if options.lab else PLAYBOOKS),
+            "PWD": str(ROOT), "NOVALITE_API_THREADS": "4", "ANSIBLE_NOCOLOR": "1",
+        }  # fmt: skip
+        if options.lab:
+            found["ANSIBLE_INVENTORY"] = str(ROOT / "inventories/lab")
+            found["NOVALITE_IMAGES"] = os.environ.get("NOVALITE_IMAGES", str(ROOT / ".cache/images"))
+        else:
+            found["ANSIBLE_NOVALITE_SLEEP"] = "0.5"
+        return found
+
+    def _prepare(self) -> Login:
+        for service in self._services:
+            service.keep()
+        if not self._options.lab:
+            password = "of one who asks for much"
+            project = PROJECTS["demo"]
+            with transaction(self._cloud.engine) as connection:
+                words = {"name": USER, "password_hash": hash_password(password), "default_project_id": project}
+                one = users.insert_user(connection, words)
+                users.grant_role(connection, one["id"], project, "member")
+            return Login(USER, password, "demo")
+        # an empty ledger needs the hosts and what to launch; the lab's own has all but users
+        books = ["playbooks/compute_nodes.yml", "playbooks/seed.yml"] if self._cloud.url else []
+        command = ["ansible-playbook", "-i", "inventories/lab", *books, "playbooks/users.yml"]
+        done = subprocess.run(
+            command, env=self._environment, cwd=ROOT, capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            raise SystemExit(done.stdout[-3000:] + done.stderr)
+        password = (self._cloud.home / "lab/passwords/demo").read_text().split()[0]
+        return Login("demo", password, "demo")
+
+    def _client(self, number: int, login: Login) -> Client:
         options = self._options
-        self._began = time.time()
-        deadline = time.monotonic() + options.patience
+        flavor = "m1.nano" if options.lab else "m1.tiny"
+        return Client(
+            number, self._urls, login, self.book, seed=options.seed, flavor=flavor, image="ami-tiny",
+            servers=options.instances, pause=options.pause,
+        )  # fmt: skip
+
+    # - While
+
+    def _kill_until_all_asked(self, clients: t.Sequence[Client]) -> None:
+        deadline = time.monotonic() + self._options.patience
         next_kill = time.monotonic() + self._pause()
-        while not self._is_over():
+        while any(client.is_alive() for client in clients):
             if time.monotonic() > deadline:
-                break
-            self._ensure(self._clients, options.clients, self._client)
-            self._ensure(self._workers, options.workers, self._worker)
+                self.book.complain(f"only {len(self.book.accepted)} requests in {self._options.patience} s")
+                return
+            self._keep()
             if time.monotonic() > next_kill:
                 self._kill()
                 next_kill = time.monotonic() + self._pause()
-            time.sleep(0.1)
-        # The last ones are left in peace, so that there is an end
-        self._ensure(self._workers, options.workers, self._worker)
-        while self._open() and time.monotonic() < deadline:
-            time.sleep(0.2)
-        wrong = self._wrong()
-        for one in self._clients:
-            one.kill()
-            one.wait()
-        self._cloud.stop()
-        return wrong
-
-    def summary(self) -> str:
-        states = self._cloud.rows(sa.select(job.c.kind, job.c.state, sa.func.count()).group_by(job.c.kind, job.c.state))
-        shown = ", ".join(f"{kind} {state}: {count}" for kind, state, count in sorted(tuple(row) for row in states))
-        runs = self._cloud.rows(sa.select(sa.func.count(), sa.func.sum(run.c.attempts)))[0]
-        return (
-            f"{shown}; {runs[0]} runs in {runs[1]} attempts; killed {dict(self.killed)}; "
-            f"{time.time() - self._began:.0f} s"
-        )
-
-    # - Processes
+            time.sleep(0.05)
 
     def _pause(self) -> float:
-        return self._options.kill_every * self._random.uniform(0.5, 1.5)
+        return float(self._options.kill_every * self._random.uniform(0.5, 1.5))
 
-    @staticmethod
-    def _ensure(
-        found: list[subprocess.Popen[bytes]], count: int, start: t.Callable[[], subprocess.Popen[bytes]]
-    ) -> None:
-        found[:] = [one for one in found if one.poll() is None]
-        while len(found) < count:
-            found.append(start())
-
-    def _worker(self) -> subprocess.Popen[bytes]:
-        options = self._options
-        if options.lab:
-            images = os.environ.get("NOVALITE_IMAGES", str(ROOT / ".cache/images"))
-            return self._cloud.work(
-                ROOT / "playbooks", ANSIBLE_INVENTORY=str(ROOT / "inventories/lab"), NOVALITE_IMAGES=images
-            )
-        return self._cloud.work(PLAYBOOKS, ANSIBLE_NOVALITE_SLEEP="0.5")
-
-    def _client(self) -> subprocess.Popen[bytes]:
-        if self._enough():
-            return subprocess.Popen(["sleep", "3600"])  # nothing to ask any more
-        options = self._options
-        words = {
-            "flavor": "m1.nano" if options.lab else "m1.tiny", "requests": options.requests, "seed": options.seed,
-            "pause": options.pause, "instances": options.instances,
-        }  # fmt: skip
-        environment = {**os.environ, "NOVALITE_HOME": str(self._cloud.home)}
-        environment["PYTHONPATH"] = f"{ROOT / 'collections'}:{ROOT}"
-        if self._cloud.url:
-            environment["NOVALITE_LEDGER_URL"] = self._cloud.url
-        command = [sys.executable, "-m", "tests.api.chaos.client"]
-        with (self._cloud.home / "clients.log").open("ab") as log:
-            return subprocess.Popen(
-                [*command, *(f"--{name}={value}" for name, value in words.items())],
-                env=environment, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-            )  # fmt: skip
+    def _keep(self) -> None:
+        for service in self._services:
+            service.keep()
 
     def _kill(self) -> None:
-        """One process at random; now and then a supervisor, which nobody but the machine's memory would kill."""
-        victims = [("client", one.pid) for one in self._clients] + [("worker", one.pid) for one in self._workers] * 2
-        at_work = {note["run"]: note for note in self._cloud.trace()}
-        victims += [("supervisor", one["pid"]) for one in at_work.values() if one["what"] == "start"]
-        what, pid = self._random.choice(victims)
-        if what == "supervisor" and b"supervisor.py" not in _command(pid):
-            return  # it ended meanwhile
-        try:
+        found = self._victims.find()
+        if not found:
+            return
+        what = self._random.choices(list(found), weights=[KINDS[kind] for kind in found])[0]
+        pid = self._random.choice(found[what])
+        with contextlib.suppress(ProcessLookupError):
+            self._killed_at[pid] = time.time()
             os.kill(pid, signal.SIGKILL)
             self.killed[what] += 1
-        except ProcessLookupError:
-            pass
 
-    # - What holds
+    def _supervisors(self) -> t.Iterable[int]:
+        at_work: dict[str, int] = {}
+        for note in self._cloud.trace():
+            if note["what"] == "start":
+                at_work[note["run"]] = note["pid"]
+            else:
+                at_work.pop(note["run"], None)
+        return at_work.values()
 
-    def _enough(self) -> bool:
-        return len(self._cloud.rows(sa.select(job.c.id).where(job.c.kind.in_(KINDS)))) >= self._options.requests
+    # - After
 
-    def _open(self) -> bool:
-        return bool(self._cloud.rows(sa.select(job.c.id).where(job.c.state.in_(["queued", "running"])).limit(1)))
+    def _settle(self, what: str) -> list[str]:
+        """Nobody is killed any more, so that there is an end."""
+        deadline = time.monotonic() + self._options.patience
+        waiting = sa.select(job.c.id).where(job.c.state.in_(["queued", "running"])).limit(1)
+        while self._cloud.rows(waiting):
+            if time.monotonic() > deadline:
+                return [f"{what}: not at rest after {self._options.patience} s"]
+            self._keep()
+            time.sleep(0.1)
+        time.sleep(0.5)  # the last supervisor lets go
+        return []
 
-    def _is_over(self) -> bool:
-        return self._enough() and not self._open()
+    def _hosts(self) -> list[str]:
+        return checks.hosts(self._cloud, self._environment) if self._options.lab else []
 
-    def _wrong(self) -> list[str]:
-        instance, action = tables.instance, tables.instance_action
-        wrong = [
-            f"job {row.id} ({row.kind}) is {row.state}"
-            for row in self._cloud.rows(sa.select(job).where(job.c.state.in_(["queued", "running"])))
-        ]
-        for row in self._cloud.rows(sa.select(instance).where(instance.c.deleted == 0)):
-            if row.vm_state not in REST or row.task_state:
-                wrong.append(f"instance {row.name} is {row.vm_state}/{row.task_state} on {row.host}")
-        unfinished = sa.select(action).where(action.c.finished_at.is_(None))
-        for row in self._cloud.rows(unfinished):
-            wrong.append(f"action {row.action} of {row.instance_uuid} has no end")
-        running = self._cloud.rows(sa.select(run).where(run.c.state == "running"))
-        wrong += [f"run {row.id} is still running" for row in running]
-        wrong += overlaps(self._cloud.trace())
-        for row in self._cloud.rows(sa.select(run.c.id)):
-            if left := supervisor.processes_of(row.id):
-                wrong.append(f"processes {left} of run {row.id} are left")
-        wrong += self._cloud.leaks()
-        runs = self._cloud.home / "jobs" / "runs"
-        wrong += [f"{path} is left" for path in runs.iterdir()]
-        if self._options.lab:
-            wrong += self._wrong_on_hosts()
-        return wrong
-
-    def _wrong_on_hosts(self) -> list[str]:
-        done = subprocess.run(
-            ["ansible-playbook", "-i", "inventories/lab", "tests/api/chaos/verify.yml"],
-            env={**os.environ, "NOVALITE_HOME": str(self._cloud.home), "ANSIBLE_NOCOLOR": "1"},
-            cwd=ROOT, capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        return [] if done.returncode == 0 else [f"hosts: {done.stdout[-3000:]}"]
+    def _tidy(self, login: Login) -> list[str]:
+        """Delete everything, as a user would: what is left then belongs to nobody."""
+        book = Book(self._options.requests)
+        client = Client(
+            0, self._urls, login, book, seed=0, flavor="", image="", servers=0, pause=0.0
+        )
+        for one in client.servers():
+            client.delete(one["id"])
+        wrong = self._settle("deletion of everything") + book.wrong
+        return wrong + checks.at_rest(self._cloud) + checks.nothing_left(self._cloud) + self._hosts()
 
 
-def _command(pid: int) -> bytes:
-    try:
-        return pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return b""
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 def options_of(argv: t.Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.api.chaos")
-    parser.add_argument("--requests", type=int, default=200)
-    parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--clients", type=int, default=2)
+    parser.add_argument("--requests", type=int, default=200, help="that are accepted")
+    parser.add_argument("--clients", type=int, default=3)
     parser.add_argument("--instances", type=int, default=6, help="at most so many at a time")
-    parser.add_argument("--kill-every", type=float, default=5.0, help="seconds")
+    parser.add_argument("--kill-every", type=float, default=4.0, help="seconds")
     parser.add_argument("--pause", type=float, default=1.0, help="longest pause of a client, seconds")
-    parser.add_argument("--patience", type=float, default=3600.0, help="seconds for all of it")
+    parser.add_argument("--patience", type=float, default=3600.0, help="seconds for the requests, and for their end")
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--home", help="where its files go; kept")
-    parser.add_argument("--lab", help="home of a lab; its ledger is used unless there is --ledger-url")
-    parser.add_argument("--ledger-url", help="an empty PostgreSQL database")
+    parser.add_argument("--logs", help="directory for what servers and workers say; default: the home")
+    parser.add_argument("--lab", help="home of a lab; its ledger is used unless there is --postgresql")
+    parser.add_argument("--postgresql", action="store_true", help="two API servers, three workers")
     return parser.parse_args(argv)
 
 
 def main() -> int:
     options = options_of()
-    with tempfile.TemporaryDirectory(prefix="novalite-chaos-") as scratch:
-        cloud = JobCloud(pathlib.Path(options.lab or options.home or f"{scratch}/home"), options.ledger_url)
-        try:
-            if not options.lab:
-                cloud.seed()
-            chaos = Chaos(cloud, options)
-            wrong = chaos.wreak()
-            print(json.dumps({"seed": options.seed, "wrong": wrong, "summary": chaos.summary()}, indent=1))
-        finally:
-            cloud.close()
+    signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(1))  # by way of all that is to be cleaned up
+    with contextlib.ExitStack() as stack:
+        scratch = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="novalite-chaos-")))
+        url = None
+        if options.postgresql:
+            url = stack.enter_context(postgresql.shared_server(scratch)).create("chaos")
+        home = pathlib.Path(options.lab or options.home or scratch / "home")
+        cloud = stack.enter_context(contextlib.closing(JobCloud(home, url)))
+        if not options.lab:
+            cloud.seed()
+        chaos = Chaos(cloud, options)
+        wrong = chaos.wreak()
+        print(json.dumps({"wrong": wrong, **chaos.summary()}, indent=1))
     return 1 if wrong else 0
 
 

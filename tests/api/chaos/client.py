@@ -2,125 +2,259 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""One who asks, as a process of the API does: records and job in one transaction. It is killed while it does that.
+"""Clients of the API as there are: plain HTTP, a token, and the doubt when a connection dies before the answer came.
 
-    python -m tests.api.chaos.client --flavor m1.tiny --image ami-tiny --requests 200 --seed 7
-
-Creates, deletes, reboots (when there is such a job) and cancels at random, until the ledger has that many jobs of it.
+A request that may or may not have been carried out is not simply made again. A create is looked up by a name of its
+own, an action by its request id, and only what is not there is asked for once more. A deletion may be repeated.
 """
 
 from __future__ import annotations
 
-import argparse
-import os
+import collections
+import dataclasses
 import random
+import threading
 import time
 import typing as t
 import uuid
 
-import sqlalchemy as sa
+import requests
 
-from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import (
-    actions,
-    recorded,
-    server_actions,
-    servers,
-    tables,
-)
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import open_ledger, reading, transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables_jobs import job
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.views import instances_by
-from api.jobs import queue
-
-KINDS = ("launch", "terminate", "reboot")
-MOST_INSTANCES = 6  # at a time: hosts of a lab are small
+COMPUTE, IDENTITY, IMAGE = "/compute/v2.1", "/identity/v3", "/image/v2"
+PATIENCE = 180.0  # seconds, for an API that is being started again
+ANSWER = 60.0  # seconds
+REPEATS = 5  # of an action whose answer was lost
 
 
-class Client:
-    def __init__(self, engine: sa.Engine, options: argparse.Namespace) -> None:
-        self._engine = engine
-        self._options = options
-        self._random = random.Random(options.seed + os.getpid())
-        with reading(engine) as connection:
-            self._project = connection.execute(
-                sa.select(tables.project.c.id).where(tables.project.c.name == options.project)
-            ).scalar_one()
+class Lost(Exception):
+    """No answer came: it was carried out, or it was not."""
 
-    def ask_until_done(self) -> None:
-        while self._made() < self._options.requests:
-            choice = self._random.choices(
-                [self._create, self._delete, self._reboot, self._cancel], weights=[5, 5, 3, 1]
-            )[0]
+
+@dataclasses.dataclass(frozen=True)
+class Login:
+    user: str
+    password: str
+    project: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Accepted:
+    """A request that the API said yes to."""
+
+    what: str
+    server: str  # its id; of a create, the name that was asked for
+    request_id: str
+    count: int = 1
+
+
+class Book:
+    """What all clients asked for, and whose servers they may lay hands on."""
+
+    def __init__(self, wanted: int) -> None:
+        self._lock = threading.Lock()
+        self._wanted = wanted
+        self.accepted: list[Accepted] = []
+        self.counts: collections.Counter[str] = collections.Counter()
+        self.wrong: list[str] = []
+        self.settled: set[str] = set()  # names of which the client that asked for them knows what became
+
+    def accept(self, one: Accepted) -> None:
+        with self._lock:
+            self.accepted.append(one)
+            self.counts[one.what] += 1
+
+    def count(self, what: str) -> None:
+        with self._lock:
+            self.counts[what] += 1
+
+    def complain(self, what: str) -> None:
+        with self._lock:
+            self.wrong.append(what)
+
+    @property
+    def full(self) -> bool:
+        return len(self.accepted) >= self._wanted
+
+
+class Client(threading.Thread):
+    """Asks at random until the book is full."""
+
+    def __init__(
+        self, number: int, urls: t.Sequence[str], login: Login, book: Book, *,
+        seed: int, flavor: str, image: str, servers: int, pause: float,
+    ) -> None:  # fmt: skip
+        super().__init__(name=f"client {number}", daemon=True)
+        self._urls, self._login, self._book = list(urls), login, book
+        self._random = random.Random(f"{seed} {number}")
+        self._flavor, self._image, self._servers, self._pause = flavor, image, servers, pause
+        self._session = requests.Session()
+        self._session.trust_env = False
+        self._token: str | None = None
+        self.stopping = threading.Event()
+
+    def run(self) -> None:
+        try:
+            flavors = self.look(f"{COMPUTE}/flavors")["flavors"]
+            self._flavor_id = next(one["id"] for one in flavors if one["name"] == self._flavor)
+            images = self.look(f"{IMAGE}/images")["images"]
+            self._image_id = next(one["id"] for one in images if one["name"] == self._image)
+            while not self._book.full and not self.stopping.is_set():
+                self._ask_something()
+                self.stopping.wait(self._random.random() * self._pause)
+        except Exception as error:
+            self._book.complain(f"{self.name}: {type(error).__name__}: {error}")
+
+    # - Plain HTTP
+
+    def send(self, verb: str, path: str, body: t.Any = None, request_id: str | None = None) -> requests.Response:
+        """One request, made once. Raises Lost."""
+        if self._token is None:
+            self._token = self._log_in()
+        headers = {"X-Auth-Token": self._token}
+        if request_id is not None:
+            headers["X-OpenStack-Request-Id"] = request_id
+        answer = self._once(verb, path, body, headers)
+        if answer.status_code == 401:
+            self._book.complain(f"{verb} {path}: a token that is good was refused")
+            self._token = None
+            raise Lost
+        return answer
+
+    def look(self, path: str) -> t.Any:
+        """What a GET says, asked again while the API is away."""
+        return self._patiently(lambda: self.send("GET", path), (200,)).json()
+
+    def _log_in(self) -> str:
+        login = self._login
+        scope = {"project": {"name": login.project, "domain": {"id": "default"}}}
+        user = {"name": login.user, "password": login.password, "domain": {"id": "default"}}
+        body = {"auth": {"identity": {"methods": ["password"], "password": {"user": user}}, "scope": scope}}
+        answer = self._patiently(lambda: self._once("POST", f"{IDENTITY}/auth/tokens", body, {}), (201,))
+        return str(answer.headers["X-Subject-Token"])
+
+    def _once(self, verb: str, path: str, body: t.Any, headers: t.Mapping[str, str]) -> requests.Response:
+        # as a proxy before several servers does
+        self._urls.append(self._urls.pop(0))
+        try:
+            answer = self._session.request(verb, self._urls[0] + path, json=body, headers=headers, timeout=ANSWER)
+        except requests.RequestException as error:
+            self._book.count("no connection" if _refused(error) else "answer lost")
+            raise Lost from error
+        if answer.status_code >= 500:
+            self._book.complain(f"{verb} {path}: {answer.status_code} {answer.text[:300]}")
+        return answer
+
+    def _patiently(self, ask: t.Callable[[], requests.Response], good: t.Collection[int]) -> requests.Response:
+        deadline = time.monotonic() + PATIENCE
+        while True:
             try:
-                with transaction(self._engine) as connection:
-                    choice(connection)
-                    # here a client may be killed: nothing of it must be there then
-                    time.sleep(self._random.random() * 0.05)
-            except ConflictError:
-                pass  # it is at work otherwise, or another one was quicker
-            except NovaliteError as error:
-                print(f"refused: {error}", flush=True)
-            time.sleep(self._random.random() * self._options.pause)
+                answer = ask()
+                if answer.status_code in good or answer.status_code < 500:
+                    break
+            except Lost:
+                pass
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"the API was away for {PATIENCE} s")
+            time.sleep(0.2)
+        if answer.status_code not in good:
+            raise RuntimeError(f"{answer.status_code} {answer.text[:300]}")
+        return answer
 
-    def _made(self) -> int:
-        with reading(self._engine) as connection:
-            count = sa.select(sa.func.count()).select_from(job).where(job.c.kind.in_(KINDS))
-            return int(connection.execute(count).scalar_one())
+    # - What is asked for
 
-    def _instances(self, connection: sa.Connection) -> list[dict[str, t.Any]]:
-        return instances_by(connection, project_id=self._project)
+    def servers(self) -> list[dict[str, t.Any]]:
+        found: list[dict[str, t.Any]] = self.look(f"{COMPUTE}/servers/detail")["servers"]
+        return found
 
-    def _create(self, connection: sa.Connection) -> None:
-        count = self._random.choice([1, 1, 2])
-        if len(self._instances(connection)) + count > self._options.instances:
-            return
-        asked = {
-            "name": f"chaos-{uuid.uuid4().hex[:8]}", "count": count, "flavor": self._options.flavor,
-            "image": self._options.image,
+    def _ask_something(self) -> None:
+        there = self.servers()
+        free = [one for one in there if one["metadata"].get("chaos") in self._book.settled]
+        what = self._random.choices(["create", "delete", "reboot", "stop", "start"], weights=[6, 3, 4, 2, 3])[0]
+        if what == "create":
+            room = self._servers - len(there)
+            return self._create(self._random.choice([1, 1, 2][: 1 + room])) if room > 0 else None
+        if what == "delete":
+            free = [one for one in free if one["OS-EXT-STS:task_state"] != "deleting"]
+            if self._random.random() < 0.97:  # most users wait for what they asked for
+                free = [one for one in free if one["status"] != "BUILD"]
+        elif self._random.random() < 0.97:  # now and then what cannot be
+            status = "SHUTOFF" if what == "start" else "ACTIVE"
+            free = [one for one in free if one["status"] == status and one["OS-EXT-STS:task_state"] is None]
+        if not free:
+            return None
+        one = self._random.choice(free)["id"]
+        return self.delete(one) if what == "delete" else self._act(what, one)
+
+    def _create(self, count: int) -> None:
+        name = f"chaos-{uuid.uuid4().hex[:12]}"
+        body = {
+            "server": {
+                "name": name, "flavorRef": self._flavor_id, "imageRef": self._image_id, "metadata": {"chaos": name},
+                "min_count": count, "max_count": count,
+            }
         }  # fmt: skip
-        made = servers.server(connection, {"project": self._options.project, "servers": [asked]})
-        uuids = [one["uuid"] for one in made["to_build"]]
-        self._enqueue(connection, "launch", uuids, made["request_id"])
+        request_id = _new_request_id()
+        while True:
+            try:
+                answer = self.send("POST", f"{COMPUTE}/servers", body, request_id)
+                if answer.status_code != 202:
+                    return self._refused("create", answer, (403,))
+                break
+            except Lost:
+                found = self.look(f"{COMPUTE}/servers/detail?name={name}")["servers"]
+                if found:
+                    self._book.count("found afterwards")
+                    break
+            time.sleep(0.2)
+        self._book.settled.add(name)
+        self._book.accept(Accepted("create", name, request_id, count))
+        return None
 
-    def _delete(self, connection: sa.Connection) -> None:
-        found = [one for one in self._instances(connection) if one["task_state"] != "deleting"]
-        if not found:
-            return
-        one, request_id = self._random.choice(found), actions.new_request_id()
-        recorded.mark(connection, [one], request_id)
-        self._enqueue(connection, "terminate", [one["uuid"]], request_id)
+    def delete(self, server: str) -> None:
+        """Ask until the answer is there: to delete what is being deleted, or gone, does no harm."""
+        request_id, lost = _new_request_id(), False
+        while True:
+            try:
+                answer = self.send("DELETE", f"{COMPUTE}/servers/{server}", None, request_id)
+                break
+            except Lost:
+                lost = True
+                time.sleep(0.2)
+        if answer.status_code == 204 or (lost and answer.status_code == 404):
+            self._book.accept(Accepted("delete", server, request_id))
+        else:
+            self._refused("delete", answer, (404, 409))
 
-    def _reboot(self, connection: sa.Connection) -> None:
-        found = [one for one in self._instances(connection) if one["vm_state"] == "active"]
-        if not found:
-            return
-        one, request_id = self._random.choice(found), actions.new_request_id()
-        kind = self._random.choice(["SOFT", "HARD"])
-        server_actions.begin(connection, "reboot", [one["uuid"]], request_id=request_id, details={"type": kind})
-        self._enqueue(connection, "reboot", [one["uuid"]], request_id)
+    def _act(self, what: str, server: str) -> None:
+        kind = self._random.choice(["SOFT", "HARD", "HARD"])
+        body: dict[str, t.Any] = {"reboot": {"type": kind}} if what == "reboot" else {f"os-{what}": None}
+        for _repeat in range(REPEATS):
+            request_id = _new_request_id()
+            try:
+                answer = self.send("POST", f"{COMPUTE}/servers/{server}/action", body, request_id)
+                if answer.status_code != 202:
+                    return self._refused(what, answer, (404, 409))
+                return self._book.accept(Accepted(what, server, request_id))
+            except Lost:
+                if self._was_begun(server, request_id):
+                    self._book.count("found afterwards")
+                    return self._book.accept(Accepted(what, server, request_id))
+            time.sleep(0.2)
+        return None
 
-    def _cancel(self, connection: sa.Connection) -> None:
-        found = queue.list_jobs(connection, project_id=self._project, kind="launch", limit=5)
-        if found:
-            queue.cancel(connection, self._random.choice(found)["id"])
+    def _was_begun(self, server: str, request_id: str) -> bool:
+        path = f"{COMPUTE}/servers/{server}/os-instance-actions/{request_id}"
+        return self._patiently(lambda: self.send("GET", path), (200, 404)).status_code == 200
 
-    def _enqueue(self, connection: sa.Connection, kind: str, uuids: list[str], request_id: str) -> None:
-        queue.enqueue(connection, kind, instances=uuids, project_id=self._project, request_id=request_id)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--project", default="demo")
-    parser.add_argument("--flavor", default="m1.tiny")
-    parser.add_argument("--image", default="ami-tiny")
-    parser.add_argument("--requests", type=int, default=200)
-    parser.add_argument("--instances", type=int, default=MOST_INSTANCES)
-    parser.add_argument("--pause", type=float, default=1.0)
-    parser.add_argument("--seed", type=int, default=0)
-    engine = open_ledger(os.environ["NOVALITE_HOME"] if "NOVALITE_LEDGER_URL" not in os.environ else None)
-    Client(engine, parser.parse_args()).ask_until_done()
+    def _refused(self, what: str, answer: requests.Response, expected: t.Collection[int]) -> None:
+        self._book.count(f"refused with {answer.status_code}")
+        if answer.status_code not in expected and answer.status_code < 500:
+            self._book.complain(f"{what}: {answer.status_code} {answer.text[:300]}")
 
 
-if __name__ == "__main__":
-    main()
+def _refused(error: requests.RequestException) -> bool:
+    return "Connection refused" in str(error)
+
+
+def _new_request_id() -> str:
+    return f"req-{uuid.uuid4()}"

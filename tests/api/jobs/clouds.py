@@ -148,9 +148,11 @@ class JobCloud:
 
     # --- Workers ----------------------------------------------------------------------------------------------------
 
-    def work(self, playbooks: pathlib.Path = PLAYBOOKS, **environment: str) -> subprocess.Popen[bytes]:
-        """Start a worker. `environment` goes to it, and what begins with ANSIBLE_ on to its playbooks."""
-        base = {
+    def environment(self, playbooks: pathlib.Path = PLAYBOOKS) -> dict[str, str]:
+        """The environment of a worker, or of an API server with one."""
+        inherited = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ}
+        return {
+            **inherited,
             "NOVALITE_HOME": str(self.home),
             **({"NOVALITE_LEDGER_URL": self.url} if self.url else {}),
             "NOVALITE_PLAYBOOKS": str(playbooks),
@@ -160,11 +162,14 @@ class JobCloud:
             "ANSIBLE_LOCALHOST_WARNING": "False",
             "PYTHONPATH": f"{ROOT / 'collections'}:{ROOT}",
         }
-        inherited = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ}
+
+    def work(self, playbooks: pathlib.Path = PLAYBOOKS, **environment: str) -> subprocess.Popen[bytes]:
+        """Start a worker. `environment` goes to it, and what begins with ANSIBLE_ on to its playbooks."""
+        words = {**self.environment(playbooks), **environment}
         with (self.home / "workers.log").open("ab") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", "api.jobs"],
-                env={**inherited, **base, **environment},
+                env=words,
                 cwd=ROOT,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
