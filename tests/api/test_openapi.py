@@ -4,7 +4,7 @@
 
 """The OpenAPI document has what the application has, and answers are what it says, whatever is sent.
 
-NOVALITE_FUZZ_EXAMPLES says how many requests schemathesis makes up for each operation (default: 5), beside those that
+NOVALITE_FUZZ_EXAMPLES says how many requests schemathesis makes up for each operation (default: 3), beside those that
 it makes of every schema's edges.
 """
 
@@ -27,7 +27,7 @@ from api import policy
 from api.native import openapi, streams
 from tests.api import scenes, seeds
 
-EXAMPLES = os.environ.get("NOVALITE_FUZZ_EXAMPLES", "5")
+EXAMPLES = os.environ.get("NOVALITE_FUZZ_EXAMPLES", "3")
 
 
 def test_the_document_has_every_route_and_no_other(api: seeds.Api) -> None:
@@ -84,7 +84,7 @@ def served(api: seeds.Api) -> t.Iterator[str]:
         server.server_close()
 
 
-@pytest.mark.parametrize("user", ["demo", "reader", "admin"])
+@pytest.mark.parametrize("user", ["demo", "admin"])
 def test_answers_are_what_the_document_says(
     api: seeds.Api, user: str, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
 ) -> None:
@@ -100,7 +100,7 @@ def test_answers_are_what_the_document_says(
             command = [
                 sys.executable, "-m", "schemathesis.cli", "run", f"{url}/v1/openapi.json", "--checks", "all",
                 "--header", f"X-Auth-Token: {api.token(user)}", "--max-examples", EXAMPLES, "--seed", "1",
-                "--phases", "fuzzing" if user == "reader" else "coverage,fuzzing", "--generation-database", "none",
+                "--phases", "coverage,fuzzing" if user == "demo" else "fuzzing", "--generation-database", "none",
                 # it is refused wherever it comes, which no schema says of every text
                 "--generation-allow-x00", "false", "--no-color", *more,
             ]  # fmt: skip
