@@ -27,7 +27,7 @@ UUID = "6f2e0c0e-51c0-4d9e-8a3d-6a2f6f1f8a11"
 
 def nic(**changes: t.Any) -> dict[str, t.Any]:
     network = {"name": "private", "bridge": "br100", "isolated": False}
-    own = {"ip": "10.20.0.5", "ipv6": None, "mac": "fa:16:3e:00:00:01", "floating_ips": []}
+    own: dict[str, t.Any] = {"ip": "10.20.0.5", "ipv6": None, "mac": "fa:16:3e:00:00:01", "floating_ips": []}
     return {**own, "network": network, **changes}
 
 
