@@ -74,7 +74,10 @@ def plan_of(connection: sa.Connection, run_id: str) -> Plan:
         run_id=run_id,
         playbook=kind.playbook,
         # the plays of the controller are none of the hosts', and are not to be left out
-        arguments=[*(["--limit", f"{limit},localhost"] if limit else []), *(["--check", "--diff"] if jobs[0].check_mode else [])],
+        arguments=[
+            *(["--limit", f"{limit},localhost"] if limit else []),
+            *(["--check", "--diff"] if jobs[0].check_mode else []),
+        ],
         variables=variables,
         timeout=max(row.timeout_seconds for row in jobs),
     )

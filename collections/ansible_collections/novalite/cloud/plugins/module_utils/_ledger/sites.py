@@ -15,14 +15,16 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import re
 import typing as t
 
 import sqlalchemy as sa
 
 from .._errors import NotFoundError, NovaliteError
 from .._site import document, plan
-from .._site.document import SECTIONS, SHARED, Record, Site
+from .._site.document import SECTIONS, SHARED, Record, Server, Site
 from .._site.plan import ADD, CHANGE, REMOVE, REPLACE, Item
+from .._site.source import Where
 from . import server_changes, site_marks
 from .flavors import flavor
 from .images import image, prepare_image
@@ -254,15 +256,26 @@ def _sides(result: Params, kind: str, name: str) -> tuple[t.Any, t.Any]:
 
 
 @contextlib.contextmanager
-def _blamed(site: Site, things: t.Iterable[t.Any]) -> t.Iterator[None]:
-    """Put the place in the document before an error: that of the record or server which it names."""
+def _blamed(site: Site, things: t.Sequence[Record | Server]) -> t.Iterator[None]:
+    """Put the place in the document before an error: that of the record or server which it speaks of."""
     try:
         yield
     except NovaliteError as error:
-        things = list(things)
-        named = [one for one in things if repr(one.name) in str(error)]
-        where = named[0].where if named else things[0].where[:1] if things else ()
-        raise site.error(str(error), where) from None
+        raise site.error(str(error), _spoken_of(str(error), things)) from None
+
+
+def _spoken_of(message: str, things: t.Sequence[Record | Server]) -> Where:
+    """The place of the thing whose name `message` quotes, or else of the first that names what it quotes."""
+    quoted = re.findall(r"'([^']+)'", message)
+    by_name = {one.name: one.where for one in reversed(things)}
+    for word in quoted:
+        if word in by_name:
+            return by_name[word]
+    for one in things:
+        for field, value in one.fields.items():
+            if any(word in quoted for word in (value if isinstance(value, list) else [value]) if isinstance(word, str)):
+                return (*one.where, field)
+    return things[0].where[:1] if things else ()
 
 
 # --- servers --------------------------------------------------------------------------------------------------------

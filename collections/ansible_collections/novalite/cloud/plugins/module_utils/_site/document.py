@@ -220,8 +220,10 @@ def numbered(name: str, count: int) -> list[str]:
 
 def _refuse_twice(site: Site) -> None:
     seen: dict[tuple[t.Any, ...], Where] = {}
-    things = [(("record", one.kind, one.name, one.public), one) for one in site.records]
-    for identity, one in [*things, *((("server", one.name), one) for one in site.servers)]:
+    things: list[tuple[tuple[t.Any, ...], Record | Server]] = []
+    things += [((one.kind, one.name, one.public), one) for one in site.records]
+    things += [(("server", one.name), one) for one in site.servers]
+    for identity, one in things:
         if identity in seen:
             section = one.where[0]
             line = source.place(site.path, seen[identity]).rstrip(": ") or f"{section}[{seen[identity][1]}]"

@@ -87,7 +87,7 @@ def server_item(name: str, wanted: Values, live: Live | None) -> Item | None:
 def server_changes(wanted: Values, live: Live) -> t.Iterator[Change]:
     """The fields that `wanted` names and that are otherwise in `live`."""
     for field, value in wanted.items():
-        there = live.get(field)
+        there: t.Any = live.get(field)
         if field == "metadata":
             for key, text in value.items():
                 if there.get(key) != text:
