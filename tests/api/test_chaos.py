@@ -17,7 +17,7 @@ from tests.api.chaos.__main__ import Chaos, options_of
 from tests.api.jobs.clouds import JobCloud
 from tests.unit._ledger import postgresql
 
-REQUESTS = os.environ.get("CHAOS_REQUESTS", "16")
+REQUESTS = os.environ.get("CHAOS_REQUESTS", "10")
 
 
 def wreak(home: pathlib.Path, url: str | None = None) -> None:

@@ -48,11 +48,14 @@ class Service:
     def pid(self) -> int | None:
         return self._process.pid if self._process is not None and self._process.poll() is None else None
 
+    def ask_to_stop(self) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(signal.SIGTERM)
+
     def stop(self) -> None:
+        self.ask_to_stop()
         if self._process is None:
             return
-        if self._process.poll() is None:
-            self._process.send_signal(signal.SIGTERM)
         try:
             self._process.wait(STOP_PATIENCE)
         except subprocess.TimeoutExpired:
