@@ -70,14 +70,12 @@ def plan_of(connection: sa.Connection, run_id: str) -> Plan:
         variables["spawn_wait_for_ssh"] = False
         # what fails beside others is tried again by itself, before it counts
         variables["novalite_alone"] = len(jobs) == 1
+    # the plays of the controller are none of the hosts', and are not to be left out
+    limited = ["--limit", f"{limit},localhost"] if limit else []
     return Plan(
         run_id=run_id,
         playbook=kind.playbook,
-        # the plays of the controller are none of the hosts', and are not to be left out
-        arguments=[
-            *(["--limit", f"{limit},localhost"] if limit else []),
-            *(["--check", "--diff"] if jobs[0].check_mode else []),
-        ],
+        arguments=[*limited, *(["--check", "--diff"] if jobs[0].check_mode else [])],
         variables=variables,
         timeout=max(row.timeout_seconds for row in jobs),
     )

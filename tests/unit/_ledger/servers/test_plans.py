@@ -92,6 +92,17 @@ def test_hosts_flood_to_each_other_as_they_join_and_leave(tenant: t.Any) -> None
     assert remotes(refreshed) == [ENDS["hv2"]]
 
 
+def test_two_deletions_at_the_same_time_do_not_leave_the_bridge_to_each_other(tenant: t.Any) -> None:
+    first, second = launched(tenant, "a", "hv2"), launched(tenant, "b", "hv2")
+    assert plan(tenant, leaving=[first])["hv2"]["remove"]["last_bridges"] == [], "the second needs it"
+    uuids = [first["uuid"], second["uuid"]]
+    tenant.write(
+        sa.update(tables.instance).where(tables.instance.c.uuid.in_(uuids)).values(task_state="deleting")
+    )
+    for one in (first, second):
+        assert [of["name"] for of in plan(tenant, leaving=[one])["hv2"]["remove"]["last_bridges"]] == ["br10000"]
+
+
 def test_an_attempt_that_failed_is_taken_out_of_the_others_lists(tenant: t.Any) -> None:
     launched(tenant, "a", "hv1")
     second = launched(tenant, "b", "hv1")

@@ -162,9 +162,14 @@ def _complete(
 
 
 def _networks_in_use(connection: sa.Connection, host: str, leaving: t.Collection[str]) -> set[int]:
-    """Ids of the networks on which `host` keeps other instances than the `leaving` ones (UUIDs)."""
+    """Ids of the networks on which `host` keeps other instances than the `leaving` ones (UUIDs).
+
+    Who is being deleted keeps nothing: of two deletions at the same time, each would leave the bridge to the other one.
+    A bridge that a guest is still on stays until that guest's own deletion.
+    """
     gone = set(leaving)
-    found = host_networks.members(connection, instance.c.host == host)
+    staying = instance.c.task_state.is_distinct_from("deleting")
+    found = host_networks.members(connection, sa.and_(instance.c.host == host, staying))
     return {key for key, hosts in found.items() if hosts[host] - gone}
 
 
