@@ -37,7 +37,7 @@ def test_a_flavor_is_made_once(run: Run) -> None:
     first = run("flavor", flavors=[TINY])
     again = run("flavor", flavors=[TINY])
     made = {"id": 1, "name": "m1.tiny", "vcpus": 1, "memory_mb": 512, "root_gb": 0, "ephemeral_gb": 0, "swap_mb": 0,
-            "extra_specs": {}}  # fmt: skip
+            "extra_specs": {}, "flavorid": None, "is_public": True, "description": None}  # fmt: skip
     assert first["changed"] and first["flavors"] == [made]
     assert first["diff"]["before"] == {"flavors": {}}
     assert first["diff"]["after"]["flavors"]["m1.tiny"]["memory_mb"] == 512

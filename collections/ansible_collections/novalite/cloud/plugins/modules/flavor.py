@@ -111,8 +111,27 @@ flavors:
     extra_specs:
       description: What else hosts must offer.
       type: dict
+    flavorid:
+      description: What clients of the API name it by, if that is not its number.
+      type: str
+    is_public:
+      description: Whether every project may use it by the API.
+      type: bool
+    description:
+      description: What the API says about it.
+      type: str
   sample:
-    - {id: 1, name: m1.tiny, vcpus: 1, memory_mb: 512, root_gb: 0, ephemeral_gb: 0, swap_mb: 0, extra_specs: {}}
+    - id: 1
+      name: m1.tiny
+      vcpus: 1
+      memory_mb: 512
+      root_gb: 0
+      ephemeral_gb: 0
+      swap_mb: 0
+      extra_specs: {}
+      flavorid: null
+      is_public: true
+      description: null
 """
 
 from ..module_utils._controller import run_module
