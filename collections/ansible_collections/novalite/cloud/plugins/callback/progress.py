@@ -230,7 +230,8 @@ class CallbackModule(Default):
 
     def _line(self, text: str) -> None:
         """A plain line; where there is a table, into the log file only."""
-        assert self.progress is not None
+        if self.progress is None:
+            return
         since = time.monotonic() - self.progress.began
         self._display.display(f"[{since:7.1f}] {text}", log_only=self.screen is not None)
 
