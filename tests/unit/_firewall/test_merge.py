@@ -199,6 +199,16 @@ def test_who_may_share_an_address_shares_what_all_of_them_allow(host: Host) -> N
     assert not [name for name in host.filter if "+" in name]
 
 
+def test_an_address_that_is_shared_no_more_keeps_its_egress_rules(host: Host) -> None:
+    pair = {"allowed_pairs": [{"cidr": "10.0.0.99"}]}
+    apply(host, instance(1, **pair), instance(2, **pair, security_groups=[1, 4]), groups=[*GROUPS, *EGRESS])
+    assert "-s 10.0.0.99/32 -j nova-out-1+2" in host.tables["security"]["nova-out"]
+    apply(host, instance(1))
+    assert set(host.tables["security"]["nova-out"]) == {
+        "-s 10.0.0.2/32 -j nova-out-2", "-s 10.0.0.99/32 -j nova-out-2"
+    }  # fmt: skip
+
+
 def test_of_a_range_every_address_is_shared(host: Host) -> None:
     pair = {"allowed_pairs": [{"cidr": "10.9.0.0/30"}, {"cidr": "fd00:9::/120"}]}
     apply(host, instance(1, **pair))

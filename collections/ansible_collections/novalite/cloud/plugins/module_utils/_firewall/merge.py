@@ -237,19 +237,24 @@ class _Merge:
         if outbound or any(self.restricted.values()):
             for scope in {**dict.fromkeys(outbound), **dict.fromkeys(self.changes.inbound)}:
                 inbound, entries = self.changes.inbound.get(scope, {}), outbound.setdefault(scope, {})
-                keys = self.out_keys.setdefault(scope, set())
+                keys, moved = self.out_keys.setdefault(scope, set()), self.keys.get(scope, set())
                 for key in list(entries):
                     who = inbound.get(key)
-                    if who is None or not self.restricted.get(who, who == entries[key]):
+                    if who is None or not self._is_bound(who):
                         del entries[key]
                         keys.add(key)
                 for key, who in inbound.items():
-                    if who in writing and self.restricted.get(who) and entries.get(key) != who:
+                    # also one who is not given: an address that he shared may be his alone now
+                    if (who in writing or key in moved) and self._is_bound(who) and entries.get(key) != who:
                         entries[key] = who
                         keys.add(key)
         isolated = {scope for scope, entries in self.changes.inbound.items()
                     if scope != dispatch.EVERYWHERE and entries} if any(outbound.values()) else set()
         self.changes.outbound = {scope: entries for scope, entries in outbound.items() if entries or scope in isolated}
+
+    def _is_bound(self, who: str) -> bool:
+        """Whether egress rules apply to him: as it is being written, or else as it is."""
+        return self.restricted[who] if who in self.restricted else policy.OUT_OF + who in self.present.chains
 
     # -- chains of groups
 
