@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import time
 import typing as t
-from datetime import datetime, timezone
 
 import sqlalchemy as sa
 from flask import request
@@ -25,6 +24,7 @@ from . import paging
 from .blueprint import Answer, compute
 from .microversions import microversion, since
 from .schemas_servers import TRUE
+from .views_servers import precise
 
 Record = dict[str, t.Any]
 
@@ -60,7 +60,7 @@ def list_zones_in_detail() -> Answer:
                 BINARY: {
                     "available": one["available"],
                     "active": one["active"],
-                    "updated_at": moment(one["last_seen_at"]),
+                    "updated_at": precise(one["last_seen_at"] or None),
                 }
             }
             for host, one in hosts.items()
@@ -356,16 +356,9 @@ def _service(row: Record) -> Record:
         "zone": state.zone,
         "status": "enabled" if state.enabled else "disabled",
         "state": "up" if state.up else "down",
-        "updated_at": moment(row["last_seen_at"]),
+        "updated_at": precise(row["last_seen_at"] or None),
         "disabled_reason": state.disabled_reason,
     }
     if version >= (2, 11):
         body["forced_down"] = False
     return body
-
-
-def moment(seconds: int) -> str | None:
-    """A time as Nova writes those without a zone; None for never."""
-    if not seconds:
-        return None
-    return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.000000")

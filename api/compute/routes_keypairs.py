@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import typing as t
 import zlib
-from datetime import datetime, timezone
 
 import sqlalchemy as sa
 from cryptography.hazmat.primitives import serialization
@@ -27,6 +26,7 @@ from ..ledger import reading_ledger, writing_ledger
 from . import paging
 from .blueprint import Answer, compute
 from .microversions import microversion
+from .views_servers import precise
 
 Record = dict[str, t.Any]
 
@@ -57,7 +57,7 @@ def show_keypair(name: str) -> Answer:
     _check_user(request.args.get("user_id"))
     with reading_ledger() as connection:
         row = _row(connection, name)
-    made = datetime.fromtimestamp(row["created_at"], timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.000000")
+    made = precise(row["created_at"])
     return {
         "keypair": {
             **_brief(row),

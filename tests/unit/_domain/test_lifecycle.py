@@ -13,32 +13,9 @@ import pytest
 from ansible_collections.novalite.cloud.plugins.module_utils._domain import lifecycle
 from ansible_collections.novalite.cloud.plugins.module_utils._domain.outcome import DomainSpec, diff_of
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NovaliteError
+from tests.unit._domain.fake_libvirt import FakeError, FakeLibvirt
 
 RUNNING, PAUSED, SHUTOFF = 1, 3, 5
-
-
-class FakeError(Exception):
-    def __init__(self, code: int, message: str) -> None:
-        super().__init__(message)
-        self.code = code
-
-    def get_error_code(self) -> int:
-        return self.code
-
-    def get_error_message(self) -> str:
-        return str(self)
-
-
-class FakeLibvirt:
-    libvirtError = FakeError
-    VIR_ERR_NO_DOMAIN = 42
-    VIR_ERR_OPERATION_INVALID = 55
-    VIR_DOMAIN_XML_INACTIVE = 2
-    VIR_DOMAIN_XML_SECURE = 1
-    VIR_DOMAIN_UNDEFINE_MANAGED_SAVE = 1
-    VIR_DOMAIN_UNDEFINE_SNAPSHOTS_METADATA = 2
-    VIR_DOMAIN_UNDEFINE_NVRAM = 4
-    VIR_DOMAIN_UNDEFINE_CHECKPOINTS_METADATA = 16
 
 
 class Domain:

@@ -12,35 +12,10 @@ import pytest
 
 from ansible_collections.novalite.cloud.plugins.module_utils._domain import lifecycle, lifecycle_power
 from ansible_collections.novalite.cloud.plugins.module_utils._domain.outcome import Outcome, PowerSpec
+from tests.unit._domain.fake_libvirt import FakeError, FakeLibvirt
 
 OFF, RUNNING, PAUSED = 5, 1, 3
 UUIDS = [f"00000000-0000-4000-8000-{number:012}" for number in range(4)]
-
-
-class FakeError(Exception):
-    def __init__(self, code: int, message: str) -> None:
-        super().__init__(message)
-        self.code = code
-
-    def get_error_code(self) -> int:
-        return self.code
-
-    def get_error_message(self) -> str:
-        return str(self)
-
-
-class FakeLibvirt:
-    libvirtError = FakeError
-    VIR_ERR_NO_DOMAIN = 42
-    VIR_ERR_OPERATION_INVALID = 55
-    VIR_DOMAIN_XML_INACTIVE = 2
-    VIR_DOMAIN_XML_SECURE = 1
-    VIR_DOMAIN_UNDEFINE_MANAGED_SAVE = 1
-    VIR_DOMAIN_UNDEFINE_SNAPSHOTS_METADATA = 2
-    VIR_DOMAIN_UNDEFINE_NVRAM = 4
-    VIR_DOMAIN_UNDEFINE_CHECKPOINTS_METADATA = 16
-    VIR_DOMAIN_SAVE_RUNNING = 2
-    VIR_DOMAIN_SHUTDOWN_ACPI_POWER_BTN = 1
 
 
 class Clock:

@@ -51,10 +51,7 @@ def find(guest: GuestRoot, user: str) -> Account:
 
 def has_password(shadow: bytes, user: str) -> bool:
     """Whether etc/shadow has a line for `user`, with a password or without."""
-    return any(
-        len(fields) == SHADOW_FIELDS and fields[0] == user.encode()
-        for fields in (line.split(b":") for line in shadow.split(b"\n"))
-    )
+    return _shadow_line(shadow.split(b"\n"), user) is not None
 
 
 def with_password(shadow: bytes, user: str, password_hash: str) -> bytes:
@@ -63,14 +60,23 @@ def with_password(shadow: bytes, user: str, password_hash: str) -> bytes:
     Raises NovaliteError when there is no such line: a line of our making would have to guess the ages in it.
     """
     lines = shadow.split(b"\n")
+    number = _shadow_line(lines, user)
+    if number is None:
+        raise NovaliteError(f"the guest has no user '{user}' in its {SHADOW}; "
+                            "correct the image's property os_admin_user")
+    fields = lines[number].split(b":")
+    fields[1] = password_hash.encode()
+    lines[number] = b":".join(fields)
+    return b"\n".join(lines)
+
+
+def _shadow_line(lines: t.Sequence[bytes], user: str) -> int | None:
+    """The number of the line of `user`, counted from 0."""
     for number, line in enumerate(lines):
         fields = line.split(b":")
         if len(fields) == SHADOW_FIELDS and fields[0] == user.encode():
-            fields[1] = password_hash.encode()
-            lines[number] = b":".join(fields)
-            return b"\n".join(lines)
-    raise NovaliteError(f"the guest has no user '{user}' in its {SHADOW}; "
-                        "correct the image's property os_admin_user")
+            return number
+    return None
 
 
 def _parse(fields: t.Sequence[bytes], user: str) -> Account:

@@ -1,0 +1,33 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What both tests of domains need of libvirt's binding: its error, and its numbers."""
+
+from __future__ import annotations
+
+
+class FakeError(Exception):
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+    def get_error_code(self) -> int:
+        return self.code
+
+    def get_error_message(self) -> str:
+        return str(self)
+
+
+class FakeLibvirt:
+    libvirtError = FakeError
+    VIR_ERR_NO_DOMAIN = 42
+    VIR_ERR_OPERATION_INVALID = 55
+    VIR_DOMAIN_XML_INACTIVE = 2
+    VIR_DOMAIN_XML_SECURE = 1
+    VIR_DOMAIN_UNDEFINE_MANAGED_SAVE = 1
+    VIR_DOMAIN_UNDEFINE_SNAPSHOTS_METADATA = 2
+    VIR_DOMAIN_UNDEFINE_NVRAM = 4
+    VIR_DOMAIN_UNDEFINE_CHECKPOINTS_METADATA = 16
+    VIR_DOMAIN_SAVE_RUNNING = 2
+    VIR_DOMAIN_SHUTDOWN_ACPI_POWER_BTN = 1
