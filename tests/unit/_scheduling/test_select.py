@@ -113,6 +113,17 @@ def test_a_batch_decides_as_single_calls_on_updated_hosts_would(
             state[decision.host] = state[decision.host].after(decision.request)
 
 
+def test_a_refused_host_is_explained_as_what_was_claimed_since_left_it() -> None:
+    """Refused for its memory at first, then another kind of request took the last vCPU, which is asked about before."""
+    small, large = request("small", memory_mb=64), request("large", memory_mb=512)
+    decisions = select([host("hv1", vcpus=1, memory_mb=356, cpu_ratio=1.0, ram_ratio=1.0)], [large, small, large])
+    refusals = [{one.name: dict(one.removed) for one in decision.filters if one.removed} for decision in decisions]
+    assert [decision.host for decision in decisions] == [None, "hv1", None]
+    assert refusals == [
+        {"ram": {"hv1": "has 356 MiB in all, 512 are asked for"}}, {}, {"vcpu": {"hv1": "0 of 1 vCPUs free"}},
+    ]  # fmt: skip
+
+
 @given(hosts_of_any_kind, requests_of_any_kind, st.sampled_from(CHOICES), st.randoms(use_true_random=False))
 def test_the_order_of_the_hosts_does_not_matter(
     hosts: list[HostState], requests: list[Request], choice: str, shuffler: random.Random

@@ -84,17 +84,31 @@ class Candidates:
                     column.keep(stay)
 
     def _examine_one(self, i: int) -> None:
-        at = bisect.bisect_left(self.passed, i)
-        if at == len(self.passed) or self.passed[at] != i:
-            return  # refused already, and what was claimed since cannot make room
         host = self.hosts[i]
+        at = bisect.bisect_left(self.passed, i)
+        passed = at < len(self.passed) and self.passed[at] == i
+        if not passed and not self._forget_refusal(host.name):
+            return  # refused by what claims do not concern
         for position, one in self._again:
             reason = one.passes(host, self.request, self.options)
             if reason is not None:
                 self.removed[position] = {**self.removed[position], host.name: reason}
-                del self.passed[at]
-                for column in self.columns:
-                    column.remove(at)
+                if passed:
+                    del self.passed[at]
+                    for column in self.columns:
+                        column.remove(at)
                 return
         for column in self.columns:
             column.weigh_again(at, host, self.request, self.options)
+
+    def _forget_refusal(self, name: str) -> bool:
+        """True when a filter that is asked again had refused this host.
+
+        What was claimed since makes no room, but another filter may be the first to refuse it now, or the same one
+        with other figures: an explanation tells of the host as it is.
+        """
+        for position, _one in self._again:
+            if name in self.removed[position]:
+                self.removed[position] = {key: why for key, why in self.removed[position].items() if key != name}
+                return True
+        return False
