@@ -31,12 +31,15 @@ SOFT, HARD = "SOFT", "HARD"  # details["type"] of a reboot, as the API's clients
 
 @dataclasses.dataclass(frozen=True)
 class Action:
-    """In which vm_states it may begin, its task state, and what the instance is when it has succeeded."""
+    """In which vm_states it may begin, its task state, and what the instance is when it has succeeded.
+
+    None: what it was before. That of an action in OTHERS is written by the operation that carries the action out.
+    """
 
     task_state: str
     allowed: frozenset[str]
-    vm_state: str
-    power_state: int
+    vm_state: str | None
+    power_state: int | None
 
 
 ACTIONS = {
@@ -53,7 +56,21 @@ REBOOTS = {
         "rebooting_hard", frozenset({"active", "stopped", "paused", "suspended", "error"}), "active", RUNNING
     ),
 }
-NAMES = (*ACTIONS, "reboot")
+# Those that a guest or its disks are made anew for, or that move it. nova/compute/api.py: check_instance_state. Of an
+# evacuation Nova says "rebuilding" as well; here a task state tells which action is under way.
+OTHERS = {
+    "rescue": Action("rescuing", frozenset({"active", "stopped", "error"}), "rescued", RUNNING),
+    "unrescue": Action("unrescuing", frozenset({"rescued"}), "active", RUNNING),
+    "rebuild": Action("rebuilding", frozenset({"active", "stopped", "error"}), None, None),
+    "createImage": Action("image_snapshot", frozenset({"active", "stopped", "paused", "suspended"}), None, None),
+    "resize": Action("resize_prep", frozenset({"active", "stopped"}), "resized", None),
+    "migrate": Action("resize_migrating", frozenset({"active", "stopped"}), "resized", None),
+    "confirmResize": Action("resize_confirming", frozenset({"resized"}), None, None),
+    "revertResize": Action("resize_reverting", frozenset({"resized"}), None, None),
+    "live-migration": Action("migrating", frozenset({"active", "paused"}), None, None),
+    "evacuate": Action("rebuild_spawning", frozenset({"active", "stopped", "error"}), None, None),
+}
+NAMES = (*ACTIONS, "reboot", *OTHERS)
 
 # What a failed action may have left: the guest is in another power state than its vm_state says.
 _LEFT_IN = {
@@ -70,9 +87,10 @@ def action_of(name: str, details: t.Mapping[str, t.Any] | None = None) -> Action
         if kind not in REBOOTS:
             raise NovaliteError(f"reboot of type {kind!r}: use {' or '.join(REBOOTS)}")
         return REBOOTS[kind]
-    if name not in ACTIONS:
+    rules = ACTIONS.get(name) or OTHERS.get(name)
+    if rules is None:
         raise NovaliteError(f"unknown action {name!r}: there are {', '.join(sorted(NAMES))}")
-    return ACTIONS[name]
+    return rules
 
 
 def task_states(name: str) -> tuple[str, ...]:
@@ -165,7 +183,8 @@ def finish(
         values: dict[str, t.Any] = {"task_state": None, "updated_at": now}
         if error is None:
             seen = rules.power_state if power_state is None else power_state
-            values |= {"vm_state": rules.vm_state, "power_state": seen, "fault": None}
+            found = {"vm_state": rules.vm_state, "power_state": seen}
+            values |= {"fault": None, **{name: value for name, value in found.items() if value is not None}}
         elif power_state is not None:
             values["power_state"] = power_state
             from_states, to_state = _LEFT_IN.get(power_state, ((), ""))

@@ -15,10 +15,18 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from . import tables_identity, tables_jobs, tables_sites
+from . import tables_identity, tables_jobs, tables_moves, tables_sites, tables_volumes
 from .schema import BigId, metadata
 
-__all__ = ["BigId", "metadata", "tables_identity", "tables_jobs", "tables_sites"]  # the rest is read as tables.<name>
+__all__ = [  # the rest is read as tables.<name>
+    "BigId",
+    "metadata",
+    "tables_identity",
+    "tables_jobs",
+    "tables_moves",
+    "tables_sites",
+    "tables_volumes",
+]
 
 secret = sa.Table(  # what keys are derived from (secrets.py); never shown
     "secret",
@@ -287,6 +295,10 @@ instance = sa.Table(
     sa.Column("locked", sa.Boolean, nullable=False, server_default=sa.false()),
     sa.Column("locked_reason", sa.String(255)),
     sa.Column("tags", sa.JSON, nullable=False, server_default="[]"),  # sorted list of texts
+    sa.Column("access_ip_v4", sa.String(15)),  # what the APIs are told to show, and nothing else
+    sa.Column("access_ip_v6", sa.String(39)),
+    sa.Column("disk_config", sa.String(8), nullable=False, server_default="MANUAL"),  # or AUTO
+    sa.Column("rescue_image", sa.JSON(none_as_null=True)),  # as `image`, while it is rescued
     sa.Column("deleted", BigId, nullable=False, server_default="0"),  # its own id once deleted: frees the name
     sa.UniqueConstraint("project_id", "name", "deleted"),
     sqlite_autoincrement=True,

@@ -1,0 +1,36 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""The ledger's table of moves: resizes, migrations and evacuations; part of tables.py's metadata."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from .schema import BigId, metadata
+
+migration = sa.Table(  # Nova's name for a move; not a revision of this schema
+    "migration",
+    metadata,
+    sa.Column("id", BigId, primary_key=True, autoincrement=True),
+    sa.Column("uuid", sa.String(36), nullable=False, unique=True),
+    sa.Column("instance_uuid", sa.ForeignKey("instance.uuid", ondelete="CASCADE"), nullable=False, index=True),
+    sa.Column("type", sa.String(16), nullable=False),  # resize | migration | live-migration | evacuation
+    # queued preparing migrating finished confirming confirmed reverting reverted running completed done error cancelled
+    sa.Column("status", sa.String(32), nullable=False),
+    sa.Column("source_host", sa.String(255)),
+    sa.Column("dest_host", sa.String(255)),
+    sa.Column("old_flavor", sa.JSON, nullable=False),  # as instance.flavor
+    sa.Column("new_flavor", sa.JSON, nullable=False),
+    sa.Column("old_vm_state", sa.String(16), nullable=False),  # what a revert leads back to
+    sa.Column("user_id", sa.String(32)),
+    sa.Column("project_id", sa.String(32)),
+    sa.Column("message", sa.Text),
+    sa.Column("created_at", sa.BigInteger, nullable=False),
+    sa.Column("updated_at", sa.BigInteger, nullable=False),
+    sa.CheckConstraint("type IN ('resize', 'migration', 'live-migration', 'evacuation')", name="type"),
+    sqlite_autoincrement=True,
+)

@@ -1,0 +1,97 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""The ledger's tables for volumes, their snapshots and where they are attached; part of tables.py's metadata.
+
+A volume that is gone has no row, as in Cinder's API. States are Cinder's words.
+"""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from .schema import metadata
+
+volume_type = sa.Table(
+    "volume_type",
+    metadata,
+    sa.Column("id", sa.String(36), primary_key=True),
+    sa.Column("name", sa.String(255), nullable=False, unique=True),
+    sa.Column("description", sa.Text),
+    sa.Column("backend", sa.String(16), nullable=False),  # file | lvm | nfs
+    sa.Column("options", sa.JSON, nullable=False),  # format (file, nfs), volume_group (lvm), share (nfs)
+    sa.Column("extra_specs", sa.JSON, nullable=False),
+    sa.Column("is_public", sa.Boolean, nullable=False, server_default=sa.true()),
+    sa.Column("created_at", sa.BigInteger, nullable=False),
+    sa.CheckConstraint("backend IN ('file', 'lvm', 'nfs')", name="backend"),
+)
+
+volume = sa.Table(
+    "volume",
+    metadata,
+    sa.Column("id", sa.String(36), primary_key=True),  # the serial number of the guest's disk
+    sa.Column("project_id", sa.ForeignKey("project.id"), nullable=False, index=True),
+    sa.Column("user_id", sa.String(32)),
+    sa.Column("name", sa.String(255), nullable=False),  # the playbooks' handle
+    sa.Column("display_name", sa.String(255)),  # what the APIs show; null: the name. Several may have the same
+    sa.Column("description", sa.Text),
+    sa.Column("size_gb", sa.BigInteger, nullable=False),  # GiB
+    sa.Column("type_id", sa.ForeignKey("volume_type.id"), nullable=False),
+    sa.Column("format", sa.String(16), nullable=False),  # raw | qcow2: declared here, never probed
+    sa.Column("host", sa.String(255)),  # compute_host.name that has it; null: shared, or made nowhere yet
+    sa.Column("availability_zone", sa.String(255)),  # as requested
+    # creating available reserved attaching in-use detaching extending deleting error error_deleting error_extending ...
+    sa.Column("status", sa.String(32), nullable=False),
+    sa.Column("bootable", sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column("readonly", sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column("multiattach", sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column("image", sa.JSON(none_as_null=True)),  # the image that it was made of, as an instance keeps it
+    sa.Column("source_volume_id", sa.String(36)),
+    sa.Column("snapshot_id", sa.String(36)),
+    sa.Column("metadata", sa.JSON, nullable=False),
+    sa.Column("fault", sa.JSON(none_as_null=True)),  # {"code", "message", "created"}
+    sa.Column("created_at", sa.BigInteger, nullable=False),
+    sa.Column("updated_at", sa.BigInteger, nullable=False),
+    sa.UniqueConstraint("project_id", "name"),
+    sa.CheckConstraint("size_gb >= 1", name="size"),
+    sa.CheckConstraint("format IN ('raw', 'qcow2')", name="format"),
+)
+
+volume_attachment = sa.Table(
+    "volume_attachment",
+    metadata,
+    sa.Column("id", sa.String(36), primary_key=True),
+    sa.Column("volume_id", sa.ForeignKey("volume.id", ondelete="CASCADE"), nullable=False, index=True),
+    sa.Column("instance_uuid", sa.ForeignKey("instance.uuid"), nullable=False, index=True),
+    sa.Column("device", sa.String(32), nullable=False),  # /dev/vdb
+    sa.Column("boot_index", sa.Integer),  # 0: the root disk
+    sa.Column("tag", sa.String(60)),
+    sa.Column("delete_on_termination", sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column("readonly", sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column("created_at", sa.BigInteger, nullable=False),
+    sa.Column("attached_at", sa.BigInteger),  # null: not yet
+    sa.UniqueConstraint("instance_uuid", "device"),
+    sa.UniqueConstraint("volume_id", "instance_uuid"),
+)
+
+volume_snapshot = sa.Table(
+    "volume_snapshot",
+    metadata,
+    sa.Column("id", sa.String(36), primary_key=True),
+    sa.Column("volume_id", sa.ForeignKey("volume.id"), nullable=False, index=True),
+    sa.Column("project_id", sa.ForeignKey("project.id"), nullable=False, index=True),
+    sa.Column("user_id", sa.String(32)),
+    sa.Column("name", sa.String(255), nullable=False),
+    sa.Column("display_name", sa.String(255)),
+    sa.Column("description", sa.Text),
+    sa.Column("size_gb", sa.BigInteger, nullable=False),
+    sa.Column("status", sa.String(32), nullable=False),  # creating available deleting error error_deleting
+    sa.Column("metadata", sa.JSON, nullable=False),
+    sa.Column("fault", sa.JSON(none_as_null=True)),
+    sa.Column("created_at", sa.BigInteger, nullable=False),
+    sa.Column("updated_at", sa.BigInteger, nullable=False),
+    sa.UniqueConstraint("project_id", "name"),
+)
