@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
+from . import image_states
 from .tables import floating_ip, image, keypair, network, project, security_group, server_group
 from .usage import usage
 
@@ -34,4 +35,5 @@ def used(connection: sa.Connection, project_id: str) -> dict[str, int]:
             ("images", image, image.c.owner == project_id),
         )
     }
+    found["image_size_total"] = -(-image_states.used_bytes(connection, project_id) // image_states.MIB)
     return {**found, **usage(connection, project_id)}

@@ -35,6 +35,7 @@ DEFAULTS: t.Mapping[str, int] = {
     "floating_ips": 10,
     "networks": 3,
     "images": 100,
+    "image_size_total": 102400,  # MiB of images that were uploaded; Glance's name
     "security_groups": 10,
     "security_group_rules": 20,  # for each group
 }
