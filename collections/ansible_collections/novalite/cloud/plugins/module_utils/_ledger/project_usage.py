@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from . import image_states
 from .tables import floating_ip, image, keypair, network, project, security_group, server_group
 from .usage import usage
+from .volume_views import used as used_by_volumes
 
 
 def is_project(connection: sa.Connection, project_id: str) -> bool:
@@ -36,4 +37,4 @@ def used(connection: sa.Connection, project_id: str) -> dict[str, int]:
         )
     }
     found["image_size_total"] = -(-image_states.used_bytes(connection, project_id) // image_states.MIB)
-    return {**found, **usage(connection, project_id)}
+    return {**found, **usage(connection, project_id), **used_by_volumes(connection, project_id)}
