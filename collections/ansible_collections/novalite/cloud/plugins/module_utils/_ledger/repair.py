@@ -154,7 +154,8 @@ def _ownerless_claims(connection: sa.Connection) -> list[Correction]:
             instance.c.uuid == allocation.c.instance_uuid,
             compute_host.c.id == allocation.c.compute_host_id,
             instance.c.deleted == 0,
-            instance.c.vm_state.not_in(["error", "deleted"]),
+            # an error that has a host has, or had, a guest there, and may be rebuilt
+            instance.c.vm_state != "deleted",
         )
         .exists()
     )
@@ -180,7 +181,7 @@ def _why_not(owner: t.Any) -> str:
         return "there is no such instance"
     if owner.deleted:
         return f"'{owner.name}' is deleted"
-    if owner.vm_state in ("error", "deleted"):
+    if owner.vm_state in ("error", "deleted") and owner.host is None:
         return f"'{owner.name}' is in state {owner.vm_state}"
     return f"'{owner.name}' is on {owner.host or 'no host'}"
 
