@@ -20,7 +20,7 @@ import typing as t
 import sqlalchemy as sa
 
 from .._errors import ConflictError, NotFoundError, NovaliteError
-from . import actions
+from . import actions, moves
 from .tables import instance
 from .tables_jobs import job, job_instance
 from .views import Instance, instances_by
@@ -200,6 +200,7 @@ def finish(
     message = None if error is None else actions.one_line(error) or "no reason was given"
     hosts = {row.uuid: row.host for row in rows}
     actions.finish(connection, action, [(uuid, hosts[uuid], message) for uuid in changed], now=now)
+    moves.ended(connection, action, changed, message)
     return changed
 
 
