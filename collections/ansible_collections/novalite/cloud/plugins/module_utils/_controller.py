@@ -68,6 +68,8 @@ OPERATIONS = {
     "server_state": "server_states",
     "site_plan": "sites",
     "user": "user_records",
+    "volume": "volume_requests",
+    "volume_action": "volume_requests",
 }
 
 
