@@ -23,6 +23,7 @@ import sqlalchemy as sa
 from .._addressing import pools
 from . import server_actions
 from .addresses import release_addresses
+from .kept_ports import KEPT, let_go
 from .server_states import server_state
 from .servers import BUILD_TIMEOUT
 from .tables import allocation, compute_host, fixed_ip, instance, network, vif
@@ -265,8 +266,9 @@ def _ownerless_addresses(connection: sa.Connection, now: int) -> list[Correction
     """Give back addresses of interfaces that are gone, or whose instance is. A host's own address is no matter here."""
     there = (
         sa.select(sa.literal(1))
-        .select_from(vif.join(instance, instance.c.uuid == vif.c.instance_uuid))
-        .where("vif:" + vif.c.id == fixed_ip.c.owner, instance.c.deleted == 0)
+        .select_from(vif.outerjoin(instance, instance.c.uuid == vif.c.instance_uuid))
+        # a port has its address before a server has the port, and afterwards
+        .where("vif:" + vif.c.id == fixed_ip.c.owner, sa.or_(instance.c.deleted == 0, vif.c.id.in_(KEPT)))
         .exists()
     )
     gone = connection.execute(
@@ -292,6 +294,7 @@ def _ownerless_addresses(connection: sa.Connection, now: int) -> list[Correction
 def _ownerless_interfaces(connection: sa.Connection) -> list[Correction]:
     """Delete the interfaces of deleted instances: a network cannot go as long as it has one."""
     deleted = sa.select(instance.c.uuid).where(instance.c.deleted != 0)
+    let_go(connection, vif.c.instance_uuid.in_(deleted))
     gone = connection.execute(
         sa.delete(vif).where(vif.c.instance_uuid.in_(deleted)).returning(vif.c.id, vif.c.mac, vif.c.instance_uuid)
     ).all()
