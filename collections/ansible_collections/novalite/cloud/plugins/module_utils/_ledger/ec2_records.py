@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from . import server_listing
 from .tables import instance, instance_security_group, keypair, security_group
 from .tables_ec2 import ec2_instance, ec2_keypair
-from .tables_volumes import volume_attachment
+from .volume_views import attachments_by
 
 Record = dict[str, t.Any]
 
@@ -97,11 +97,9 @@ def has_keypair(connection: sa.Connection, project_id: str, name: str) -> bool:
 
 
 def _attachments(connection: sa.Connection, uuids: t.Sequence[str]) -> dict[str, list[Record]]:
-    table = volume_attachment
-    query = sa.select(table).where(table.c.instance_uuid.in_(uuids)).order_by(table.c.device)
     found: dict[str, list[Record]] = {}
-    for row in connection.execute(query).mappings():
-        found.setdefault(row["instance_uuid"], []).append(dict(row))
+    for one in attachments_by(connection, instances=uuids) if uuids else ():
+        found.setdefault(one["instance_uuid"], []).append(one)
     return found
 
 
