@@ -41,6 +41,7 @@ class Settings:
     auth_failures: int = 5  # wrong passwords for one user
     auth_failures_address: int = 50  # from one address
     auth_lock_seconds: int = 15 * 60
+    ec2_window_seconds: int = 5 * 60  # how far a signed request's time may be from ours
 
     @classmethod
     def from_environment(cls, environ: t.Mapping[str, str] | None = None) -> Settings:

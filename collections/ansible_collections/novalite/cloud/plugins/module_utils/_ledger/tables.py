@@ -15,12 +15,21 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from . import tables_identity, tables_jobs, tables_moves, tables_networking, tables_sites, tables_volumes
+from . import (
+    tables_ec2,
+    tables_identity,
+    tables_jobs,
+    tables_moves,
+    tables_networking,
+    tables_sites,
+    tables_volumes,
+)
 from .schema import BigId, metadata
 
 __all__ = [  # the rest is read as tables.<name>
     "BigId",
     "metadata",
+    "tables_ec2",
     "tables_identity",
     "tables_jobs",
     "tables_moves",
