@@ -86,6 +86,7 @@ SHARED: dict[tuple[str, str], str] = {
     ("image", "tags"): "tag",
     ("image", "members"): "nosuch",
     ("image", "schemas"): "image",
+    ("image", "tasks"): "nosuch",
     ("network", "extensions"): "router",
     ("network", "tags"): "tag",
     ("volume", "types"): "nosuch",
