@@ -123,8 +123,7 @@ def _asked(row: Record, wanted: t.Sequence[Record] | None) -> dict[int, str | No
         if ranges[version] is None or (
             address is not None and ipaddress.ip_address(address) not in ipaddress.ip_network(ranges[version])
         ):
-            raise NovaliteError("IP address {} is not a valid IP for any of the subnets on the specified network.".format(
-                address))
+            raise NovaliteError(f"IP address {address} is not a valid IP for any of the subnets on the specified network.")
         if version in found:
             raise NovaliteError("Invalid input for operation: Exceeded maximum amount of fixed ips per port.")
         found[version] = address
