@@ -195,6 +195,8 @@ def make(api: Api) -> Objects:
         tables_volumes.volume_attachment, id=hung, volume_id=kept, instance_uuid=server, device="vdb", created_at=now,
         attached_at=now,
     )  # fmt: skip
+    router = str(uuid.uuid4())
+    api.insert(tables.tables_networking.router, id=router, project_id=project, name="alts", created_at=now, updated_at=now)
     subnets = api.client_as("alt").get("/network/v2.0/subnets").get_json() or {}
     ours = [one["id"] for one in subnets.get("subnets", []) if one["network_id"] == net["uuid"]]
     return Objects(
@@ -203,7 +205,7 @@ def make(api: Api) -> Objects:
             "ec2_credential": ec2["access"], "server": server, "request": request, "port": vif, "keypair": "alts",
             "server_group": grouped, "security_group": group, "security_group_rule": rule, "floating_ip": floating,
             "network": net["uuid"], "subnet": (ours or [str(uuid.uuid4())])[0], "image": image, "job": job,
-            "router": str(uuid.uuid4()), "nothing": str(uuid.uuid4()), "volume": kept, "volume_snapshot": taken,
+            "router": router, "nothing": str(uuid.uuid4()), "volume": kept, "volume_snapshot": taken,
             "volume_attachment": hung,
         }
     )  # fmt: skip

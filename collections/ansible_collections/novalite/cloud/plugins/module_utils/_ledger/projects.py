@@ -28,7 +28,7 @@ def project(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[st
     """Make, change or remove `params["projects"]`, a list of {"name", "quotas"}; `params["state"]` holds for all.
 
     Quotas that are not named stay as they are. Raises ConflictError for a project that still has instances, networks,
-    images, volumes or floating IPs; the rest of it (keys, security groups, the history of deleted instances) goes with it.
+    images, volumes or floating IPs; the rest (keys, security groups, the history of deleted instances) goes with it.
     """
     names = checked_names("project", params["projects"], NAME_LENGTH)
     table = tables.project

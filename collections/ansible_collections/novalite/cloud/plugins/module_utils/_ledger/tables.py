@@ -16,6 +16,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from . import (
+    tables_ec2,
     tables_identity,
     tables_images,
     tables_jobs,
@@ -29,6 +30,7 @@ from .schema import BigId, metadata
 __all__ = [  # the rest is read as tables.<name>
     "BigId",
     "metadata",
+    "tables_ec2",
     "tables_identity",
     "tables_images",
     "tables_jobs",
