@@ -93,7 +93,7 @@ SHARED: dict[tuple[str, str], str] = {
     ("image", "tasks"): "nosuch",
     ("network", "extensions"): "router",
     ("network", "tags"): "tag",
-    ("volume", "types"): "nosuch",
+    ("volume", "types"): "default",
     ("volume", "metadata"): "key",
     ("volume", "extra_specs"): "key",
     ("volume", "extensions"): "nosuch",
@@ -196,7 +196,9 @@ def make(api: Api) -> Objects:
         attached_at=now,
     )  # fmt: skip
     router = str(uuid.uuid4())
-    api.insert(tables.tables_networking.router, id=router, project_id=project, name="alts", created_at=now, updated_at=now)
+    api.insert(
+        tables.tables_networking.router, id=router, project_id=project, name="alts", created_at=now, updated_at=now
+    )
     subnets = api.client_as("alt").get("/network/v2.0/subnets").get_json() or {}
     ours = [one["id"] for one in subnets.get("subnets", []) if one["network_id"] == net["uuid"]]
     return Objects(
