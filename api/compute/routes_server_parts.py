@@ -20,7 +20,7 @@ from ..errors import BadRequestError
 from ..ledger import reading_ledger
 from . import query_servers, views_parts, views_servers
 from .blueprint import Answer, compute
-from .microversions import microversion, since
+from .microversions import microversion
 from .routes_servers import reach
 
 policy.grant(
@@ -193,11 +193,3 @@ def show_password(server_id: str) -> Answer:
 def clear_password(server_id: str) -> Response:
     _record(server_id)
     return Response(status=204)
-
-
-@compute.post("/servers/<server_id>/remote-consoles")
-@policy.allows("compute:server-parts:write")
-@since("2.6")
-def create_remote_console(server_id: str) -> Answer:
-    _record(server_id)
-    raise BadRequestError("There are no graphical consoles here: os-getConsoleOutput has what the guest said.")

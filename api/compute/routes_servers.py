@@ -130,10 +130,11 @@ def show_server(server_id: str) -> Answer:
     caller = current()
     with reading_ledger() as connection:
         row = server_listing.one(connection, server_id, reach(caller))
-        return {"server": _shown(connection, row, caller)}, 200
+        return {"server": shown(connection, row, caller)}, 200
 
 
-def _shown(connection: t.Any, row: t.Any, caller: Caller) -> dict[str, t.Any]:
+def shown(connection: t.Any, row: t.Any, caller: Caller) -> dict[str, t.Any]:
+    """The server as it is now."""
     (record,) = server_listing.load(connection, [row.id])
     body = views_servers.detail(record, lens(caller))
     if microversion() >= (2, 71):
@@ -157,7 +158,7 @@ def update_server(server_id: str) -> Answer:
         row = server_listing.one(connection, server_id, reach(caller))
         if values:
             server_changes.change(connection, row, values)
-        return {"server": _shown(connection, row, caller)}, 200
+        return {"server": shown(connection, row, caller)}, 200
 
 
 @compute.delete("/servers/<server_id>")

@@ -42,8 +42,7 @@ def parse(body: Body) -> Asked:
     zone, forced = _zone(server)
     group_names = [group["name"] for group in server.get("security_groups") or () if "name" in group]
     generated = not server.get("adminPass")
-    password = "".join(secrets.choice(PASSWORD_CHARACTERS) for _char in range(PASSWORD_LENGTH))
-    password = password if generated else server["adminPass"]
+    password = new_password() if generated else server["adminPass"]
     for_scheduler = _hints(name, body)
     for_scheduler.pop("host", None)  # ours alone: a user who names one is sent anywhere
     if forced is not None:
@@ -162,25 +161,32 @@ def _hints(name: str, body: Body) -> dict[str, t.Any]:
         raise BadRequestError(str(error)) from None
 
 
+def check_base64(user_data: str) -> None:
+    """Raises BadRequestError for user data that is none."""
+    try:
+        base64.b64decode("".join(user_data.split()).encode(), validate=True)
+    except (binascii.Error, ValueError):
+        raise BadRequestError("Invalid input for field/attribute user_data. It must be encoded in base64.") from None
+
+
+def files(personality: t.Iterable[Body]) -> list[dict[str, str]]:
+    """The files of a request, as guest_requests takes them."""
+    return [{"path": one["path"], "content": one["contents"], "encoding": "base64"} for one in personality]
+
+
+def new_password() -> str:
+    return "".join(secrets.choice(PASSWORD_CHARACTERS) for _char in range(PASSWORD_LENGTH))
+
+
 def _guest(name: str, server: Body, password: str, generated: bool) -> guest_requests.GuestRequest:
-    if server.get("user_data"):
-        try:
-            base64.b64decode("".join(server["user_data"].split()).encode(), validate=True)
-        except (binascii.Error, ValueError):
-            raise BadRequestError(
-                "Invalid input for field/attribute user_data. It must be encoded in base64."
-            ) from None
-    files = [
-        {"path": file["path"], "content": file["contents"], "encoding": "base64"}
-        for file in server.get("personality") or ()
-    ]
+    check_base64(server.get("user_data") or "")
     try:
         return guest_requests.checked(
             name[:70],
             {
                 "user_data": server.get("user_data"),
                 "config_drive": server.get("config_drive") in TRUE,
-                "files": files or None,
+                "files": files(server.get("personality") or ()) or None,
                 "password_hash": guest_requests.hashed(name[:70], password, generated),
                 "password_optional": generated,
             },

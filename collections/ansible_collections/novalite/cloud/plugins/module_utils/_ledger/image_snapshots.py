@@ -14,7 +14,7 @@ import uuid
 
 import sqlalchemy as sa
 
-from .._errors import ConflictError
+from .._errors import ConflictError, NovaliteError
 from .images import checked_properties
 from .lookups import PRIVATE
 from .quotas import check_quota
@@ -41,6 +41,8 @@ def there_already(connection: sa.Connection, project_id: str, uuid: str, name: s
 
 def begun(connection: sa.Connection, row: t.Any, details: Details) -> dict[str, t.Any]:
     """Raises QuotaError, and ConflictError for a name that the project has."""
+    if "image_id" not in details:
+        raise NovaliteError("an image needs a name, and an id: see details_of()")
     if _names(connection, row.project_id, details["name"]):
         raise ConflictError(f"there is an image {details['name']!r} already: names are unique here")
     used = sa.select(sa.func.count()).select_from(image).where(image.c.owner == row.project_id)
