@@ -20,7 +20,7 @@ import typing as t
 import sqlalchemy as sa
 
 from .._errors import ConflictError, NotFoundError, NovaliteError
-from . import action_effects, actions
+from . import action_effects, actions, moves
 from .tables import instance
 from .tables_jobs import job, job_instance
 from .views import Instance, instances_by
@@ -214,6 +214,7 @@ def finish(
             changed.append(row.uuid)
     hosts = {row.uuid: row.host for row in rows}
     actions.finish(connection, action, [(uuid, hosts[uuid], message) for uuid in changed], now=now)
+    moves.ended(connection, action, changed, message)
     return changed
 
 
