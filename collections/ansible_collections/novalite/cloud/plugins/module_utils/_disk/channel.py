@@ -157,8 +157,9 @@ def _options(move: t.Mapping[str, t.Any], purpose: str, state_dir: str) -> str:
         # whatever the other side asks for, this is what is run
         options.append(f'command="tar --extract --sparse --no-same-owner --file=- --directory={staging}"')
     else:
-        # forwarding reaches sockets of libvirt and QEMU, but no port
-        options += ["port-forwarding", 'permitopen="127.0.0.1:1"', 'permitlisten="127.0.0.1:1"', 'command="/bin/false"']
+        # To libvirtd's socket and QEMU's two. sshd cannot be told which, and a permitopen for ports would forbid all
+        # sockets; but who reaches libvirtd may do everything anyway.
+        options += ["port-forwarding", 'permitlisten="127.0.0.1:1"', 'command="/bin/false"']
     return ",".join(options)
 
 
