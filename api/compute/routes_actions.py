@@ -69,15 +69,16 @@ LENGTH: Schema = {
 ACCEPTED = 202
 
 Row = t.Any
-Do = t.Callable[[sa.Connection, Row, t.Any, Caller], None]
+Do = t.Callable[[sa.Connection, Row, t.Any, Caller], t.Optional[dict[str, t.Any]]]
 
 
 @dataclasses.dataclass(frozen=True)
 class Action:
-    """What the body's only key asks for: the schema of its value, and what is done about it."""
+    """What the body's only key asks for: the schema of its value, and what is done about it. It may return a body."""
 
     schema: Schema
     do: Do
+    status: int = ACCEPTED
 
 
 def _power(name: str) -> Do:
@@ -181,8 +182,8 @@ ACTIONS: dict[str, Action] = {
 # What Nova can and novalite cannot
 UNSUPPORTED = frozenset(
     [
-        *("rebuild", "resize", "confirmResize", "revertResize", "rescue", "unrescue", "createImage", "createBackup"),
-        *("migrate", "os-migrateLive", "evacuate", "shelve", "shelveOffload", "unshelve", "changePassword", "restore"),
+        *("rebuild", "rescue", "unrescue", "createImage", "createBackup"),
+        *("shelve", "shelveOffload", "unshelve", "changePassword", "restore"),
         *("addFixedIp", "removeFixedIp", "addFloatingIp", "removeFloatingIp", "trigger_crash_dump"),
         *("os-getVNCConsole", "os-getSPICEConsole", "os-getRDPConsole", "os-getSerialConsole", "os-getMKSConsole"),
         *("injectNetworkInfo", "resetNetwork"),
@@ -211,5 +212,5 @@ def act(server_id: str) -> Answer | Response:
     validation.check(body, of(name, action.schema))
     with writing_ledger() as connection:
         row = server_listing.one(connection, server_id, reach(caller))
-        action.do(connection, row, value, caller)
-    return Response(status=ACCEPTED)
+        answer = action.do(connection, row, value, caller)
+    return Response(status=action.status) if answer is None else (answer, action.status)

@@ -46,8 +46,10 @@ def server_move(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
 def _begin(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
     action = params["action"]
     now = moves.now_()
-    if params.get("compute_hosts"):
-        record(connection, params["compute_hosts"], now)
+    seen = params.get("compute_hosts") or []
+    if seen:
+        record(connection, seen, now)
+    alive = {one["name"] for one in seen if one["up"]} if action == "evacuate" else set()
     result: dict[str, t.Any] = {"changed": False, "moves": [], "settled": [], "skipped": [], "errors": [], "hosts": {}}
     if params.get("uuids") is not None:
         going = _begun_before(connection, params, result)
@@ -57,8 +59,8 @@ def _begin(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
     placed = []
     for one in going:
         move = moves.open_moves(connection, [one["uuid"]]).get(one["uuid"])
-        if move is None:
-            message = "there is no record of its move"
+        if move is None or one["host"] in alive:
+            message = "there is no record of its move" if move is None else f"host {one['host']} is alive: it answers"
             server_actions.finish(connection, action, [one["uuid"]], error=message)
             result["errors"].append(_error(one, message))
         elif action in moves.ENDS or _place(connection, one, move, params, result):
