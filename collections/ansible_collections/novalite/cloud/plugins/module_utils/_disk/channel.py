@@ -29,7 +29,7 @@ from .._errors import NovaliteError
 from .._host import locked, write_atomically
 from . import layout
 
-RUN_DIR = "/run/novalite/moves"
+RUN_DIR = "/run/novalite-moves"  # not in /run/novalite, which is closed to QEMU
 INCOMING = "incoming"  # in the state directory: what is on its way, by instance
 LIFETIME = 12 * 3600  # seconds
 PREFIX = "novalite-move-"
@@ -57,7 +57,7 @@ def offer(moves: t.Sequence[t.Mapping[str, t.Any]]) -> dict[str, str]:
     found = {}
     for move in moves:
         directory = directory_of(move["id"])
-        os.makedirs(RUN_DIR, mode=0o711, exist_ok=True)
+        _make_run_dir()
         with contextlib.suppress(FileExistsError):
             os.mkdir(directory, 0o700)
         key = os.path.join(directory, "key")
@@ -163,9 +163,14 @@ def _options(move: t.Mapping[str, t.Any], purpose: str, state_dir: str) -> str:
     return ",".join(options)
 
 
+def _make_run_dir() -> None:
+    os.makedirs(RUN_DIR, exist_ok=True)
+    os.chmod(RUN_DIR, layout.SEARCHABLE)  # whatever the umask; QEMU passes through
+
+
 def _qemus_own(directory: str) -> None:
     """A directory in which QEMU may make its sockets."""
-    os.makedirs(RUN_DIR, mode=0o711, exist_ok=True)
+    _make_run_dir()
     shutil.rmtree(directory, ignore_errors=True)
     os.mkdir(directory, 0o700)
     for name in QEMU_USERS:
