@@ -70,7 +70,7 @@ LENGTH: Schema = {
 ACCEPTED = 202
 
 Row = t.Any
-# None, or what is answered in the place of 202 and nothing
+# None, a body, or what is answered in the place of both
 Do = t.Callable[[sa.Connection, Row, t.Any, Caller], t.Any]
 
 
@@ -84,6 +84,7 @@ class Action:
     schema: Schema | t.Callable[[Version], Schema]
     do: Do
     prepare: t.Callable[[t.Any], t.Any] | None = None
+    status: int = ACCEPTED
 
 
 def _power(name: str) -> Do:
@@ -196,8 +197,7 @@ ACTIONS: dict[str, Action] = {
 # What Nova can and novalite cannot
 UNSUPPORTED = frozenset(
     [
-        *("resize", "confirmResize", "revertResize", "createBackup"),
-        *("migrate", "os-migrateLive", "evacuate", "shelve", "shelveOffload", "unshelve", "restore"),
+        *("createBackup", "shelve", "shelveOffload", "unshelve", "restore"),
         *("addFixedIp", "removeFixedIp", "addFloatingIp", "removeFloatingIp", "trigger_crash_dump"),
         *("injectNetworkInfo", "resetNetwork"),
     ]
@@ -229,4 +229,6 @@ def act(server_id: str) -> Answer | Response:
     with writing_ledger() as connection:
         row = server_listing.one(connection, server_id, reach(caller))
         answer = action.do(connection, row, value, caller)
-    return Response(status=ACCEPTED) if answer is None else answer
+    if answer is None:
+        return Response(status=action.status)
+    return (answer, action.status) if isinstance(answer, dict) else answer

@@ -92,7 +92,8 @@ def create_server() -> tuple[t.Any, int, dict[str, str]] | Answer:
         )
     if asked.reservation_only:
         return {"reservation_id": made.reservation_id}, 202
-    body = views_servers.created(made.uuids[0], asked.group_names, asked.password, lens(caller))
+    disk_config = asked.wanted.shown[2]
+    body = views_servers.created(made.uuids[0], asked.group_names, asked.password, lens(caller), disk_config)
     return body, 202, {"Location": body["server"]["links"][0]["href"]}
 
 
@@ -154,6 +155,10 @@ def update_server(server_id: str) -> Answer:
         values["description"] = server_requests.text(asked["description"], "description")
     if "hostname" in asked:
         values["hostname"] = asked["hostname"].lower()
+    addresses = server_requests.access_addresses(asked)
+    values |= {f"access_ip_v{one}": addresses[f"access_ip_v{one}"] for one in (4, 6) if f"accessIPv{one}" in asked}
+    if "OS-DCF:diskConfig" in asked:
+        values["disk_config"] = asked["OS-DCF:diskConfig"]
     with writing_ledger() as connection:
         row = server_listing.one(connection, server_id, reach(caller))
         if values:

@@ -63,6 +63,7 @@ def parse(body: Body) -> Asked:
         guest=_guest(name, server, password, generated),
         description=text(server.get("description"), "description"),
         tags=tuple(dict.fromkeys(server.get("tags") or ())),
+        shown=(*access_addresses(server).values(), server.get("OS-DCF:diskConfig", "MANUAL")),  # type: ignore[arg-type]
     )
     return Asked(wanted, password, forced, server.get("return_reservation_id") in TRUE, group_names)
 
@@ -82,6 +83,22 @@ def text(value: str | None, what: str) -> str | None:
     if value is not None and any(not char.isprintable() and char not in "\n\t\r" for char in value):
         raise BadRequestError(f"Invalid input for field/attribute {what}. It holds characters that cannot be printed.")
     return value
+
+
+def access_addresses(server: Body) -> dict[str, str | None]:
+    """accessIPv4 and accessIPv6 as the ledger has them: null, or an address. Raises BadRequestError."""
+    found: dict[str, str | None] = {"access_ip_v4": None, "access_ip_v6": None}
+    for version, kind in ((4, ipaddress.IPv4Address), (6, ipaddress.IPv6Address)):
+        said = server.get(f"accessIPv{version}")
+        if said:
+            try:
+                found[f"access_ip_v{version}"] = str(kind(said))
+            except ValueError:
+                raise BadRequestError(
+                    f"Invalid input for field/attribute accessIPv{version}. Value: {said[:45]}. It is no address of "
+                    f"IPv{version}."
+                ) from None
+    return found
 
 
 def _counts(server: Body) -> tuple[int, int]:

@@ -76,6 +76,8 @@ class Wanted:
     guest: GuestRequest = field(default_factory=GuestRequest)
     description: str | None = None
     tags: tuple[str, ...] = ()
+    # what the APIs are told to show: two addresses, and whether a disk's file system is to grow with it
+    shown: tuple[str | None, str | None, str] = (None, None, "MANUAL")
 
 
 class Created(t.NamedTuple):
@@ -139,7 +141,7 @@ def create(
             public_key=public_key,
             nics=nics,
             group_ids=group_ids,
-            labels=Labels(name, wanted.description, user_id, reservation_id, wanted.tags),
+            labels=Labels(name, wanted.description, user_id, reservation_id, wanted.tags, *wanted.shown),
         )
         for uuid, name, (handle, hostname) in zip(
             made, names, handles(connection, project_id, names, made, wanted.hostname)

@@ -51,6 +51,9 @@ class Labels(t.NamedTuple):
     user_id: str | None = None
     reservation_id: str | None = None
     tags: tuple[str, ...] = ()
+    access_ip_v4: str | None = None
+    access_ip_v6: str | None = None
+    disk_config: str = "MANUAL"
 
 
 NO_LABELS = Labels()
