@@ -16,6 +16,7 @@ import re
 import typing as t
 
 from .._addressing.macs import LINK_LOCAL, eui64
+from .._disk.layout import RESCUE
 from .._disk.volume_paths import volume_path
 from .._errors import NovaliteError
 from .._guest_data.image_properties import LAST_DEVICES, cdrom_bus
@@ -27,6 +28,7 @@ if t.TYPE_CHECKING:
     import jinja2
 
 DISK_BACKEND = "novalite:disk_backend"  # extra spec of a flavor: qcow2 (the default) or raw
+RESCUE_FORMAT = "qcow2"  # of the disk that an instance is rescued with
 FILTER_PREFIX = "nova-instance-"  # Nova's name for the nwfilter of one instance
 
 # XML 1.0 has no way to write these, not even as an entity; CR, TAB and LF would come back changed from an attribute.
@@ -105,12 +107,19 @@ def guest_of(
 ) -> Guest:
     """The guest that makes `instance` (an Instance dict) run on the compute host that `facts` describe.
 
-    `state_dir` is the compute host's. Raises NovaliteError when a value cannot be written as XML.
+    With `rescue`, its image is that of the rescue, whose disk is the first one, and the instance's own root disk the
+    second; the other disks stay away. `state_dir` is the compute host's. Raises NovaliteError when a value cannot be
+    written as XML.
     """
     flavor, image = instance["flavor"], instance["image"]
     directory = os.path.join(state_dir, "instances", instance["uuid"])
-    kernel = os.path.join(directory, "kernel") if image.get("kernel") else None
-    attached = [volume_of(one, state_dir) for one in plugged(instance)]
+    rescue = bool(instance.get("rescue"))
+    suffix = RESCUE if rescue else ""
+    kernel = os.path.join(directory, "kernel" + suffix) if image.get("kernel") else None
+    root = os.path.join(directory, "disk")
+    # while it is rescued, a guest has its old root disk and no volumes, as Nova's
+    attached = [] if rescue else [volume_of(one, state_dir) for one in plugged(instance)]
+    own = [Volume(root, disk_backend(flavor), "vdb")] if rescue else _volumes(flavor, directory)
     guest = Guest(
         uuid=instance["uuid"],
         name=instance["domain_name"],
@@ -120,15 +129,16 @@ def guest_of(
         emulator=facts["emulator"],
         memory_mb=flavor["memory_mb"],
         vcpus=flavor["vcpus"],
-        disk=os.path.join(directory, "disk"),
-        disk_format=disk_backend(flavor),  # of what the disk module makes, whatever the image's own format
+        disk=root + suffix,
+        # of what the disk module makes, whatever the image's own format
+        disk_format=RESCUE_FORMAT if rescue else disk_backend(flavor),
         disk_cache=facts["disk_cache"],
         console_log=os.path.join(directory, "console.log"),
         kernel=kernel,
         # QEMU takes neither a ramdisk nor a command line without a kernel.
-        ramdisk=os.path.join(directory, "ramdisk") if kernel and image.get("ramdisk") else None,
+        ramdisk=os.path.join(directory, "ramdisk" + suffix) if kernel and image.get("ramdisk") else None,
         cmdline=(image.get("cmdline") or None) if kernel else None,
-        volumes=(*_volumes(flavor, directory), *(one for one in attached if one.target != ROOT)),
+        volumes=(*own, *(one for one in attached if one.target != ROOT)),
         root_volume=next((one for one in attached if one.target == ROOT), None),
         interfaces=_interfaces(instance, own_chains=facts.get("antispoof") == "chains"),
         config_drive=_config_drive(instance, facts, directory),

@@ -76,6 +76,8 @@ def _remove(connection: sa.Connection, project_id: str, name: str) -> None:
     actions = tables.instance_action
     connection.execute(sa.delete(actions).where(actions.c.instance_uuid.in_(gone)))
     connection.execute(sa.delete(instances).where(instances.c.project_id == project_id))
+    shared = tables.tables_images.image_member
+    connection.execute(sa.delete(shared).where(shared.c.member == project_id))
     groups = tables.security_group
     rules = tables.security_group_rule
     # first: groups that name each other in their rules could not go one by one
