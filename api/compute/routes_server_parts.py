@@ -99,30 +99,6 @@ def remove_interface(server_id: str, port_id: str) -> Answer:
     raise BadRequestError("Interfaces cannot be taken from a server.")
 
 
-# --- volumes
-
-
-@compute.get("/servers/<server_id>/os-volume_attachments")
-@policy.allows("compute:server-parts:read")
-def list_volume_attachments(server_id: str) -> Answer:
-    _record(server_id)
-    return {"volumeAttachments": []}, 200
-
-
-@compute.get("/servers/<server_id>/os-volume_attachments/<volume_id>")
-@policy.allows("compute:server-parts:read")
-def show_volume_attachment(server_id: str, volume_id: str) -> Answer:
-    _record(server_id)
-    raise NotFoundError(f"volume_id not found: {volume_id}")
-
-
-@compute.post("/servers/<server_id>/os-volume_attachments")
-@policy.allows("compute:server-parts:write")
-def attach_volume(server_id: str) -> Answer:
-    _record(server_id)
-    raise BadRequestError("There are no volumes here to attach.")
-
-
 # --- what was done
 
 

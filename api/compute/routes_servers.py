@@ -60,7 +60,8 @@ def refusals_as_bad_requests() -> t.Iterator[None]:
     except (NotFoundError, AddressInUseError) as error:
         raise BadRequestError(str(error)) from error
     except NovaliteError as error:
-        if isinstance(error, tuple(STATUS)):
+        of_volumes = str(error).startswith(("Invalid volume", "Block Device Mapping"))  # as Nova answers it
+        if isinstance(error, tuple(STATUS)) and not of_volumes:
             raise
         raise BadRequestError(str(error)) from error
 
