@@ -252,6 +252,8 @@ class Breaking:
         address = lab.rows(sa.select(tables.fixed_ip).where(free).limit(1))[0]
         held = sa.and_(tables.fixed_ip.c.network_id == address.network_id, tables.fixed_ip.c.ip == address.ip)
         lab.write(sa.update(tables.fixed_ip).where(held).values(owner=f"vif:{nobody}"))
+        instance = tables.instance  # one of an earlier time
+        lab.write(sa.update(instance).where(instance.c.name == "half-made").values(deleted=instance.c.id))
         half = {"vm_state": "building", "task_state": "spawning", "updated_at": OLD, "display_name": None}
         lab.insert_like(tables.instance, row, id=self.number(), uuid=str(uuid.uuid4()), name="half-made", **half)
         lab.write(sa.update(tables.instance).where(tables.instance.c.uuid == spare.uuid).values(
