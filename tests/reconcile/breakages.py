@@ -232,7 +232,8 @@ class Breaking:
                      (f"chains nova-inst-{number}", "there"), f"! iptables -S nova-inst-{number} 2>/dev/null"),
             Breakage("DHCP entry left", "hv1", f"echo {GHOST_MAC},ghost.novalocal,10.20.0.99 >>{NETWORKS}/br100/hosts",
                      (f"DHCP entry {GHOST_MAC}", "there"), f"! grep -q {GHOST_MAC} {NETWORKS}/br100/hosts"),
-            Breakage("disk server left", "hv1", serve, ("^disk server", ghost), f"! pgrep -f '[q]emu-storage-daemon.*{ghost}'"),
+            Breakage("disk server left", "hv1", serve, ("^disk server", ghost),
+                     f"! pgrep -f '[q]emu-storage-daemon.*{ghost}'"),
             Breakage("loop device left", "hv1", f"losetup --find /run/novalite/{ghost}.raw",
                      ("^loop device", ghost), f"! losetup --list | grep {ghost}"),
             Breakage("mount left", "hv1", f"mount $(losetup --list --noheadings --output NAME "

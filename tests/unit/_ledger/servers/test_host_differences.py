@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 import typing as t
+import uuid
 
 import pytest
 import sqlalchemy as sa
@@ -16,6 +17,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger import plan
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.difference_reports import difference_report
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.differences import host_differences
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.repair import ledger_repair
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables_volumes import volume, volume_type
 
 Result = dict[str, t.Any]
 BASE = "sha256:" + "0" * 64
@@ -32,6 +35,7 @@ def running(one: Result, **other: t.Any) -> Result:
         "domains": [{**domain, **other}],
         "disks": [one["uuid"]],
         "files": {one["uuid"]: ["disk", "disk.info", "kernel", "ramdisk"]},
+        "volumes": [],
         "missing_bases": {},
         "residue": [],
         "filters": [f"nova-instance-{name}"],
@@ -147,6 +151,30 @@ def test_what_leads_to_a_strangers_disk_is_not_touched(cloud: t.Any, web: Result
 
     ours, strange = left(web["uuid"]), left("f" * 8 + "-0000-4000-8000-000000000000")
     assert compare(cloud, {**running(web), "residue": [ours, strange]})["residue"] == [ours]
+
+
+def test_volumes_that_are_gone_or_that_nobody_goes_on_with(cloud: t.Any) -> None:
+    kind, old = str(uuid.uuid4()), int(time.time()) - 5000
+    of_type = {"id": kind, "name": "spinning", "backend": "file", "options": {}, "extra_specs": {}, "created_at": 1}
+    cloud.write(sa.insert(volume_type).values(**of_type))
+    ids = {}
+    for name, status, made_at in (("kept", "available", 1), ("lost", "available", 1), ("half", "creating", None)):
+        ids[name] = str(uuid.uuid4())
+        values = {"id": ids[name], "name": name, "status": status, "made_at": made_at, "host": "hv2"}
+        more = {"project_id": "d" * 32, "size_gb": 1, "type_id": kind, "format": "raw", "metadata": {}}
+        cloud.write(sa.insert(volume).values(**values, **more, created_at=old, updated_at=old))
+    nothing: Result = {
+        name: [] for name in ("domains", "disks", "residue", "filters", "chains", "dhcp_networks", "bridges")
+    }  # fmt: skip
+    found = {**nothing, "files": {}, "missing_bases": {}, "volumes": [ids["kept"]]}
+    assert told(compare(cloud, found)) == [("volume lost", "missing", "volume to error")]
+    assert compare(cloud, found)["rows"] == []
+    with transaction(cloud.engine) as connection:
+        (correction,) = ledger_repair(connection, {})["corrections"]
+        assert ledger_repair(connection, {})["corrections"] == []
+    assert correction["name"] == f"half ({ids['half']})" and correction["after"] == {"status": "error"}
+    statuses = {row.name: row.status for row in cloud.rows(sa.select(volume.c.name, volume.c.status))}
+    assert statuses == {"kept": "available", "lost": "error", "half": "error"}
 
 
 def test_the_report_has_all_of_it(cloud: t.Any, web: Result) -> None:

@@ -22,7 +22,7 @@ import sqlalchemy as sa
 from .._disk.layout import DISK, EPHEMERAL, KERNEL, RAMDISK, SWAP
 from .._errors import ConflictError
 from .._launch.differences import Row, row
-from . import actions, power_states, server_actions
+from . import actions, power_states, server_actions, volume_repair
 from .leftovers import leftovers
 from .plans import server_plan
 from .tables import instance, vif
@@ -62,6 +62,9 @@ def host_differences(connection: sa.Connection, params: t.Mapping[str, t.Any]) -
     rows += guests.rows
     rows += [row(host, f"{one['what']} {one['name']}", "nobody is at it", f"leads to {one['disk']}", "detached")
              for one in residue]  # fmt: skip
+    for name, status in volume_repair.fail_lost(connection, host, found["volumes"], since):
+        rows.append(row(host, f"volume {name}", status, "missing", "volume to error"))
+        guests.changed = True
     if keep is not None:
         rows += [*_plug(host, found, keep), *_guard(host, found, keep)]
     result |= {
