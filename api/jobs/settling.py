@@ -12,11 +12,12 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import server_actions, servers
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import interfaces, server_actions, servers
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.server_states import server_state
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables import instance, instance_action
 
 LAUNCH, TERMINATE = "launch", "terminate"
+INTERFACES = {"interface_attach": interfaces.ATTACHING, "interface_detach": interfaces.DETACHING}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,6 +63,9 @@ def settle(connection: sa.Connection, kind: str, uuids: t.Collection[str], reaso
         found = [row.uuid for row in rows if row.task_state == "deleting"]
     elif kind in server_actions.NAMES:
         server_actions.finish(connection, kind, [row.uuid for row in rows], error=reason)
+        return
+    elif kind in INTERFACES:
+        interfaces.finish(connection, INTERFACES[kind], {row.uuid: reason for row in rows})
         return
     else:
         return

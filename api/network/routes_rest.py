@@ -45,7 +45,7 @@ EXTENSIONS = {
     "ext-gw-mode": "Neutron L3 Configurable external gateway mode",
     "router_availability_zone": "Router Availability Zone",
     "standard-attr-description": "standard-attr-description",
-    "standard-attr-tag": "Tag support for resources with standard attribute: port, subnet, network, router, security_group, floatingip",
+    "standard-attr-tag": "Tag support for resources with standard attributes",
     "tag": "Tag support",
 }
 UPDATED = "2026-01-01T00:00:00-00:00"

@@ -159,7 +159,9 @@ def port(row: Record, admin: bool = False) -> Record:
         if address
     ]
     attached = row["instance_uuid"] is not None
-    runs = row["router_id"] is not None or (attached and row["power_state"] == RUNNING)
+    runs = row["router_id"] is not None or (
+        attached and row["power_state"] == RUNNING and row["status"] != "attaching"
+    )
     up = True if row["admin_state_up"] is None else bool(row["admin_state_up"])
     shown = {
         "id": row["id"],

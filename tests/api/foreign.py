@@ -174,7 +174,9 @@ def make(api: Api) -> Objects:
         started_at=now, finished_at=now,
     )  # fmt: skip
     router = str(uuid.uuid4())
-    api.insert(tables.tables_networking.router, id=router, project_id=project, name="alts", created_at=now, updated_at=now)
+    api.insert(
+        tables.tables_networking.router, id=router, project_id=project, name="alts", created_at=now, updated_at=now
+    )
     subnets = api.client_as("alt").get("/network/v2.0/subnets").get_json() or {}
     ours = [one["id"] for one in subnets.get("subnets", []) if one["network_id"] == net["uuid"]]
     return Objects(

@@ -60,6 +60,7 @@ OPERATIONS = {
     "server_action": "action_requests",
     "server_group": "server_groups",
     "server_info": "servers",
+    "server_interface": "interface_requests",
     "server_plan": "plans",
     "server_security_groups": "memberships",
     "server_state": "server_states",

@@ -31,6 +31,7 @@ def upgrade() -> None:
     op.add_column("network", sa.Column("created_at", sa.BigInteger(), server_default="0", nullable=False))
     op.add_column("network", sa.Column("updated_at", sa.BigInteger(), server_default="0", nullable=False))
     op.add_column("network", sa.Column("routes", sa.JSON(), server_default="[]", nullable=False))
+    op.add_column("vif", sa.Column("status", sa.String(16)))
     op.add_column("security_group_rule", sa.Column("description", sa.String(255), server_default="", nullable=False))
     op.add_column("floating_ip", sa.Column("description", sa.String(255), server_default="", nullable=False))
     op.create_table(
@@ -147,6 +148,7 @@ def downgrade() -> None:
     op.drop_table("subnet")
     op.drop_column("floating_ip", "description")
     op.drop_column("security_group_rule", "description")
+    op.drop_column("vif", "status")
     for name in ("routes", "updated_at", "created_at", "description", "display_name", "tenant"):
         op.drop_column("network", name)
     _let_be_null(False)
