@@ -3,6 +3,7 @@ SHELL := /bin/bash
 COLLECTION := collections/ansible_collections/novalite/cloud
 NOVALITE_HOME ?= $(CURDIR)/.novalite
 BENCH ?=
+CONFORMANCE ?=
 
 export NOVALITE_HOME := $(abspath $(NOVALITE_HOME))
 export NOVALITE_IMAGES := $(CURDIR)/.cache/images
@@ -10,7 +11,7 @@ export MOLECULE_GLOB := tests/molecule/*/molecule.yml
 export PATH := $(CURDIR)/.venv/bin:$(PATH):/usr/sbin:/sbin
 unexport PYTHONPATH PYTHONHOME
 
-.PHONY: help bootstrap launch api lab lab-down test lint unit sanity molecule bench
+.PHONY: help bootstrap launch api lab lab-down test lint unit sanity molecule bench conformance
 .NOTPARALLEL:
 
 help:
@@ -19,6 +20,7 @@ help:
 	@echo 'make lab       two throwaway hypervisors, ready to launch on; make lab-down removes them'
 	@echo 'make test      lint, unit, sanity and molecule (each is a target, too)'
 	@echo 'make bench     measurements; BENCH=<prefix> for some'
+	@echo 'make conformance runs Tempest, the test suite of OpenStack, against the API; CONFORMANCE=<regex> for some of it'
 
 bootstrap:
 	@tools/bootstrap
@@ -54,3 +56,6 @@ molecule: bootstrap
 
 bench: bootstrap
 	@python -m tests.bench "$(BENCH)"
+
+conformance: bootstrap
+	@tools/conformance "$(CONFORMANCE)"

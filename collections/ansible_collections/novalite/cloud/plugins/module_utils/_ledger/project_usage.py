@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from .tables import floating_ip, image, keypair, network, project, security_group, server_group
 from .tables_networking import port, router, subnet
 from .usage import usage
+from .volume_views import used as used_by_volumes
 
 
 def is_project(connection: sa.Connection, project_id: str) -> bool:
@@ -39,4 +40,4 @@ def used(connection: sa.Connection, project_id: str) -> dict[str, int]:
     }
     subnets = sa.select(sa.func.count()).select_from(subnet).join(network).where(network.c.owner == project_id)
     found["subnets"] = connection.execute(subnets).scalar_one()
-    return {**found, **usage(connection, project_id)}
+    return {**found, **usage(connection, project_id), **used_by_volumes(connection, project_id)}

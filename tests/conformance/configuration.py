@@ -1,0 +1,186 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What Tempest is told: its accounts, its settings, and where its tests are."""
+
+from __future__ import annotations
+
+import configparser
+import json
+import os
+import pathlib
+import secrets
+import subprocess
+import typing as t
+
+from tests.clients.cloud import ROOT, Cloud
+
+WORKERS = 2
+FLAVOR, FLAVOR_ALT = "m1.nano", "m1.micro"
+IMAGE, IMAGE_ALT = "ami-tiny", "disk-tiny"
+NETWORK, FLOATING = "private", "public"
+GUEST = 600  # seconds that a guest under emulation may take to be there, or to answer
+
+Account = dict[str, t.Any]
+
+
+def accounts(workspace: pathlib.Path) -> list[Account]:
+    """The users that Tempest takes by turns, made at the first use. Its `alt` is whoever comes first and is free."""
+    kept = workspace / "accounts.json"
+    if not kept.exists():
+        made = [_account(f"tempest-alt-{number}", None, "member") for number in range(2 * WORKERS)]
+        for number in range(2 * WORKERS):
+            project = f"tempest-{number}"
+            made += [
+                _account(project, project, "member"),
+                _account(f"{project}-reader", project, "reader"),
+            ]
+        made += [_account(f"tempest-admin-{number}", None, "admin") for number in range(2 * WORKERS)]
+        kept.touch(mode=0o600)
+        kept.write_text(json.dumps(made))
+    return t.cast(list[Account], json.loads(kept.read_text()))
+
+
+def _account(user: str, project: str | None, role: str) -> Account:
+    # a project of its own is called as the user
+    return {"user": user, "password": secrets.token_urlsafe(24), "project": project or user, "role": role}
+
+
+def record(one: Cloud, workspace: pathlib.Path) -> None:
+    """Have users and what else Tempest needs in the ledger."""
+    wanted = accounts(workspace)
+    variables = workspace / "variables.json"
+    variables.touch(mode=0o600)
+    variables.write_text(
+        json.dumps(
+            {
+                "novalite_projects": [{"name": name} for name in sorted({each["project"] for each in wanted})],
+                "novalite_users": [
+                    {
+                        "name": each["user"],
+                        "password": each["password"],
+                        "default_project": each["project"],
+                        "roles": [{"project": each["project"], "role": each["role"]}],
+                    }
+                    for each in wanted
+                ],
+            }
+        )
+    )
+    inventory = os.environ.get("NOVALITE_INVENTORY") or str(ROOT / "inventories/lab")
+    done = subprocess.run(
+        ["ansible-playbook", "-i", inventory, "-e", f"@{variables}", "tests/conformance/accounts.yml"],
+        cwd=ROOT, env={**os.environ, "NOVALITE_HOME": str(one.home)}, stdin=subprocess.DEVNULL,
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if done.returncode:
+        raise SystemExit(f"the accounts were not recorded:\n{done.stdout[-3000:]}{done.stderr[-3000:]}")
+
+
+def write(one: Cloud, workspace: pathlib.Path, tempest: pathlib.Path) -> None:
+    """Write all files that Tempest reads. `tempest` is the directory of its package."""
+    (workspace / "accounts.yaml").touch(mode=0o600)
+    (workspace / "accounts.yaml").write_text(
+        json.dumps(  # which is YAML, too
+            [
+                {
+                    "username": each["user"],
+                    "password": each["password"],
+                    "project_name": each["project"],
+                    "user_domain_name": "Default",
+                    "project_domain_name": "Default",
+                    "roles": [each["role"]],
+                    "resources": {"network": NETWORK},
+                }
+                for each in accounts(workspace)
+            ],
+            indent=1,
+        )
+    )
+    (workspace / ".stestr.conf").write_text(
+        f"[DEFAULT]\ntest_path={tempest}/test_discover\ntop_dir={tempest.parent}\ngroup_regex=([^\\.]*\\.)*\n"
+    )
+    settings = configparser.ConfigParser(interpolation=None)
+    settings.read_dict(_settings(one, workspace))
+    with (workspace / "tempest.conf").open("w") as file:
+        settings.write(file)
+
+
+def _settings(one: Cloud, workspace: pathlib.Path) -> dict[str, dict[str, t.Any]]:
+    admin = one.connect("openrc-admin")
+    flavors = {each.name: each.id for each in admin.compute.flavors()}
+    images = {each.name: each.id for each in admin.image.images()}
+    networks = {each.name: each.id for each in admin.network.networks()}
+    compute = admin.compute.get_endpoint_data()
+    return {
+        "DEFAULT": {"log_file": workspace / "tempest.log", "debug": True},
+        "oslo_concurrency": {"lock_path": workspace / "locks"},
+        "auth": {
+            "use_dynamic_credentials": False,
+            "test_accounts_file": workspace / "accounts.yaml",
+            "default_credentials_domain_name": "Default",
+        },
+        "identity": {
+            "uri_v3": one.environment("openrc-admin")["OS_AUTH_URL"],
+            "v3_endpoint_type": "public",
+            "auth_version": "v3",
+            "region": "RegionOne",
+        },
+        "identity-feature-enabled": {
+            "api_v2": False,
+            "api_v2_admin": False,
+            "trust": False,
+            "access_rules": False,
+            "domain_specific_drivers": False,
+        },
+        "service_available": {
+            "nova": True, "neutron": True, "glance": True, "cinder": True, "swift": False, "horizon": False,
+        },
+        "compute": {
+            "image_ref": images[IMAGE],
+            "image_ref_alt": images[IMAGE_ALT],
+            "flavor_ref": flavors[FLAVOR],
+            "flavor_ref_alt": flavors[FLAVOR_ALT],
+            "fixed_network_name": NETWORK,
+            "build_timeout": GUEST,
+            "build_interval": 2,
+            "min_compute_nodes": 2,
+            "hypervisor_type": "QEMU",
+            "min_microversion": ".".join(map(str, compute.min_microversion)),
+            "max_microversion": ".".join(map(str, compute.max_microversion)),
+        },
+        "compute-feature-enabled": {
+            "resize": True,
+            "shelve": False,
+            "change_password": False,
+            "block_migration_for_live_migration": True,
+            "attach_encrypted_volume": False,
+            "swap_volume": False,
+            "volume_multiattach": False,
+            "vnc_console": False,
+            "personality": False,
+            "ide_bus": False,
+        },
+        "image-feature-enabled": {"import_image": True},
+        "network": {
+            "public_network_id": networks[FLOATING],
+            "floating_network_name": FLOATING,
+        },
+        "validation": {
+            "run_validation": True,
+            "connect_method": "floating",
+            "image_ssh_user": "root",
+            "image_alt_ssh_user": "root",
+            "ssh_key_type": "ecdsa",
+            "ping_timeout": GUEST,
+            "ssh_timeout": GUEST,
+            "ssh_shell_prologue": "set -eu; PATH=$$PATH:/sbin:/usr/sbin;",  # its default asks for bash
+        },
+        "volume": {"build_timeout": GUEST, "volume_size": 1},
+        "volume-feature-enabled": {
+            "backup": False,
+            "manage_volume": False,
+            "manage_snapshot": False,
+        },
+    }  # fmt: skip
