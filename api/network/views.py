@@ -220,7 +220,7 @@ def router(row: Record) -> Record:
     }
 
 
-def agent(row: Record, heartbeat: str, created: str) -> Record:
+def agent(row: Record, seen: str) -> Record:
     """A compute host as the agent that its network is done by."""
     return {
         "id": row["service_uuid"],
@@ -231,9 +231,9 @@ def agent(row: Record, heartbeat: str, created: str) -> Record:
         "availability_zone": None,
         "admin_state_up": bool(row["state"].enabled),
         "alive": bool(row["state"].up),
-        "created_at": created,
-        "started_at": created,
-        "heartbeat_timestamp": heartbeat,
+        "created_at": seen,
+        "started_at": seen,
+        "heartbeat_timestamp": seen,
         "description": None,
         "resources_synced": None,
         "configurations": {},

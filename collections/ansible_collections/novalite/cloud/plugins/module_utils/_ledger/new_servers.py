@@ -101,7 +101,7 @@ def create(
     lookups.lock_project(connection, project_id)
     now = int(time.time())
     limits = quotas.quota_limits(connection, project_id)
-    flavor = flavor_of(lookups.flavor_by_id(connection, wanted.flavor, private=private_flavors))
+    flavor = flavor_of(lookups.flavor_by_id(connection, wanted.flavor, private_flavors, project_id))
     image = image_of(lookups.image_by_id(connection, wanted.image, project_id))
     server_requests.check_fits(wanted.name, flavor, image)
     image_properties.check(image)

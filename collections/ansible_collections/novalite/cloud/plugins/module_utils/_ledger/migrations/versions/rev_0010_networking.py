@@ -120,6 +120,13 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("resource_id", "tag", name=op.f("pk_resource_tag")),
     )
     op.create_table(
+        "quota_default",
+        sa.Column("resource", sa.String(32), nullable=False),
+        sa.Column("hard_limit", sa.BigInteger(), nullable=False),
+        sa.CheckConstraint("hard_limit >= -1", name=op.f("ck_quota_default_hard_limit")),
+        sa.PrimaryKeyConstraint("resource", name=op.f("pk_quota_default")),
+    )
+    op.create_table(
         "flavor_access",
         sa.Column("flavor_id", _big_id(), nullable=False),
         sa.Column("project_id", sa.String(32), nullable=False),
@@ -135,6 +142,7 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     op.drop_table("flavor_access")
+    op.drop_table("quota_default")
     op.drop_table("resource_tag")
     op.drop_index(op.f("ix_router_interface_router_id"), table_name="router_interface")
     op.drop_table("router_interface")
