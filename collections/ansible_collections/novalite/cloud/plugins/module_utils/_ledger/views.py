@@ -57,6 +57,7 @@ _NETWORK_FIELDS = (
     "snat",
     "ntp",
     "ipv6_mode",
+    "routes",
 )
 
 
