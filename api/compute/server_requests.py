@@ -202,12 +202,18 @@ def _networks(value: t.Any) -> tuple[NetworkRequest, ...] | None:
     found = []
     for one in value:
         if one.get("port") is not None:
-            raise BadRequestError(f"Port {one['port']} could not be found.")  # each is of a server that has it
+            if one.get("fixed_ip") is not None:
+                raise BadRequestError(
+                    f"Specified Fixed IP '{one['fixed_ip']}' cannot be used with port '{one['port']}'."
+                )
+            found.append(NetworkRequest("", port=one["port"].lower()))
+            continue
         if one.get("uuid") is None:
             raise BadRequestError("Bad network format: missing 'uuid'")
         found.append(NetworkRequest(one["uuid"].lower(), _address(one.get("fixed_ip"))))
-    if len({one.name for one in found}) != len(found):
-        raise BadRequestError("Network is duplicated: a server has one interface in a network")
+    given = [one.port for one in found if one.port is not None]
+    if len(set(given)) != len(given):
+        raise BadRequestError(f"Port {given[0]} is given twice: a server has a port once")
     return tuple(found)
 
 

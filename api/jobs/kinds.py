@@ -151,8 +151,7 @@ def _action(name: str, description: str, playbook: str | None = None, **more: t.
         role="member",
         merge=True,
         instances="required",
-        action=name,
-        **{"runs": 2, "timeout": 900, **more},
+        **{"action": name, "runs": 2, "timeout": 900, **more},
     )
 
 
@@ -216,6 +215,8 @@ _KINDS = (
         "host_restore", "host_restore.yml", "enable a compute host and bring back what was there", runs=1,
         timeout=4 * 3600, variables={"host": HOST},
     ),
+    _action("interface_attach", "give instances a network interface", action="attach_interface"),
+    _action("interface_detach", "take a network interface from instances", action="detach_interface"),
     _action(
         "console", "read what instances wrote to their consoles", timeout=120, read_only=True, runs=4,
         variables={

@@ -126,7 +126,8 @@ def add_rule(
     remote = None
     if rule.get("remote_group_uuid") is not None:
         remote = _group(connection, project_id, rule["remote_group_uuid"])
-    wanted = normalised({**{key: value for key, value in rule.items() if key != "description"}, "remote_group": None if remote is None else remote.name})
+    said = {key: value for key, value in rule.items() if key != "description"}
+    wanted = normalised({**said, "remote_group": None if remote is None else remote.name})
     if wanted["cidr"] == NOBODY:
         raise NovaliteError(f"rule: {NOBODY} is nobody's address: name the addresses that may be reached")
     there = _rules(connection, group.id)

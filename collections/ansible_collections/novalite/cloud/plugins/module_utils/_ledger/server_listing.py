@@ -203,8 +203,9 @@ _LOAD_NICS = (
         vif.c.id,
         vif.c.mac,
         vif.c.ipv6,
+        vif.c.status,
         fixed_ip.c.ip,
-        network.c.name,
+        sa.func.coalesce(network.c.display_name, network.c.name).label("name"),
         network.c.uuid.label("network_uuid"),
     )
     .select_from(
@@ -235,6 +236,7 @@ def _nics(connection: sa.Connection, uuids: t.Sequence[str]) -> dict[str, list[R
                 "mac": row.mac,
                 "ip": None if row.ip is None else dotted(row.ip),
                 "ipv6": row.ipv6,
+                "status": row.status,
                 "network": row.name,
                 "network_uuid": row.network_uuid,
                 "floating_ips": floating.get(row.id, []),
