@@ -42,15 +42,20 @@ EXTENSIONS = {
     "fip-port-details": "Floating IP Port Details Extension",
     "port-security-groups-filtering": "Port filtering on security groups",
     "ip-substring-filtering": "IP address substring filtering",
+    "ext-gw-mode": "Neutron L3 Configurable external gateway mode",
+    "router_availability_zone": "Router Availability Zone",
+    "standard-attr-description": "standard-attr-description",
+    "standard-attr-tag": "Tag support for resources with standard attribute: port, subnet, network, router, security_group, floatingip",
+    "tag": "Tag support",
 }
 UPDATED = "2026-01-01T00:00:00-00:00"
 
 # Neutron's resources, and what our quotas call them; -1: nobody counts them
 RESOURCES = {
     "network": "networks",
-    "subnet": None,
-    "port": None,
-    "router": None,
+    "subnet": "subnets",
+    "port": "ports",
+    "router": "routers",
     "floatingip": "floating_ips",
     "security_group": "security_groups",
     "security_group_rule": "security_group_rules",

@@ -86,6 +86,7 @@ SHARED: dict[tuple[str, str], str] = {
     ("image", "tags"): "tag",
     ("image", "members"): "nosuch",
     ("image", "schemas"): "image",
+    ("image", "tasks"): "nosuch",
     ("network", "extensions"): "router",
     ("network", "tags"): "tag",
     ("volume", "types"): "nosuch",
@@ -173,6 +174,8 @@ def make(api: Api) -> Objects:
         request_id=request, variables={"uuids": [server]}, state="succeeded", timeout_seconds=60, created_at=now,
         started_at=now, finished_at=now,
     )  # fmt: skip
+    router = str(uuid.uuid4())
+    api.insert(tables.tables_networking.router, id=router, project_id=project, name="alts", created_at=now, updated_at=now)
     subnets = api.client_as("alt").get("/network/v2.0/subnets").get_json() or {}
     ours = [one["id"] for one in subnets.get("subnets", []) if one["network_id"] == net["uuid"]]
     return Objects(
@@ -181,6 +184,6 @@ def make(api: Api) -> Objects:
             "ec2_credential": ec2["access"], "server": server, "request": request, "port": vif, "keypair": "alts",
             "server_group": grouped, "security_group": group, "security_group_rule": rule, "floating_ip": floating,
             "network": net["uuid"], "subnet": (ours or [str(uuid.uuid4())])[0], "image": image, "job": job,
-            "router": str(uuid.uuid4()), "nothing": str(uuid.uuid4()),
+            "router": router, "nothing": str(uuid.uuid4()),
         }
     )  # fmt: skip

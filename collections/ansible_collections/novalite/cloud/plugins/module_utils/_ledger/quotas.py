@@ -19,7 +19,7 @@ from .records import LARGEST
 
 UNLIMITED = -1
 
-# nova.conf [quota]; `networks` is nova-network's quota_networks, `images` has no default in Nova's time
+# nova.conf [quota]; `images` has no default in Nova's time
 DEFAULTS: t.Mapping[str, int] = {
     "instances": 10,
     "cores": 20,
@@ -33,8 +33,12 @@ DEFAULTS: t.Mapping[str, int] = {
     "server_group_members": 10,
     "fixed_ips": UNLIMITED,
     "floating_ips": 10,
-    "networks": 3,
+    "networks": 100,  # these four: Neutron's
+    "subnets": 100,
+    "ports": 500,  # those that projects make by themselves
+    "routers": 10,
     "images": 100,
+    "image_size_total": 102400,  # MiB of images that were uploaded; Glance's name
     "security_groups": 10,
     "security_group_rules": 20,  # for each group
     # cinder.conf's

@@ -26,6 +26,7 @@ from .._guest_data import image_properties
 from . import actions, guest_requests, hints, lookups, quotas, recorded, server_requests
 from .addresses import release_addresses
 from .claims import release_claims
+from .kept_ports import interfaces_to_release
 from .pool_claims import claim_one
 from .server_requests import NetworkRequest, ServerRequest
 from .server_states import bury
@@ -210,9 +211,8 @@ def begin_again(
     Of a password there is no telling whether it is another one: the hash that is given now (by name) counts.
     """
     failed = [row.uuid for row in rows if row.vm_state == "error"]
-    nics = connection.execute(sa.select(vif.c.id).where(vif.c.instance_uuid.in_(failed))).scalars().all()
     release_claims(connection, failed)
-    release_addresses(connection, nics, now)
+    release_addresses(connection, interfaces_to_release(connection, failed), now)
     for row in rows:
         changed = connection.execute(
             sa.update(instance)
