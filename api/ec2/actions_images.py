@@ -11,9 +11,16 @@ import typing as t
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NovaliteError, QuotaError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import ec2_images, ec2_tags, image_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import (
+    ec2_images,
+    ec2_tags,
+    image_members,
+    image_records,
+    image_states,
+)
 
 from ..context import Caller, current
+from ..image import uploads
 from ..ledger import reading_ledger
 from . import filters, images
 from .actions_run import BLOCK_DEVICE
@@ -60,7 +67,11 @@ IMAGE_FILTERS = {
     "kernel-id": "kernelId",
     "ramdisk-id": "ramdiskId",
 }
-_STATES = {"active": "available", "queued": "pending", "saving": "pending", "importing": "pending"}
+_STATES = {
+    "active": "available",
+    "deactivated": "disabled",
+    **dict.fromkeys(("queued", "saving", "uploading", "importing"), "pending"),
+}
 ATTRIBUTES = ("description", "kernel", "ramdisk", "launchPermission", "productCodes", "blockDeviceMapping", "bootMode")
 
 
@@ -85,6 +96,7 @@ def describe_images(asked: Asked) -> Body:
             wanted = {images.find(connection, project, one)["id"] for one in asked["ImageId"]}
             rows = [row for row in rows if row["id"] in wanted]
         tags = ec2_tags.tags_of(connection, project)
+        asked = images.with_ids(connection, project, asked)
     rows = [row for row in rows if _is_owned(row, asked.get("Owner", []), project)]
     rows = [row for row in rows if _is_executable(row, asked.get("ExecutableBy", []), project)]
     bodies = sorted((_image(row, tags) for row in rows), key=lambda body: str(body["imageId"]))
@@ -100,30 +112,35 @@ def _is_owned(row: Record, owners: t.Sequence[str], project: str) -> bool:
         return True
     if row["owner"] == project:
         return "self" in owners or project in owners
-    return bool(set(AMAZONS_OWNERS) & set(owners)) if not row["owner"] else row["owner"] in owners
+    return row["owner"] in owners if row["owner"] else bool(set(AMAZONS_OWNERS) & set(owners))
+
+
+def _is_public(row: Record) -> bool:
+    return bool(row["visibility"] == "public")
 
 
 def _is_executable(row: Record, whom: t.Sequence[str], project: str) -> bool:
     if not whom:
         return True
-    return ("all" in whom and not row["owner"]) or (bool({"self", project} & set(whom)) and row["owner"] == project)
+    own = row["owner"] == project or row["member_status"] is not None
+    return ("all" in whom and _is_public(row)) or (bool({"self", project} & set(whom)) and own)
 
 
 def _image(row: Record, tags: t.Mapping[str, t.Any]) -> Body:
     number = images.image_id(row)
     return {
         "imageId": number,
-        "imageLocation": f"{row['owner'] or 'amazon'}/{row['name']}",
-        "imageState": _STATES.get(row.get("status", "active"), "failed"),
+        "imageLocation": f"{row['owner'] or 'amazon'}/{row['handle']}",
+        "imageState": _STATES.get(row["status"], "failed"),
         "imageOwnerId": row["owner"] or "amazon",
         "imageOwnerAlias": None if row["owner"] else "amazon",
-        "isPublic": not row["owner"],
+        "isPublic": _is_public(row),
         "creationDate": moment(row["created_at"]),
         "architecture": "x86_64",
         "imageType": "machine",
         "kernelId": f"aki-{number[4:]}" if row["kernel"] else None,
         "ramdiskId": f"ari-{number[4:]}" if row["ramdisk"] else None,
-        "name": row["name"],
+        "name": row["name"] or row["handle"],
         "description": row["properties"].get(DESCRIPTION, ""),
         "rootDeviceType": "instance-store",
         "rootDeviceName": ROOT_DEVICE,
@@ -154,12 +171,17 @@ def _devices(row: Record) -> list[Body]:
 def describe_image_attribute(asked: Asked) -> Body:
     with reading_ledger() as connection:
         row = images.find(connection, current().project, asked["ImageId"])
+        whose = row["owner"] == current().project or current().is_admin
+        members = image_members.members(connection, row["id"]) if whose else []
     shown, name = _image(row, {}), asked["Attribute"]
     values: Body = {
         "description": {"value": shown["description"]},
         "kernel": {"value": shown["kernelId"]} if shown["kernelId"] else {},
         "ramdisk": {"value": shown["ramdiskId"]} if shown["ramdiskId"] else {},
-        "launchPermission": [{"group": "all"}] if shown["isPublic"] else [],
+        "launchPermission": [
+            *([{"group": "all"}] if shown["isPublic"] else []),
+            *({"userId": one["member"]} for one in members),
+        ],
         "productCodes": [],
         "blockDeviceMapping": shown["blockDeviceMapping"],
         "bootMode": {"value": "legacy-bios"},
@@ -167,25 +189,49 @@ def describe_image_attribute(asked: Asked) -> Body:
     return {"imageId": shown["imageId"], name: values[name]}
 
 
+_PERMISSIONS = ListOf(Group({"UserId": Text(64), "Group": Text(16)}), 100)
+
+
 @action(
     "ModifyImageAttribute",
     "member",
     {
         "ImageId": Text(),
-        "Attribute": Text(choices=("description",)),
+        "Attribute": Text(choices=("description", "launchPermission")),
         "Value": Text(),
         "Description": Group({"Value": Text()}),
+        "LaunchPermission": Group({"Add": _PERMISSIONS, "Remove": _PERMISSIONS}),
+        "OperationType": Text(choices=("add", "remove")),
+        "UserId": ListOf(Text(64), 100),
+        "UserGroup": ListOf(Text(16), 10),
     },
     ["ImageId"],
 )
 def modify_image_attribute(asked: Asked) -> Body:
+    """Its description, and which other projects may launch it. To publish one is the operator's to do."""
     text = asked.get("Description", {}).get("Value", asked.get("Value"))
-    if text is None:
+    changes = {way: asked.get("LaunchPermission", {}).get(way, []) for way in ("Add", "Remove")}
+    changes[asked.get("OperationType", "add").capitalize()] += [
+        *({"UserId": one} for one in asked.get("UserId", [])),
+        *({"Group": one} for one in asked.get("UserGroup", [])),
+    ]
+    if text is None and not any(changes.values()):
         raise missing("Description.Value")
+    if any("Group" in one for given in changes.values() for one in given):
+        raise unsupported("To let everybody launch an image (the operator makes one public)")
     with writing() as (connection, caller), as_codes({}):
         row = _own(connection, caller, asked["ImageId"])
-        properties = {**row["properties"], DESCRIPTION: text}
-        image_records.update_image(connection, row, {**row, "properties": properties})
+        if text is not None:
+            row = {**row, "properties": {**row["properties"], DESCRIPTION: text}}
+        if changes["Add"] and row["visibility"] == "private":
+            row["visibility"] = "shared"
+        image_records.update_image(connection, images.find(connection, caller.project, asked["ImageId"]), row)
+        for one in changes["Remove"]:
+            image_members.remove_member(connection, row["id"], one.get("UserId", ""))
+        there = {one["member"] for one in image_members.members(connection, row["id"])}
+        for member in dict.fromkeys(one.get("UserId", "") for one in changes["Add"]):
+            if member not in there:
+                image_members.add_member(connection, row["id"], member)
     return {"return": True}
 
 
@@ -248,5 +294,6 @@ def deregister_image(asked: Asked) -> Body:
         if row["protected"]:
             raise Ec2Error("OperationNotPermitted", f"Image {images.image_id(row)} is protected from deregistration.")
         image_records.delete_image(connection, row["id"])
+        image_states.remove_file(connection, uploads.home(), row["id"])
         ec2_tags.remove_tags(connection, caller.project, images.image_id(row))
     return {"return": True}

@@ -349,6 +349,7 @@ def test_filters(door: Door, demo: Client) -> None:
     assert found(("tag-key", ["a"])) == found(("tag:a", ["b??"])) == both[:1]
     assert found(("instance-type", ["m1.n*"])) == found(("key-name", ["test"])) == both[1:]
     assert found(("instance-type", ["m1.*"]), ("instance-state-name", ["pending"])) == both[1:]
+    assert found(("image-id", ["ami-tiny"])) == found(("image-id", ["ami-6a6f*"])) == both
     assert found(("vpc-id", ["vpc-*"]), ("availability-zone", ["nova"])) == both
     assert found(("reservation-id", [demo.describe_instances()["Reservations"][0]["ReservationId"]])) == both[:1]
     with refused("InvalidParameterValue"):

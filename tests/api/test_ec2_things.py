@@ -102,7 +102,7 @@ def test_security_groups_and_rules(door: Door, demo: Client) -> None:
             {**ssh, "Ipv6Ranges": [{"CidrIpv6": "2001:db8::/32"}]},
             {"IpProtocol": "icmp", "FromPort": -1, "ToPort": -1, "IpRanges": [{"CidrIp": "0.0.0.0/0"}]},
             {"IpProtocol": "tcp", "FromPort": 1, "ToPort": 65535, "UserIdGroupPairs": [{"GroupName": "web"}]},
-            {"IpProtocol": "-1", "IpRanges": [{"CidrIp": "198.51.100.7/32"}]},
+            {"IpProtocol": "-1", "IpRanges": [{"CidrIp": "198.51.100.7/32", "Description": "a friend"}]},
             {"IpProtocol": "47", "IpRanges": [{"CidrIp": "198.51.100.7/32"}]},
         ],
     )["SecurityGroupRules"]
@@ -114,6 +114,7 @@ def test_security_groups_and_rules(door: Door, demo: Client) -> None:
     of_ssh = shown["tcp", 22, 22]
     assert {one["CidrIp"] for one in of_ssh["IpRanges"]} == {"10.0.0.0/8", "192.0.2.0/24"}
     assert of_ssh["Ipv6Ranges"] == [{"CidrIpv6": "2001:db8::/32"}]
+    assert shown["-1", None, None]["IpRanges"] == [{"CidrIp": "198.51.100.7/32", "Description": "a friend"}]
     assert shown["tcp", 0, 65535]["UserIdGroupPairs"][0]["GroupId"] == number
     with refused("InvalidPermission.Duplicate"):
         demo.authorize_security_group_ingress(GroupName="web", IpPermissions=[of_ssh])

@@ -277,6 +277,6 @@ def collection(report: Report, cloud: Cloud) -> None:
         assert made["changed"] and made["states"] == ["running"], made
     with report.step(part, "amazon.aws.ec2_instance: running already"):
         again = play("running")
-        assert not again["changed"] and again["ids"] == made["ids"], again
+        assert not again["changed"] and again["ids"] == made["ids"], (made, again)
     with report.step(part, "amazon.aws.ec2_instance: absent"):
         assert play("absent")["changed"]

@@ -15,9 +15,9 @@ import uuid
 import sqlalchemy as sa
 
 from .._errors import ConflictError, NovaliteError
+from .image_records import check_count
 from .images import checked_properties
 from .lookups import PRIVATE, lock_project
-from .quotas import check_quota
 from .records import checked_names
 from .tables import image
 
@@ -27,24 +27,25 @@ _DESCRIPTION = "description"
 def register(
     connection: sa.Connection, project_id: str, of: t.Mapping[str, t.Any], name: str, description: str
 ) -> str:
-    """Record an image of the project's own with the files of the image `of`, a public one; returns its id.
+    """Record an image of the project's own with the files of the image `of`, which it sees; returns its id.
 
-    Raises ConflictError for a name that the project has, QuotaError, NovaliteError for a name that cannot be, and for
-    an image that is a project's: its file goes with it, and the other name would be of nothing.
+    A file is there for as long as one image needs it. Raises ConflictError for a name that the project has, QuotaError,
+    NovaliteError for a name that cannot be and for an image without data.
     """
-    if of["owner"]:
-        raise NovaliteError(f"image {of['name']!r} has that name already: only public images can have another")
     lock_project(connection, project_id)
     checked_names("image", [{"name": name}])
     there = sa.select(image.c.id).where(image.c.owner == project_id, image.c.name == name)
     if connection.execute(there).first() is not None:
         raise ConflictError(f"AMI name {name} is already in use")
     row = dict(connection.execute(sa.select(image).where(image.c.id == of["id"])).mappings().one())
+    if row["status"] != "active":
+        raise NovaliteError(f"image {of['name']!r} is {row['status']}: it has no data to register")
     properties = {key: value for key, value in row["properties"].items() if not key.startswith(PRIVATE)}
     if description:
         properties |= checked_properties(f"image {name!r}", {_DESCRIPTION: description})
-    made = {**row, "id": str(uuid.uuid4()), "owner": project_id, "name": name, "properties": properties}
-    connection.execute(sa.insert(image).values(**{**made, "created_at": int(time.time())}))
-    used = sa.select(sa.func.count()).select_from(image).where(image.c.owner == project_id)
-    check_quota(connection, project_id, "images", connection.execute(used).scalar_one())
-    return str(made["id"])
+    now = int(time.time())
+    own = {"id": str(uuid.uuid4()), "owner": project_id, "name": name, "display_name": None, "visibility": "private"}
+    rest = {"protected": False, "tags": [], "properties": properties, "created_at": now, "updated_at": now}
+    connection.execute(sa.insert(image).values(**{**row, **own, **rest}))
+    check_count(connection, project_id)
+    return str(own["id"])
