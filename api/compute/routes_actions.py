@@ -27,7 +27,7 @@ from ..context import Caller, current, request_id
 from ..errors import BadRequestError
 from ..jobs.queue import enqueue
 from ..ledger import writing_ledger
-from . import console
+from . import console, routes_floating_ips
 from .blueprint import Answer, compute
 from .microversions import microversion
 from .routes_servers import delete, reach
@@ -175,6 +175,8 @@ ACTIONS: dict[str, Action] = {
     "unlock": Action(NOTHING, _unlock),
     "addSecurityGroup": Action(GROUP, _add_group),
     "removeSecurityGroup": Action(GROUP, _remove_group),
+    "addFloatingIp": Action(routes_floating_ips.ADD, routes_floating_ips.add),
+    "removeFloatingIp": Action(routes_floating_ips.REMOVE, routes_floating_ips.remove),
     "os-resetState": Action(STATE, _reset_state),
     "forceDelete": Action(NOTHING, _delete),
 }
@@ -183,7 +185,7 @@ UNSUPPORTED = frozenset(
     [
         *("rebuild", "resize", "confirmResize", "revertResize", "rescue", "unrescue", "createImage", "createBackup"),
         *("migrate", "os-migrateLive", "evacuate", "shelve", "shelveOffload", "unshelve", "changePassword", "restore"),
-        *("addFixedIp", "removeFixedIp", "addFloatingIp", "removeFloatingIp", "trigger_crash_dump"),
+        *("addFixedIp", "removeFixedIp", "trigger_crash_dump"),
         *("os-getVNCConsole", "os-getSPICEConsole", "os-getRDPConsole", "os-getSerialConsole", "os-getMKSConsole"),
         *("injectNetworkInfo", "resetNetwork"),
     ]
