@@ -156,6 +156,23 @@ def _action(name: str, description: str, playbook: str | None = None, **more: t.
     )
 
 
+def _volume(name: str, playbook: str, description: str, what: str, **more: t.Any) -> Kind:
+    """What is done to volumes, snapshots or attachments that the caller has marked before; their ids say which.
+
+    `instances` are those that have the volumes: two runs never work at one instance.
+    """
+    of = {"attach": "attachments", "detach": "attachments"}.get(what, "snapshots" if "snapshot" in what else "volumes")
+    return Kind(
+        name,
+        playbook,
+        description,
+        # the rest is asked for by those routes that mark the volumes first
+        role="admin",
+        variables={of: _list(UUID, 100)},
+        **{"instances": "allowed", "runs": 4, "timeout": 3600, **more},
+    )
+
+
 _KINDS = (
     Kind(
         "launch", "launch.yml", "build instances and start them", role="member", merge=True, instances="allowed",
@@ -222,6 +239,13 @@ _KINDS = (
         "evict", "evict.yml", "remove unused images from the hypervisors", limit=True, runs=1,
         variables={"max_age": SECONDS, "max_cache_gb": {"type": "integer", "minimum": 0}},
     ),
+    _volume("volume_create", "volumes.yml", "make volumes", "create"),
+    _volume("volume_delete", "volumes.yml", "delete volumes", "delete"),
+    _volume("volume_extend", "volume_extend.yml", "make volumes larger", "extend"),
+    _volume("volume_attach", "volume_attach.yml", "give volumes to instances", "attach", instances="required"),
+    _volume("volume_detach", "volume_detach.yml", "take volumes from instances", "detach", instances="required"),
+    _volume("volume_snapshot_create", "volume_snapshot.yml", "take snapshots of volumes", "snapshot_create"),
+    _volume("volume_snapshot_delete", "volume_snapshot.yml", "delete snapshots of volumes", "snapshot_delete"),
 )  # fmt: skip
 
 KINDS: t.Mapping[str, Kind] = {one.name: one for one in _KINDS}

@@ -171,6 +171,7 @@ def cancel(connection: sa.Connection, job_id: str, project_id: str | None = None
     if waiting:
         of_job = _instances(connection, [job_id]).get(job_id, [])
         settling.settle(connection, row.kind, of_job, "the job was cancelled")
+        settling.settle_volumes(connection, row.kind, row.variables, "the job was cancelled")
         if row.kind == settling.LAUNCH:  # it may have been in a run that was cut off
             enqueue_cleaning(connection, settling.hosts_tried(connection, of_job))
     elif not connection.execute(

@@ -221,6 +221,7 @@ def _end_of(
         return queue.QUEUED, None, False
     if is_open:
         settling.settle(connection, row.kind, uuids, reason)
+        settling.settle_volumes(connection, row.kind, row.variables, reason)
     return (queue.CANCELLED if row.cancel_requested else queue.FAILED), error, is_open
 
 

@@ -12,9 +12,16 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import server_actions, servers
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import (
+    server_actions,
+    servers,
+    volume_attachments,
+    volume_snapshots,
+    volumes,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.server_states import server_state
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables import instance, instance_action
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volume_views import attachments_by
 
 LAUNCH, TERMINATE = "launch", "terminate"
 
@@ -67,6 +74,17 @@ def settle(connection: sa.Connection, kind: str, uuids: t.Collection[str], reaso
         return
     if found:
         server_state(connection, {"outcomes": [{"uuids": found, "state": "error", "reason": reason}]})
+
+
+def settle_volumes(connection: sa.Connection, kind: str, variables: t.Mapping[str, t.Any], reason: str) -> None:
+    """Give an end to what a job on volumes left under way. What came to its end before is left alone."""
+    if kind in ("volume_create", "volume_delete", "volume_extend"):
+        volumes.settle(connection, variables.get("volumes") or [], reason)
+    elif kind in ("volume_attach", "volume_detach"):
+        held = attachments_by(connection, ids=variables.get("attachments") or [])
+        volume_attachments.settle(connection, [one["volume_id"] for one in held], reason)
+    elif kind in ("volume_snapshot_create", "volume_snapshot_delete"):
+        volume_snapshots.settle(connection, variables.get("snapshots") or [], reason)
 
 
 def begin_again(connection: sa.Connection, kind: str, uuids: t.Collection[str], request_id: str) -> list[str]:

@@ -246,7 +246,7 @@ def test_locked(cloud: t.Any) -> None:
 
 def test_unknown_names_are_refused(cloud: t.Any) -> None:
     uuid = instance(cloud)
-    with pytest.raises(NovaliteError, match="unknown action 'explode': there are .*pause, reboot, rebuild, rescue"):
+    with pytest.raises(NovaliteError, match=r"unknown action 'explode': there are .*pause, reboot, rebuild, rescue"):
         begin(cloud, "explode", uuid)
     with pytest.raises(NovaliteError, match="reboot of type 'soft': use SOFT or HARD"):
         begin(cloud, "reboot", uuid, kind="soft")

@@ -16,9 +16,12 @@ import uuid as uuids
 from xml.etree import ElementTree
 
 from ._command import CommandError
-from ._disk.layout import INSTANCES
+from ._disk import layout, residue
+from ._disk.records import read_records
 from ._domain import lifecycle
 from ._domain.compare import METADATA_NAMESPACE
+from ._domain.lifecycle_power import SAVED
+from ._errors import NovaliteError
 from ._firewall.apply import Tables
 from ._firewall.dispatch import to_cidr
 from ._firewall.present import of_ruleset
@@ -33,6 +36,7 @@ _FILTER = re.compile(r"nova-instance-(instance-[0-9a-f]{8})")
 _CHAIN = re.compile(r"nova-inst-([0-9]+)")
 _NET = "/sys/class/net"
 _METADATA = 2  # VIR_DOMAIN_METADATA_ELEMENT
+_REASONS = {1: "shutdown", 2: "destroyed", 3: "crashed", 6: "failed"}  # VIR_DOMAIN_SHUTOFF_*; the others say nothing
 
 
 def look(state_dir: str, uri: str) -> dict[str, t.Any]:
@@ -48,6 +52,9 @@ def look(state_dir: str, uri: str) -> dict[str, t.Any]:
     return {
         "domains": sorted(domains, key=lambda one: str(one["name"])),
         "disks": _disks(state_dir),
+        "files": {uuid: _files(state_dir, uuid) for uuid in _disks(state_dir)},
+        "missing_bases": _missing_bases(state_dir),
+        "residue": [one._asdict() for one in residue.find(state_dir)],
         "filters": filters,
         "chains": _chains(),
         "dhcp_networks": _dhcp_networks(state_dir),
@@ -56,24 +63,68 @@ def look(state_dir: str, uri: str) -> dict[str, t.Any]:
 
 
 def _domain(domain: t.Any) -> dict[str, t.Any] | None:
-    """A domain that carries novalite's metadata, and the MACs of its interfaces; None for another's."""
+    """A domain that carries novalite's metadata, its state and its interfaces; None for another's.
+
+    `reason` tells, of one that is off, whether its guest shut itself down ("shutdown") or it was ended; empty when
+    libvirt does not know.
+    """
     try:
         domain.metadata(_METADATA, METADATA_NAMESPACE)
+        root = ElementTree.fromstring(domain.XMLDesc())
+        state = lifecycle.state_of(domain)
+        reason = _REASONS.get(domain.state()[1], "") if state == "shutoff" else ""
+        if state == "shutoff" and domain.hasManagedSaveImage(0):
+            state = SAVED
     except libvirt.libvirtError:
         return None  # it has none, or it ended just now
-    root = ElementTree.fromstring(domain.XMLDesc())
-    macs = [mac.get("address") for mac in root.findall("./devices/interface/mac")]
-    return {"uuid": domain.UUIDString(), "name": domain.name(), "macs": macs}
+    nics = root.findall("./devices/interface")
+    found = {"uuid": domain.UUIDString(), "name": domain.name(), "state": state, "reason": reason}
+    return {**found, "macs": [_attribute(nic, "mac", "address") for nic in nics], "taps": list(filter(None, map(_tap, nics)))}
+
+
+def _tap(nic: ElementTree.Element) -> dict[str, t.Any] | None:
+    """The device by which a running guest is on its bridge, and where it is plugged in really."""
+    device, bridge = _attribute(nic, "target", "dev"), _attribute(nic, "source", "bridge")
+    if not device or not bridge or not os.path.isdir(os.path.join(_NET, device)):
+        return None
+    try:
+        master = os.path.basename(os.readlink(os.path.join(_NET, device, "master")))
+    except OSError:
+        master = None
+    return {"device": device, "bridge": bridge, "master": master}
+
+
+def _attribute(element: ElementTree.Element, child: str, name: str) -> str | None:
+    found = element.find(child)
+    return None if found is None else found.get(name)
 
 
 def _disks(state_dir: str) -> list[str]:
     found = []
     with contextlib.suppress(FileNotFoundError):
-        for name in os.listdir(os.path.join(state_dir, INSTANCES)):
+        for name in os.listdir(os.path.join(state_dir, layout.INSTANCES)):
             with contextlib.suppress(ValueError):
                 if str(uuids.UUID(name)) == name:
                     found.append(name)
     return sorted(found)
+
+
+def _files(state_dir: str, uuid: str) -> list[str]:
+    with contextlib.suppress(OSError):
+        return sorted(os.listdir(layout.instance_dir(state_dir, uuid)))
+    return []
+
+
+def _missing_bases(state_dir: str) -> dict[str, list[str]]:
+    """Instance -> checksums of the images that its disks are made on and that the cache has lost."""
+    found: dict[str, list[str]] = {}
+    for uuid in _disks(state_dir):
+        with contextlib.suppress(NovaliteError, OSError):
+            for record in read_records(layout.instance_dir(state_dir, uuid)).values():
+                name = os.path.basename(record.base or "")
+                if name and not os.path.exists(os.path.join(layout.base_dir(state_dir), name)):
+                    found.setdefault(uuid, []).append(f"sha256:{name}")
+    return found
 
 
 def _chains() -> list[dict[str, t.Any]]:

@@ -79,6 +79,13 @@ options:
       mtu:
         description: MTU of the bridge and its port in bytes. Without it theirs stay as they are.
         type: int
+      taps:
+        description:
+          - Devices of guests that belong to the bridge. One that is on no bridge, or on another one, is plugged in. One
+            that is not there is left out.
+        type: list
+        elements: str
+        default: []
   move_address:
     description:
       - With V(true), the addresses and routes of an interface move to the bridge in one step, and back again when the
@@ -145,6 +152,7 @@ ARGUMENT_SPEC = {
             "addresses": {"type": "list", "elements": "str", "default": []},
             "namespace": {"type": "str"},
             "mtu": {"type": "int"},
+            "taps": {"type": "list", "elements": "str", "default": []},
         },
     },
     "move_address": {"type": "bool", "default": False},

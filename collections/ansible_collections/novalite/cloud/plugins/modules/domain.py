@@ -46,15 +46,16 @@ options:
       xml:
         description:
           - The domain XML, which must carry the same O(domains[].uuid) and O(domains[].name).
-          - Required if O(state=running).
+          - Required if O(state=running) or O(state=defined).
         type: str
   state:
     description:
       - V(running) makes the domains exist and run.
+      - V(defined) makes them exist, and starts none.
       - V(absent) destroys and undefines them, with their managed save image, snapshot metadata and NVRAM. Their disks
         are left alone; see M(novalite.cloud.disk).
     type: str
-    choices: [running, absent]
+    choices: [running, defined, absent]
     default: running
   uri:
     description: The libvirt connection.
@@ -102,7 +103,8 @@ domains:
       type: str
       sample: running
     action:
-      description: What was done, one of V(none), V(start), V(redefine and start), V(define and start) and V(remove).
+      description:
+        - What was done, one of V(none), V(start), V(redefine and start), V(define and start), V(define) and V(remove).
       type: str
       sample: define and start
     differences:
@@ -136,7 +138,7 @@ def main() -> None:
                     "xml": {"type": "str"},
                 },
             },
-            "state": {"type": "str", "choices": ["running", "absent"], "default": "running"},
+            "state": {"type": "str", "choices": ["running", "defined", "absent"], "default": "running"},
             "uri": {"type": "str", "default": DEFAULT_URI},
             "timeout": {"type": "float", "default": lifecycle.START_TIMEOUT},
         },
@@ -147,6 +149,8 @@ def main() -> None:
         connection = connect(module.params["uri"])
         if module.params["state"] == "running":
             outcomes = lifecycle.ensure_running(connection, domains, module.check_mode, module.params["timeout"])
+        elif module.params["state"] == "defined":
+            outcomes = lifecycle.ensure_defined(connection, domains, module.check_mode)
         else:
             outcomes = lifecycle.ensure_absent(connection, domains, module.check_mode)
     except NovaliteError as error:

@@ -70,6 +70,13 @@ corrections:
     after:
       description: The same columns as they are now, or null when the row is gone.
       type: dict
+deletions:
+  description:
+    - Instances whose deletion nobody goes on with, each with C(uuid), C(name), C(host) and the seconds that it was
+      C(silent) for. Only their hosts can end it; nothing was done to these.
+  returned: success
+  type: list
+  elements: dict
 msg:
   description: The number of corrections, and the first of them, in one line.
   returned: success

@@ -41,7 +41,7 @@ class LedgerAction(ActionBase):
 
     def __init_subclass__(cls, **kwargs: t.Any) -> None:
         super().__init_subclass__(**kwargs)
-        if cls.operation is None:
+        if cls.operation is None and hasattr(cls, "module"):  # not in a base
             try:
                 cls.operation = staticmethod(operation_of(cls.module.__name__.rpartition(".")[2]))
             except ImportError as error:

@@ -107,12 +107,17 @@ def end_leftovers(disk: str) -> bool:
 
 def serves(argv: t.Sequence[bytes], disk: str) -> bool:
     """Whether `argv` is one of PROGRAMS at work on the file `disk`, as start() is called for it."""
+    return disk in served(argv)
+
+
+def served(argv: t.Sequence[bytes]) -> list[str]:
+    """The files that `argv` is at work on, if it is one of PROGRAMS."""
     if not any(os.path.basename(word) in PROGRAMS for word in argv[:5]):  # setpriv's words come first, for a moment
-        return False
+        return []
+    found = []
     for word in argv:
-        if word == os.fsencode(disk):
-            return True
+        if word.startswith(b"/"):
+            found.append(os.fsdecode(word))
         with contextlib.suppress(ValueError, TypeError, KeyError):
-            if json.loads(word)["file"]["filename"] == disk:
-                return True
-    return False
+            found.append(str(json.loads(word)["file"]["filename"]))
+    return found

@@ -113,6 +113,27 @@ def ensure_running(
     return outcomes
 
 
+def ensure_defined(
+    connection: t.Any, domains: t.Sequence[DomainSpec], check_mode: bool = False
+) -> list[Outcome]:
+    """Every domain is defined; one that is missing is, from its xml, and not started. Others are left as they are.
+
+    Raises NovaliteError, and ConflictError when another domain holds a name.
+    """
+    outcomes = inspect(connection, domains)
+    for spec, outcome in zip(domains, outcomes):
+        _desired(spec)
+        refuse_conflict(connection, spec, outcome)
+        if outcome.before_state == MISSING:
+            outcome.action, outcome.state = "define", "shutoff"
+    if not check_mode:
+        for spec, outcome in zip(domains, outcomes):
+            if outcome.changed:
+                with clear(f"domain {spec['name']} cannot be defined"):
+                    connection.defineXML(spec["xml"])
+    return outcomes
+
+
 def ensure_absent(
     connection: t.Any, domains: t.Sequence[DomainSpec], check_mode: bool = False
 ) -> list[Outcome]:

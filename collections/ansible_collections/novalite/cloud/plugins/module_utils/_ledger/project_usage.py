@@ -12,6 +12,7 @@ import sqlalchemy as sa
 
 from .tables import floating_ip, image, keypair, network, project, security_group, server_group
 from .usage import usage
+from .volume_views import used as used_by_volumes
 
 
 def is_project(connection: sa.Connection, project_id: str) -> bool:
@@ -34,4 +35,4 @@ def used(connection: sa.Connection, project_id: str) -> dict[str, int]:
             ("images", image, image.c.owner == project_id),
         )
     }
-    return {**found, **usage(connection, project_id)}
+    return {**found, **usage(connection, project_id), **used_by_volumes(connection, project_id)}

@@ -19,6 +19,7 @@ from .._errors import ConflictError
 from . import tables
 from .quotas import checked_quotas, quota_limits, write_quotas
 from .records import Changes, checked_names
+from .tables_volumes import volume
 
 NAME_LENGTH = 64  # Keystone's
 
@@ -27,7 +28,7 @@ def project(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[st
     """Make, change or remove `params["projects"]`, a list of {"name", "quotas"}; `params["state"]` holds for all.
 
     Quotas that are not named stay as they are. Raises ConflictError for a project that still has instances, networks,
-    images or floating IPs; the rest of it (keys, security groups, the history of deleted instances) goes with it.
+    images, volumes or floating IPs; the rest of it (keys, security groups, the history of deleted instances) goes with it.
     """
     names = checked_names("project", params["projects"], NAME_LENGTH)
     table = tables.project
@@ -61,6 +62,7 @@ def _remove(connection: sa.Connection, project_id: str, name: str) -> None:
         (instances, sa.and_(instances.c.project_id == project_id, instances.c.deleted == 0), "instance"),
         (tables.network, tables.network.c.owner == project_id, "network"),
         (tables.image, tables.image.c.owner == project_id, "image"),
+        (volume, volume.c.project_id == project_id, "volume"),
     ):
         left = connection.execute(sa.select(table.c.name).where(mine).order_by(table.c.name)).scalars().first()
         if left is not None:

@@ -37,6 +37,11 @@ DEFAULTS: t.Mapping[str, int] = {
     "images": 100,
     "security_groups": 10,
     "security_group_rules": 20,  # for each group
+    # cinder.conf's
+    "volumes": 10,
+    "gigabytes": 1000,  # GiB of volumes and their snapshots
+    "snapshots": 10,
+    "per_volume_gigabytes": UNLIMITED,
 }
 
 _LIMITS = sa.select(tables.quota.c.resource, tables.quota.c.hard_limit).where(

@@ -27,7 +27,9 @@ from .server_states import server_state
 from .servers import BUILD_TIMEOUT
 from .tables import allocation, compute_host, fixed_ip, instance, network, vif
 from .tables_jobs import job, job_instance
+from .tables_moves import migration
 
+MOVED = ("confirmed", "reverted", "completed", "done", "error", "cancelled", "failed")  # moves that claim nothing more
 SUMS = ("vcpus", "memory_mb", "disk_gb")
 IN_LINE = 5  # how many corrections the message names
 
@@ -63,9 +65,13 @@ def ledger_repair(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> d
         *_ownerless_addresses(connection, now),
         *_ownerless_interfaces(connection),
     ]
+    deletions = _abandoned_deletions(connection, timeout, now)
     result: dict[str, t.Any] = {
         "changed": bool(found),
         "corrections": [dataclasses.asdict(one) for one in found],
+        "deletions": [
+            {"uuid": row.uuid, "name": row.name, "host": row.host, "silent": now - row.updated_at} for row in deletions
+        ],
         "msg": _message(found),
     }
     if found:
@@ -76,16 +82,29 @@ def ledger_repair(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> d
     return result
 
 
+def _in_a_job() -> sa.ColumnElement[bool]:
+    """The queue looks after its own: a job that waits or runs is never forgotten."""
+    return (
+        sa.select(sa.literal(1))
+        .select_from(job_instance.join(job, job.c.id == job_instance.c.job_id))
+        .where(job_instance.c.instance_uuid == instance.c.uuid, job.c.state.in_(["queued", "running"]))
+        .exists()
+    )
+
+
+def _abandoned_deletions(connection: sa.Connection, timeout: int, now: int) -> t.Sequence[t.Any]:
+    """Deletions that nobody goes on with. Only their hosts can end them, so nothing is written here."""
+    c = instance.c
+    return connection.execute(
+        sa.select(c.uuid, c.name, c.host, c.updated_at)
+        .where(c.deleted == 0, c.task_state == "deleting", c.updated_at <= now - timeout, ~_in_a_job())
+        .order_by(c.id)
+    ).all()
+
+
 def _abandoned_builds(connection: sa.Connection, timeout: int, now: int) -> list[Correction]:
     """Make instances whose build nobody goes on with errors. That gives back what they hold."""
     c = instance.c
-    # the queue looks after its own: a job that waits or runs is never forgotten
-    in_a_job = (
-        sa.select(sa.literal(1))
-        .select_from(job_instance.join(job, job.c.id == job_instance.c.job_id))
-        .where(job_instance.c.instance_uuid == c.uuid, job.c.state.in_(["queued", "running"]))
-        .exists()
-    )
     stale = connection.execute(
         sa.select(c.uuid, c.name, c.host, c.vm_state, c.task_state, c.updated_at)
         .where(
@@ -93,7 +112,7 @@ def _abandoned_builds(connection: sa.Connection, timeout: int, now: int) -> list
             c.vm_state == "building",
             c.task_state.is_distinct_from("deleting"),
             c.updated_at <= now - timeout,
-            ~in_a_job,
+            ~_in_a_job(),
         )
         .order_by(c.id)
         # whoever holds one of these rows is at work on it
@@ -154,12 +173,25 @@ def _ownerless_claims(connection: sa.Connection) -> list[Correction]:
             instance.c.uuid == allocation.c.instance_uuid,
             compute_host.c.id == allocation.c.compute_host_id,
             instance.c.deleted == 0,
-            instance.c.vm_state.not_in(["error", "deleted"]),
+            # one that failed on its way to a host is on none; one that broke on its host keeps what it has there
+            instance.c.vm_state != "deleted",
         )
         .exists()
     )
+    moving = (
+        sa.select(sa.literal(1))
+        .select_from(migration)
+        .where(
+            migration.c.instance_uuid == allocation.c.instance_uuid,
+            compute_host.c.id == allocation.c.compute_host_id,
+            sa.or_(migration.c.source_host == compute_host.c.name, migration.c.dest_host == compute_host.c.name),
+            migration.c.status.not_in(MOVED),
+        )
+        .correlate(allocation)
+        .exists()
+    )
     # no look before: a claim that another run makes right now is not in what this one statement sees
-    gone = connection.execute(sa.delete(allocation).where(~lives_there).returning(*columns)).all()
+    gone = connection.execute(sa.delete(allocation).where(~lives_there, ~moving).returning(*columns)).all()
     uuids = sorted({row.instance_uuid for row in gone})
     owners = {row.uuid: row for row in connection.execute(sa.select(instance).where(instance.c.uuid.in_(uuids)))}
     hosts = _host_names(connection)
@@ -180,9 +212,9 @@ def _why_not(owner: t.Any) -> str:
         return "there is no such instance"
     if owner.deleted:
         return f"'{owner.name}' is deleted"
-    if owner.vm_state in ("error", "deleted"):
-        return f"'{owner.name}' is in state {owner.vm_state}"
-    return f"'{owner.name}' is on {owner.host or 'no host'}"
+    if owner.host is None:
+        return f"'{owner.name}' is {owner.vm_state}, on no host"
+    return f"'{owner.name}' is on {owner.host}"
 
 
 def _wrong_sums(connection: sa.Connection) -> list[Correction]:

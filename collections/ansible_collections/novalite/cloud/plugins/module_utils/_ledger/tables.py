@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from . import tables_identity, tables_jobs, tables_moves, tables_sites, tables_volumes
+from . import tables_identity, tables_jobs, tables_moves, tables_networking, tables_sites, tables_volumes
 from .schema import BigId, metadata
 
 __all__ = [  # the rest is read as tables.<name>
@@ -24,6 +24,7 @@ __all__ = [  # the rest is read as tables.<name>
     "tables_identity",
     "tables_jobs",
     "tables_moves",
+    "tables_networking",
     "tables_sites",
     "tables_volumes",
 ]
@@ -132,6 +133,7 @@ security_group_rule = sa.Table(
     sa.Column("cidr", sa.String(43)),
     # without a cascade: a group that a rule names as its source cannot be deleted
     sa.Column("remote_group_id", sa.ForeignKey("security_group.id")),
+    sa.Column("description", sa.String(255), nullable=False, server_default=""),
     sa.CheckConstraint("ethertype IN ('IPv4', 'IPv6')", name="ethertype"),
     sa.CheckConstraint("direction IN ('ingress', 'egress')", name="direction"),
 )
@@ -143,7 +145,7 @@ network = sa.Table(
     sa.Column("uuid", sa.String(36), nullable=False, unique=True),
     sa.Column("owner", sa.String(32), nullable=False, server_default=""),
     sa.Column("name", sa.String(255), nullable=False),
-    sa.Column("cidr", sa.String(18), nullable=False),
+    sa.Column("cidr", sa.String(18)),  # null: a project made it, and has given it no IPv4 subnet yet
     sa.Column("cidr_v6", sa.String(43)),
     sa.Column("gateway", sa.String(15)),  # null: each host's own DHCP server address routes (Nova's multi_host)
     sa.Column("gateway_v6", sa.String(39)),
@@ -162,6 +164,12 @@ network = sa.Table(
     sa.Column("snat", sa.Boolean, nullable=False, server_default=sa.false()),  # out under the host's address
     sa.Column("ntp", sa.JSON, nullable=False, server_default="[]"),  # list of addresses
     sa.Column("ipv6_mode", sa.String(16), nullable=False, server_default="eui64"),  # eui64 | stable-privacy (RFC 7217)
+    sa.Column("tenant", sa.Boolean, nullable=False, server_default=sa.false()),  # its project made it, and may change it
+    sa.Column("display_name", sa.String(255)),  # what the Network API shows; null: the name
+    sa.Column("description", sa.String(255), nullable=False, server_default=""),
+    sa.Column("created_at", sa.BigInteger, nullable=False, server_default="0"),
+    sa.Column("updated_at", sa.BigInteger, nullable=False, server_default="0"),
+    sa.Column("routes", sa.JSON, nullable=False, server_default="[]"),  # [{"destination", "nexthop"}] told by DHCP
     sa.UniqueConstraint("owner", "name"),
     sa.CheckConstraint("vlan IS NULL OR (vlan >= 1 AND vlan <= 4094)", name="vlan"),
     sqlite_autoincrement=True,
@@ -322,9 +330,10 @@ vif = sa.Table(
     "vif",
     metadata,
     sa.Column("id", sa.String(36), primary_key=True),
-    sa.Column("instance_uuid", sa.ForeignKey("instance.uuid", ondelete="CASCADE"), nullable=False, index=True),
+    # null: a port that no server has; what was said of it is in the table port
+    sa.Column("instance_uuid", sa.ForeignKey("instance.uuid", ondelete="CASCADE"), index=True),
     sa.Column("network_id", sa.ForeignKey("network.id"), nullable=False, index=True),
-    sa.Column("position", sa.Integer, nullable=False),
+    sa.Column("position", sa.Integer),
     sa.Column("mac", sa.String(17), nullable=False, unique=True),
     sa.Column("ipv6", sa.String(39)),
     sa.Column("allowed_address_pairs", sa.JSON(none_as_null=True)),  # [{"ip_address": CIDR, "mac_address": MAC | null}]
@@ -349,6 +358,7 @@ floating_ip = sa.Table(  # one row for each address of a pool
     sa.Column("project_id", sa.ForeignKey("project.id")),  # null: in the pool
     sa.Column("vif_id", sa.ForeignKey("vif.id", ondelete="SET NULL"), index=True),  # null: associated with nothing
     sa.Column("released_at", sa.BigInteger, nullable=False, server_default="0"),
+    sa.Column("description", sa.String(255), nullable=False, server_default=""),
     sa.CheckConstraint("vif_id IS NULL OR project_id IS NOT NULL", name="allocated"),
 )
 

@@ -39,6 +39,7 @@ volume = sa.Table(
     sa.Column("display_name", sa.String(255)),  # what the APIs show; null: the name. Several may have the same
     sa.Column("description", sa.Text),
     sa.Column("size_gb", sa.BigInteger, nullable=False),  # GiB
+    sa.Column("new_size_gb", sa.BigInteger),  # while it is being extended: what it is to have
     sa.Column("type_id", sa.ForeignKey("volume_type.id"), nullable=False),
     sa.Column("format", sa.String(16), nullable=False),  # raw | qcow2: declared here, never probed
     sa.Column("host", sa.String(255)),  # compute_host.name that has it; null: shared, or made nowhere yet
@@ -53,6 +54,7 @@ volume = sa.Table(
     sa.Column("snapshot_id", sa.String(36)),
     sa.Column("metadata", sa.JSON, nullable=False),
     sa.Column("fault", sa.JSON(none_as_null=True)),  # {"code", "message", "created"}
+    sa.Column("made_at", sa.BigInteger),  # when its data came to be; null: on no host yet
     sa.Column("created_at", sa.BigInteger, nullable=False),
     sa.Column("updated_at", sa.BigInteger, nullable=False),
     sa.UniqueConstraint("project_id", "name"),

@@ -49,6 +49,7 @@ class Bridge:
     vxlan: Vxlan | None = None
     namespace: str | None = None
     mtu: int | None = None
+    taps: tuple[str, ...] = ()  # guests' devices, plugged in again where they are on no bridge or on another one
 
     @property
     def port(self) -> str | None:
@@ -90,6 +91,7 @@ def _parse_one(value: t.Mapping[str, t.Any]) -> Bridge:
         vxlan=None if tunnel is None else _vxlan(name, tunnel),
         namespace=namespaces.check_name(value["namespace"]) if value.get("namespace") else None,
         mtu=mtu,
+        taps=tuple(value.get("taps") or ()),
     )
 
 
@@ -155,11 +157,24 @@ def plan_present(bridge: Bridge, host: Host, move_address: bool = False) -> list
         undo = ["ip", "link", "set", bridge.name, "mtu", str(found.mtu)] if found else None
         steps.append(Step(["ip", "link", "set", bridge.name, "mtu", str(bridge.mtu)], undo))
     if bridge.namespace is not None:
-        return steps + _joined(bridge, bridge.namespace, host) + up
-    steps += _own_link_local(bridge, None, found) + up
+        return steps + _joined(bridge, bridge.namespace, host) + up + _plugged(bridge, links)
+    steps += _own_link_local(bridge, None, found) + up + _plugged(bridge, links)
     # Addresses that the host lives by are not taken away to be put back behind ours.
     in_use = bridge.name in host.ssh or bridge.name in host.routed
     return steps + _addresses(bridge, None, found, links, reorder=not in_use)
+
+
+def _plugged(bridge: Bridge, links: t.Mapping[str, Link]) -> list[Step]:
+    """A bridge that went took its ports' membership with it, and libvirt plugs a guest in only when it starts."""
+    steps = []
+    for name in bridge.taps:
+        tap = links.get(name)
+        if tap is not None and tap.master != bridge.name:
+            if not _NAME.fullmatch(name):
+                raise NovaliteError(f"{name!r} is no name of a network device")
+            undo = ["ip", "link", "set", name, *(["master", tap.master] if tap.master else ["nomaster"])]
+            steps.append(Step(["ip", "link", "set", name, "master", bridge.name], undo))
+    return steps
 
 
 def plan_absent(bridge: Bridge, host: Host) -> tuple[list[Step], list[str]]:
@@ -210,6 +225,8 @@ def summary(bridge: Bridge, host: Host) -> dict[str, t.Any]:
     shown = {"mac": found.mac if found.permanent_mac else f"{found.mac} (not fixed)", "mtu": found.mtu, "up": found.up,
              "addresses": [*found.addresses, *found.link_local],
              "port": port.name if port and port.master == bridge.name else None}  # type: dict[str, t.Any]
+    if bridge.taps:
+        shown["taps"] = [name for name in bridge.taps if name in host.links and host.links[name].master == bridge.name]
     if port is not None and port.kind == "vxlan":
         shown["vxlan"] = {"local": port.local, "remotes": sorted(port.remotes)}
     if bridge.namespace is not None:

@@ -1,0 +1,60 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Which name a guest's next disk gets: vda is the root disk, and no two disks have the same."""
+
+from __future__ import annotations
+
+import re
+import string
+import typing as t
+
+from .._errors import ConflictError, NovaliteError
+from .._guest_data.image_properties import LAST_DEVICES
+
+PREFIX = "vd"  # virtio's
+ROOT = "vda"
+NAMES = tuple(PREFIX + letter for letter in string.ascii_lowercase)  # a guest has no more PCI slots than these need
+_NAME = re.compile(r"(?:/dev/)?([a-z]{1,8})")
+
+
+def own_devices(instance: t.Mapping[str, t.Any]) -> dict[str, str]:
+    """The names that the disks of the instance itself have, as its flavor and its image say: name -> what it is."""
+    flavor = instance["flavor"]
+    found = {ROOT: "root disk"}
+    for size, name in (("ephemeral_gb", "ephemeral disk"), ("swap_mb", "swap disk")):
+        if flavor.get(size):
+            found[NAMES[len(found)]] = name
+    # whatever bus it is on: which of them depends on the host's machine type, and the guest may move
+    if instance.get("config_drive"):
+        found[LAST_DEVICES["virtio"]] = "config drive"
+    return found
+
+
+def next_device(taken: t.Iterable[str]) -> str:
+    """The first name that is not `taken`. Raises ConflictError when there is none."""
+    used = set(taken)
+    for name in NAMES:
+        if name not in used and name != ROOT:
+            return name
+    raise ConflictError(f"the instance has {len(used)} disks: there is no device name left for another one")
+
+
+def choose_device(taken: t.Iterable[str], wanted: str | None = None) -> str:
+    """The name for a new disk: `wanted` (vdb or /dev/vdb), or the first free one where nobody minds.
+
+    As Nova's libvirt driver does, a name of another bus (/dev/sdb) is taken as no wish. Raises ConflictError for a name
+    that a disk of the instance has, NovaliteError for what is no device name.
+    """
+    used = set(taken)
+    if wanted is None:
+        return next_device(used)
+    found = _NAME.fullmatch(wanted)
+    if found is None or len(found[1]) < 3:
+        raise NovaliteError(f"The supplied device path ({wanted[:64]}) is invalid.")
+    if found[1] in used:
+        raise ConflictError(f"The supplied device path (/dev/{found[1]}) is in use.")
+    return found[1] if found[1] in NAMES else next_device(used)

@@ -1,0 +1,133 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Differences between ledger and hosts, for people: rows out of what the modules say they changed, and their table. Pure."""
+
+from __future__ import annotations
+
+import typing as t
+
+Row = dict[str, t.Any]
+Result = t.Mapping[str, t.Any]
+Names = t.Mapping[str, str]
+
+HEADS = ("HOST", "OBJECT", "THE LEDGER SAYS", "IS THERE", "REPAIR")
+FIELDS = ("host", "object", "ledger", "there", "repair")
+WIDEST = 60  # characters of one column; the last one is as wide as it is
+
+
+def row(host: str | None, what: str, ledger: str, there: str, repair: str) -> Row:
+    """One difference. `host` is None for what is in the ledger alone."""
+    return {"host": host, "object": what, "ledger": ledger, "there": there, "repair": repair}
+
+
+def correction(one: Result) -> Row:
+    """Of the module `ledger_repair`."""
+    before, after = one["before"], one["after"]
+    there = _values(before)
+    if after is None:
+        return row(None, f"{one['kind']} {one['name']}", one["reason"], there, "removed")
+    changed = {key: value for key, value in after.items() if before.get(key) != value}
+    return row(None, f"{one['kind']} {one['name']}", one["reason"], there, f"set to {_values(changed)}")
+
+
+def deletion(one: Result) -> Row:
+    """Of the module `ledger_repair`: an instance that nobody goes on deleting."""
+    silent = f"nobody was at it for {one['silent']} s"
+    return row(one["host"], f"instance {one['name']}", "is being deleted", silent, "deleted to the end")
+
+
+def of_step(host: str, step: str, result: Result, names: Names) -> list[Row]:
+    """What a module (`step`) changed on a host, or in check mode would have."""
+    if not result.get("changed"):
+        return []
+    diff = result.get("diff") or {}
+    before, after = diff.get("before") or {}, diff.get("after") or {}
+    read: t.Callable[[str, Row, Row, Names], list[Row]] = _READERS.get(step, _plain)
+    return read(host, before, after, names) or [row(host, step, "in order", "differs", "put right")]
+
+
+def table(rows: t.Sequence[Row], failures: t.Sequence[str]) -> list[str]:
+    """The rows under a head, then what could not be repaired, then how many there are."""
+    texts = [[str(one[field] if one[field] is not None else "ledger") for field in FIELDS] for one in rows]
+    widths = [min(WIDEST, max(map(len, column))) for column in zip(HEADS, *texts)]
+    lines = []
+    if texts:
+        lines = ["  ".join(f"{text:<{width}}" for text, width in zip(line, widths)).rstrip() for line in (HEADS, *texts)]
+    return [*lines, *(f"FAILED  {failure}" for failure in failures), f"{in_words(rows, failures)}."]
+
+
+def in_words(rows: t.Sequence[Row], failures: t.Sequence[str]) -> str:
+    said = "no difference" if not rows else f"{len(rows)} difference{'s' if len(rows) > 1 else ''}"
+    return f"{said}, {len(failures)} failed" if failures else said
+
+
+def _values(values: t.Mapping[str, t.Any]) -> str:
+    return ", ".join(f"{key} {'none' if value is None else value}" for key, value in values.items()) or "there"
+
+
+def _named(key: str, names: Names) -> str:
+    return f"{key} ({names[key]})" if key in names else key
+
+
+def _plain(host: str, before: Row, after: Row, names: Names) -> list[Row]:
+    return [
+        row(host, _named(key, names), "there", "differs" if before.get(key) else "missing", "put right")
+        for key in sorted({*before, *after}) if before.get(key) != after.get(key)
+    ]  # fmt: skip
+
+
+def _bridges(host: str, before: Row, after: Row, names: Names) -> list[Row]:
+    rows = []
+    for key in sorted({*before, *after}):
+        device = "." not in key and not key.startswith(("net", "br_netfilter"))
+        what = f"bridge {key}" if device else f"kernel settings ({key})"
+        there = "differs" if before.get(key) else "missing"
+        rows.append(row(host, what, "there", there, "made" if there == "missing" else "put right"))
+    return rows
+
+
+def _dhcp(host: str, before: Row, after: Row, names: Names) -> list[Row]:
+    rows = []
+    for key in sorted({*before, *after}):
+        old, new = before.get(key) or {}, after.get(key) or {}
+        if not old:
+            rows.append(row(host, f"DHCP server of {key}", "runs", "missing", "started"))
+            continue
+        if not old.get("running"):
+            rows.append(row(host, f"DHCP server of {key}", "runs", "dead", "started"))
+        for line in new.get("hosts", ()):
+            if line not in old.get("hosts", ()):
+                mac = line.partition(",")[0]
+                rows.append(row(host, f"DHCP entry {_named(mac, names)} on {key}", "there", "missing", "added"))
+        files = [name for name in ("conf", "names", "others") if old.get(name) != new.get(name)]
+        if files and old.get("hosts") == new.get("hosts"):
+            rows.append(row(host, f"DHCP server of {key}", "configured", f"{', '.join(files)} differ", "written anew"))
+    return rows
+
+
+def _filters(host: str, before: Row, after: Row, names: Names) -> list[Row]:
+    return [
+        row(host, f"filter {_named(key, names)}", "there", "differs" if key in before else "missing", "defined")
+        for key in sorted(after)
+    ]
+
+
+def _firewall(host: str, before: Row, after: Row, names: Names) -> list[Row]:
+    """A row for each chain, whatever families it is in."""
+    found: dict[str, set[str]] = {}
+    for part in sorted({*before, *after}):
+        old, new = before.get(part) or {}, after.get(part) or {}
+        for key in {*old, *new}:
+            if old.get(key) != new.get(key):
+                what = {"sysctl": "kernel setting", "sets": "set"}.get(part, "chain")
+                found.setdefault(f"{what} {_named(key, names)}", set()).add("differs" if key in old else "missing")
+    return [
+        row(host, what, "in force", " and ".join(sorted(there)), "restored") for what, there in sorted(found.items())
+    ]
+
+
+_READERS = {"bridge": _bridges, "dhcp": _dhcp, "nwfilter": _filters, "firewall": _firewall}

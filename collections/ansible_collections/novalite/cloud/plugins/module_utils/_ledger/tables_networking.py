@@ -1,0 +1,95 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""The ledger's tables of what tenants say about their networks; part of tables.py's metadata.
+
+A network's addresses, its VLAN or VNI and its interfaces are in tables.py: here is what the Network API keeps beside
+them. A network has one subnet of each address family at most.
+"""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from .schema import metadata
+
+subnet = sa.Table(  # of networks that projects made; an operator's network has what its own row says
+    "subnet",
+    metadata,
+    sa.Column("network_id", sa.ForeignKey("network.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("version", sa.Integer, primary_key=True, autoincrement=False),  # 4 | 6
+    sa.Column("name", sa.String(255), nullable=False, server_default=""),
+    sa.Column("description", sa.String(255), nullable=False, server_default=""),
+    sa.Column("gateway", sa.String(39)),  # the address of a router's interface; guests route by their own host
+    sa.Column("pools", sa.JSON, nullable=False),  # [[first, last]] as texts
+    sa.Column("enable_dhcp", sa.Boolean, nullable=False, server_default=sa.true()),
+    sa.Column("ra_mode", sa.String(24)),
+    sa.Column("address_mode", sa.String(24)),
+    sa.Column("created_at", sa.BigInteger, nullable=False),
+    sa.Column("updated_at", sa.BigInteger, nullable=False),
+    sa.CheckConstraint("version IN (4, 6)", name="version"),
+)
+
+port = sa.Table(  # what was said of an interface (vif) by itself; one that a server came with has none until then
+    "port",
+    metadata,
+    sa.Column("vif_id", sa.ForeignKey("vif.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("project_id", sa.ForeignKey("project.id"), nullable=False, index=True),
+    sa.Column("kept", sa.Boolean, nullable=False),  # made by itself: it outlives the server that it is attached to
+    sa.Column("name", sa.String(255), nullable=False, server_default=""),
+    sa.Column("description", sa.String(255), nullable=False, server_default=""),
+    sa.Column("admin_state_up", sa.Boolean, nullable=False, server_default=sa.true()),
+    sa.Column("device_id", sa.String(255), nullable=False, server_default=""),  # while no server has it
+    sa.Column("device_owner", sa.String(255), nullable=False, server_default=""),
+    sa.Column("created_at", sa.BigInteger, nullable=False),
+    sa.Column("updated_at", sa.BigInteger, nullable=False),
+)
+
+port_security_group = sa.Table(  # of ports that no server has; then they are the server's
+    "port_security_group",
+    metadata,
+    sa.Column("vif_id", sa.ForeignKey("port.vif_id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("group_id", sa.ForeignKey("security_group.id"), primary_key=True, index=True),
+)
+
+router = sa.Table(  # lets the guests of its networks out: each host does it for its own guests
+    "router",
+    metadata,
+    sa.Column("id", sa.String(36), primary_key=True),
+    sa.Column("project_id", sa.ForeignKey("project.id"), nullable=False, index=True),
+    sa.Column("name", sa.String(255), nullable=False, server_default=""),
+    sa.Column("description", sa.String(255), nullable=False, server_default=""),
+    sa.Column("admin_state_up", sa.Boolean, nullable=False, server_default=sa.true()),
+    sa.Column("external_pool", sa.ForeignKey("floating_pool.name"), index=True),  # null: it leads nowhere
+    sa.Column("enable_snat", sa.Boolean, nullable=False, server_default=sa.true()),
+    sa.Column("created_at", sa.BigInteger, nullable=False),
+    sa.Column("updated_at", sa.BigInteger, nullable=False),
+)
+
+router_interface = sa.Table(
+    "router_interface",
+    metadata,
+    # without cascades: a network or port that a router has cannot be deleted
+    sa.Column("vif_id", sa.ForeignKey("vif.id"), primary_key=True),
+    sa.Column("router_id", sa.ForeignKey("router.id"), nullable=False, index=True),
+    sa.Column("network_id", sa.ForeignKey("network.id"), nullable=False),
+    sa.Column("version", sa.Integer, nullable=False),
+    sa.UniqueConstraint("network_id", "version"),  # a subnet has one way out
+)
+
+resource_tag = sa.Table(  # of networks, subnets, ports, routers, groups, floating IPs; all have UUIDs
+    "resource_tag",
+    metadata,
+    sa.Column("resource_id", sa.String(36), primary_key=True),
+    sa.Column("tag", sa.String(255), primary_key=True),
+)
+
+flavor_access = sa.Table(  # the projects that see a flavor which is not public
+    "flavor_access",
+    metadata,
+    sa.Column("flavor_id", sa.ForeignKey("flavor.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("project_id", sa.ForeignKey("project.id", ondelete="CASCADE"), primary_key=True),
+)

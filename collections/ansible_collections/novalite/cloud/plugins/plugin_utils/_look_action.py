@@ -1,0 +1,54 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The base of action plug-ins that look at a host there, with the module of the same name, then compare it here.
+
+In that order: an instance that is placed meanwhile is then in the ledger, and not taken for left over.
+"""
+
+from __future__ import annotations
+
+import time
+import typing as t
+
+from ansible.errors import AnsibleActionFail
+from ansible.module_utils.common.parameters import remove_values
+from ansible.plugins.action import ActionBase
+
+from ..module_utils._controller import run_operation
+from ..module_utils._errors import NovaliteError
+from ._ledger_action import LedgerAction
+
+
+class LookAction(LedgerAction):
+    """`module` has HOST_ARGUMENTS, too: the options that the host is told."""
+
+    _requires_connection = True
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
+        ActionBase.run(self, tmp, task_vars)
+        task_vars = task_vars or {}
+        spec, rules = self.module.ARGUMENT_SPEC, self.module.SPEC_RULES
+        validated, params = self.validate_argument_spec(argument_spec=spec, **rules)
+        if self.operation is None:
+            raise AnsibleActionFail(self.missing)
+        # the ledger's URL, which holds a password, is no business of the hypervisor
+        asked = {option: params[option] for option in self.module.HOST_ARGUMENTS}
+        since = int(time.time())
+        name = f"novalite.cloud.{self.module.__name__.rpartition('.')[2]}"
+        result = self._execute_module(module_name=name, module_args=asked, task_vars=task_vars)
+        if result.get("failed") or "found" not in result:
+            return result
+        given = {**asked, "host": params["name"] or task_vars["inventory_hostname"], "since": since}
+        try:
+            compared = run_operation(
+                self.operation,
+                {**given, "found": result["found"], "home": params["home"], "ledger_url": params["ledger_url"]},
+                self._task.check_mode,
+            )
+        except NovaliteError as error:
+            return {**result, "failed": True, "msg": remove_values(str(error), validated._no_log_values)}
+        if not self._task.diff:
+            compared.pop("diff", None)
+        return remove_values({**result, **compared}, validated._no_log_values)
