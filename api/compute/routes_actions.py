@@ -28,7 +28,7 @@ from ..context import Caller, current, request_id
 from ..errors import BadRequestError
 from ..jobs.queue import enqueue
 from ..ledger import writing_ledger
-from . import console
+from . import console, routes_floating_ips
 from .blueprint import Answer, compute
 from .microversions import Version, microversion
 from .routes_servers import delete, reach
@@ -191,6 +191,8 @@ ACTIONS: dict[str, Action] = {
     "unlock": Action(NOTHING, _unlock),
     "addSecurityGroup": Action(GROUP, _add_group),
     "removeSecurityGroup": Action(GROUP, _remove_group),
+    "addFloatingIp": Action(routes_floating_ips.ADD, routes_floating_ips.add),
+    "removeFloatingIp": Action(routes_floating_ips.REMOVE, routes_floating_ips.remove),
     "os-resetState": Action(STATE, _reset_state),
     "forceDelete": Action(NOTHING, _delete),
 }
@@ -198,7 +200,7 @@ ACTIONS: dict[str, Action] = {
 UNSUPPORTED = frozenset(
     [
         *("createBackup", "shelve", "shelveOffload", "unshelve", "restore"),
-        *("addFixedIp", "removeFixedIp", "addFloatingIp", "removeFloatingIp", "trigger_crash_dump"),
+        *("addFixedIp", "removeFixedIp", "trigger_crash_dump"),
         *("injectNetworkInfo", "resetNetwork"),
     ]
 )
