@@ -12,7 +12,7 @@ import threading
 import time
 import typing as t
 
-from . import command, libraries, storage
+from . import amazon, command, libraries, storage
 from .cloud import Cloud, cloud
 from .report import Report
 
@@ -24,6 +24,9 @@ PARTS: dict[str, t.Callable[[Report, Cloud], None]] = {
     "others": command.others,
     "images": storage.images,
     "volumes": storage.volumes,
+    "aws": amazon.command,
+    "boto3": amazon.library,
+    "amazon.aws": amazon.collection,
 }
 
 
