@@ -163,6 +163,10 @@ def _settings(one: Cloud, workspace: pathlib.Path) -> dict[str, dict[str, t.Any]
             "ide_bus": False,
         },
         "image-feature-enabled": {"import_image": True},
+        # else all that Neutron has ever had
+        "network-feature-enabled": {
+            "api_extensions": ",".join(sorted(each.alias for each in admin.network.extensions())),
+        },
         "network": {
             "public_network_id": networks[FLOATING],
             "floating_network_name": FLOATING,
