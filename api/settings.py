@@ -37,10 +37,12 @@ class Settings:
     api_trusted_proxies: str | None = None  # addresses and networks, with commas, whose X-Forwarded-* are believed
     api_policy: str | None = None  # action=role, with commas: rules other than the policy table's
     tenant_networks: str = "vxlan"  # what carries the networks that projects make: vxlan, vlan:<interface>, flat_dhcp
+    image_max_gigabytes: int = 1024  # of one image that is uploaded
     token_seconds: int = 8 * 3600
     auth_failures: int = 5  # wrong passwords for one user
     auth_failures_address: int = 50  # from one address
     auth_lock_seconds: int = 15 * 60
+    ec2_window_seconds: int = 5 * 60  # how far a signed request's time may be from ours
 
     @classmethod
     def from_environment(cls, environ: t.Mapping[str, str] | None = None) -> Settings:

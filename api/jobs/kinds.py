@@ -196,6 +196,13 @@ _KINDS = (
     _action("resume", "let suspended instances go on"),
     _action("interface_attach", "give instances a network interface", action="attach_interface"),
     _action("interface_detach", "take a network interface from instances", action="detach_interface"),
+    _action("rescue", "start instances from another disk, beside their own", timeout=1800, variables={"image": NAME}),
+    _action("unrescue", "start rescued instances from their own disks again"),
+    _action("rebuild", "give instances their disks anew", timeout=3600, variables={"image": NAME}),
+    _action(
+        "createImage", "make images of instances", "snapshot.yml", timeout=7200,
+        variables={"image_name": NAME},
+    ),
     _action(
         "console", "read what instances wrote to their consoles", timeout=120, read_only=True, runs=4,
         variables={

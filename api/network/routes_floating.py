@@ -70,7 +70,7 @@ def create_floating_ip() -> Answer:
                 409, "FloatingIpAddressInUse", f"the project has the floating IP {item['address']} already"
             )
         if port is not None:
-            _associate(connection, number, port)
+            associate(connection, number, port)
         _describe(connection, number, wanted)
         row = _row(connection, number)
     return {"floatingip": views.floating_ip(row)}, 201
@@ -83,7 +83,7 @@ def update_floating_ip(number: str) -> Answer:
     with writing_ledger() as connection, as_bad_request():
         _row(connection, number)
         if "port_id" in wanted:
-            _associate(connection, number, _port(connection, wanted))
+            associate(connection, number, _port(connection, wanted))
         _describe(connection, number, wanted)
         row = _row(connection, number)
     return {"floatingip": views.floating_ip(row)}, 200
@@ -99,11 +99,11 @@ def delete_floating_ip(number: str) -> Answer:
             connection,
             {"project": project_name(connection, before["project_id"]), "state": "absent", "floating_ips": [item]},
         )
-        _tell_hosts_of(connection, before, None)
+        tell_hosts_of(connection, before, None)
     return "", 204
 
 
-def _associate(connection: sa.Connection, number: str, port: Record | None) -> None:
+def associate(connection: sa.Connection, number: str, port: Record | None) -> None:
     """Let the floating IP lead to `port`, or nowhere."""
     before = _row(connection, number)
     if port is not None and before["vif_id"] == port["id"]:
@@ -138,7 +138,7 @@ def _associate(connection: sa.Connection, number: str, port: Record | None) -> N
     after = _row(connection, number)
     if port is not None and after["vif_id"] != port["id"]:
         raise ConflictError(f"the server has {port['ip']} on several interfaces: no floating IP can tell them apart")
-    _tell_hosts_of(connection, before, after)
+    tell_hosts_of(connection, before, after)
 
 
 def _describe(connection: sa.Connection, number: str, wanted: Record) -> None:
@@ -147,7 +147,7 @@ def _describe(connection: sa.Connection, number: str, wanted: Record) -> None:
         floating_ips.describe(connection, owner, number, wanted["description"])
 
 
-def _tell_hosts_of(connection: sa.Connection, before: Record, after: Record | None) -> None:
+def tell_hosts_of(connection: sa.Connection, before: Record, after: Record | None) -> None:
     """The host that had it stops, then the host of its server translates; both learn from a job what the ledger says.
 
     The address is not named: when the job runs, it may be another project's.

@@ -88,6 +88,7 @@ SHARED: dict[tuple[str, str], str] = {
     ("image", "tags"): "tag",
     ("image", "members"): "nosuch",
     ("image", "schemas"): "image",
+    ("image", "tasks"): "nosuch",
     ("network", "extensions"): "router",
     ("network", "tags"): "tag",
     ("network", "agents"): "nosuch",

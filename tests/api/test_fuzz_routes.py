@@ -173,6 +173,8 @@ BODIES: dict[str, list[t.Any]] = {
     "/images/{}": [[{"op": "replace", "path": "/name", "value": "x"}], [{"op": "add", "path": "/a", "value": "x"}],
                    [{"op": "remove", "path": "/a"}]],
     "/images/{}/members": [{"member": "0" * 32}],
+    "/images/{}/members/{}": [{"status": "accepted"}],
+    "/images/{}/import": [{"method": {"name": "glance-direct"}, "all_stores": True, "stores": ["file"]}],
     "/networks": [{"network": {"name": "fuzz", "admin_state_up": True, "mtu": 1450}}],
     "/networks/{}": [{"network": {"name": "fuzz"}}],
     "/subnets": [{"subnet": {"network_id": SOMETHING, "ip_version": 4, "cidr": "10.99.0.0/24",

@@ -26,6 +26,11 @@ options:
         description: The UUID of the instance.
         type: str
         required: true
+      disk:
+        description: Which of its disks; V(disk.rescue) is the one that it is rescued with.
+        type: str
+        choices: [disk, disk.rescue]
+        default: disk
       keys:
         description: Public keys that the user's C(authorized_keys) must have. Others in it are left alone.
         type: list
@@ -231,6 +236,7 @@ def _request(instance: dict[str, t.Any]) -> Request:
         nics=() if network is None else nics_of(network),
         password_hash=instance["password_hash"],
         password_optional=instance["password_optional"],
+        disk=instance["disk"],
     )
 
 
@@ -259,6 +265,7 @@ def main() -> None:
                 "required": True,
                 "options": {
                     "uuid": {"type": "str", "required": True},
+                    "disk": {"type": "str", "choices": ["disk", "disk.rescue"], "default": "disk"},
                     # Public keys; the option's name alone would make Ansible warn about a missing no_log.
                     "keys": {"type": "list", "elements": "str", "default": [], "no_log": False},
                     "user": {"type": "str", "default": "root"},

@@ -35,6 +35,11 @@ options:
   identity_file:
     description: Private key to offer to the guests. Without it ssh offers what it has.
     type: path
+  forget:
+    description: UUIDs of instances whose host keys are forgotten, since their disks were made anew.
+    type: list
+    elements: str
+    default: []
   servers:
     description: Instances to return the way in for.
     type: list
@@ -69,6 +74,7 @@ ARGUMENT_SPEC = {
     "path": {"type": "path", "required": True},
     "group": {"type": "str", "default": "compute"},
     "identity_file": {"type": "path"},
+    "forget": {"type": "list", "elements": "str", "default": []},
     "servers": {"type": "list", "elements": "dict", "default": []},
 }
 SPEC_RULES: dict = {}

@@ -135,8 +135,7 @@ def _servers(proc: str, sys_block: str, instances: str) -> tuple[list[Residue], 
                     pids.add(entry)
     devices = set()
     for name in os.listdir(sys_block):
-        with contextlib.suppress(OSError):
-            with open(os.path.join(sys_block, name, "pid"), encoding="ascii") as handle:
-                if name.startswith("nbd") and handle.read().strip() in pids:
-                    devices.add(f"/dev/{name}")
+        with contextlib.suppress(OSError), open(os.path.join(sys_block, name, "pid"), encoding="ascii") as handle:
+            if name.startswith("nbd") and handle.read().strip() in pids:
+                devices.add(f"/dev/{name}")
     return [found[disk] for disk in sorted(found)], devices

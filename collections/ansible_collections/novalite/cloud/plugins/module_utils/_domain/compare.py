@@ -55,6 +55,7 @@ class Disk:
     format: str | None
     bus: str | None
     cache: str | None = None
+    serial: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -256,10 +257,11 @@ def _kib(element: ElementTree.Element | None, name: str) -> int:
 def _disk(element: ElementTree.Element) -> Disk:
     return Disk(
         dev=_attribute(element, "target", "dev") or "",
-        source=_attribute(element, "source", "file"),
+        source=_attribute(element, "source", "file") or _attribute(element, "source", "dev"),
         format=_attribute(element, "driver", "type"),
         bus=_attribute(element, "target", "bus"),
         cache=_attribute(element, "driver", "cache"),
+        serial=_text(element, "serial"),
     )
 
 

@@ -57,6 +57,7 @@ def host_plan(
     """The plan of one host: each key holds the list that the host module of that name takes.
 
     An instance that is to be built has `guest`: what only the guest may know, `user_data`, `files`, `password_hash`.
+    One that is to be rescued has `rescue`, and the image of the rescue in the place of its own one.
     """
     own_chains = facts.get("antispoof") == "chains"  # instead of libvirt's network filters
     return {
@@ -75,7 +76,7 @@ def host_plan(
         ],
         "config_drives": [
             config_drive(one, one["guest"]) for one in instances
-            if one.get("guest") is not None and one["config_drive"]
+            if one.get("guest") is not None and one["config_drive"] and not one.get("rescue")
         ],
         "secret": any(any((one.get("guest") or {}).values()) for one in instances),
         "filters": [] if own_chains else [_filter(instance) for instance in instances],
@@ -106,7 +107,7 @@ def firewall_plan(instances: t.Sequence[Instance], facts: t.Mapping[str, t.Any])
 def _images(instances: t.Iterable[Instance]) -> list[Plan]:
     images: dict[str, Plan] = {}
     for instance in instances:
-        for file in image_files(instance["image"], instance["flavor"]["root_gb"]):
+        for file in image_files(instance["image"], 0 if instance.get("rescue") else instance["flavor"]["root_gb"]):
             known = images.setdefault(file["checksum"], file)
             if file["kind"] == "disk":
                 # the largest flavor's limit; a flavor of 0 GiB takes the image's own size and sets none
@@ -136,12 +137,17 @@ def image_files(image: t.Mapping[str, t.Any], root_gb: int = 0) -> list[Plan]:
 
 def _disk(instance: Instance) -> Plan:
     image, flavor = instance["image"], instance["flavor"]
-    return {
+    files = {
         "uuid": instance["uuid"],
         "base": image["checksum"],
-        "virtual_size_gb": flavor["root_gb"],
         "kernel": image["kernel"]["checksum"] if image["kernel"] else None,
         "ramdisk": image["ramdisk"]["checksum"] if image["ramdisk"] else None,
+    }
+    if instance.get("rescue"):
+        return {**files, "rescue": True}
+    return {
+        **files,
+        "virtual_size_gb": flavor["root_gb"],
         "backend": disk_backend(flavor),
         "preallocation": (flavor.get("extra_specs") or {}).get(PREALLOCATION, "none"),
         "ephemeral_gb": flavor.get("ephemeral_gb", 0),
@@ -153,6 +159,7 @@ def _injection(instance: Instance) -> Plan:
     told = instance["guest"]
     return {
         "uuid": instance["uuid"],
+        **({"disk": "disk.rescue"} if instance.get("rescue") else {}),
         "keys": [instance["key"]["public_key"]] if instance["key"] else [],
         "user": image_properties.admin_user(instance["image"]),
         "hostname": instance["hostname"],

@@ -61,7 +61,7 @@ def host_differences(connection: sa.Connection, params: t.Mapping[str, t.Any]) -
     rows += [row(host, f"{one['what']} {one['name']}", "nobody is at it", f"leads to {one['disk']}", "detached")
              for one in residue]  # fmt: skip
     if keep is not None:
-        rows += _plug(host, found, keep)
+        rows += [*_plug(host, found, keep), *_guard(host, found, keep)]
     result |= {
         "rows": rows,
         "changed": result["changed"] or guests.changed,
@@ -169,7 +169,8 @@ class _Guests:
         state, reason = (there["state"], there["reason"]) if there else ("missing", "")
         what = f"domain {one['domain_name']} ({one['name']})"
         shown = f"{state} ({reason})" if reason else state
-        if one["vm_state"] == "active" and (state in ("missing", "crashed") or (state, reason == "shutdown") == ("shutoff", False)):
+        ended = state in ("missing", "crashed") or (state == "shutoff" and reason != "shutdown")
+        if one["vm_state"] == "active" and ended:
             if self._begin(one["uuid"]):
                 how = "defined and started" if state == "missing" else "started"
                 self.rows.append(row(self._host, what, "active", shown, how))
@@ -255,7 +256,19 @@ def _left(host: str, result: t.Mapping[str, t.Any], told: _Told) -> list[Row]:
 
 def _released(host: str, result: t.Mapping[str, t.Any]) -> list[Row]:
     networks = result.get("diff", {}).get("before", {}).get("host_addresses", ())
-    return [row(host, f"address of {host} in {name}", "taken", "no instance needs it", "given back") for name in networks]
+    why = "no instance needs it"
+    return [row(host, f"address of {host} in {name}", "taken", why, "given back") for name in networks]
+
+
+def _guard(host: str, found: Found, keep: dict[str, t.Any]) -> list[Row]:
+    """Name the devices whose rules against spoofing are not in force."""
+    mine = {one["uuid"] for one in keep["domains"]}
+    bare = [(one["name"], tap["device"]) for one in found["domains"] if one["uuid"] in mine for tap in one["taps"]
+            if tap["unfiltered"]]  # fmt: skip
+    keep["renew"] = sorted(device for _name, device in bare)
+    return [
+        row(host, f"filter rules of {device} of {name}", "in force", "flushed", "written anew") for name, device in bare
+    ]
 
 
 def _plug(host: str, found: Found, keep: t.Mapping[str, t.Any]) -> list[Row]:
@@ -266,8 +279,8 @@ def _plug(host: str, found: Found, keep: t.Mapping[str, t.Any]) -> list[Row]:
         here = [(one["name"], tap) for one in found["domains"] if one["uuid"] in mine for tap in one["taps"]
                 if tap["bridge"] == bridge["name"]]  # fmt: skip
         bridge["taps"] = sorted(tap["device"] for _name, tap in here)
-        rows += [
-            row(host, f"{tap['device']} of {name}", f"on {bridge['name']}", f"on {tap['master'] or 'no bridge'}", "plugged in")
-            for name, tap in here if tap["master"] != bridge["name"]
-        ]  # fmt: skip
+        for name, tap in here:
+            if tap["master"] != bridge["name"]:
+                there = f"on {tap['master'] or 'no bridge'}"
+                rows.append(row(host, f"{tap['device']} of {name}", f"on {bridge['name']}", there, "plugged in"))
     return rows

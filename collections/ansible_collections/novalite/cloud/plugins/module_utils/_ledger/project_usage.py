@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
+from . import image_states
 from .tables import floating_ip, image, keypair, network, project, security_group, server_group
 from .tables_networking import port, router, subnet
 from .usage import usage
@@ -40,4 +41,5 @@ def used(connection: sa.Connection, project_id: str) -> dict[str, int]:
     }
     subnets = sa.select(sa.func.count()).select_from(subnet).join(network).where(network.c.owner == project_id)
     found["subnets"] = connection.execute(subnets).scalar_one()
+    found["image_size_total"] = -(-image_states.used_bytes(connection, project_id) // image_states.MIB)
     return {**found, **usage(connection, project_id), **used_by_volumes(connection, project_id)}

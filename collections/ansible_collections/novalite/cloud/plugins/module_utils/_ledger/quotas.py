@@ -38,6 +38,7 @@ DEFAULTS: t.Mapping[str, int] = {
     "ports": 500,  # those that projects make by themselves
     "routers": 10,
     "images": 100,
+    "image_size_total": 102400,  # MiB of images that were uploaded; Glance's name
     "security_groups": 10,
     "security_group_rules": 20,  # for each group
     # cinder.conf's

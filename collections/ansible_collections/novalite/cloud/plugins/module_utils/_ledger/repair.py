@@ -28,9 +28,8 @@ from .server_states import server_state
 from .servers import BUILD_TIMEOUT
 from .tables import allocation, compute_host, fixed_ip, instance, network, vif
 from .tables_jobs import job, job_instance
-from .tables_moves import migration
+from .tables_moves import OPEN, migration
 
-MOVED = ("confirmed", "reverted", "completed", "done", "error", "cancelled", "failed")  # moves that claim nothing more
 SUMS = ("vcpus", "memory_mb", "disk_gb")
 IN_LINE = 5  # how many corrections the message names
 
@@ -179,20 +178,23 @@ def _ownerless_claims(connection: sa.Connection) -> list[Correction]:
         )
         .exists()
     )
-    moving = (
+    moves_there = (  # an instance that moves has a claim on both hosts
         sa.select(sa.literal(1))
-        .select_from(migration)
-        .where(
-            migration.c.instance_uuid == allocation.c.instance_uuid,
-            compute_host.c.id == allocation.c.compute_host_id,
-            sa.or_(migration.c.source_host == compute_host.c.name, migration.c.dest_host == compute_host.c.name),
-            migration.c.status.not_in(MOVED),
+        .select_from(
+            migration.join(instance, instance.c.uuid == migration.c.instance_uuid).join(
+                compute_host, compute_host.c.name.in_([migration.c.source_host, migration.c.dest_host])
+            )
         )
-        .correlate(allocation)
+        .where(
+            instance.c.uuid == allocation.c.instance_uuid,
+            instance.c.deleted == 0,
+            migration.c.status.in_(OPEN),
+            compute_host.c.id == allocation.c.compute_host_id,
+        )
         .exists()
     )
     # no look before: a claim that another run makes right now is not in what this one statement sees
-    gone = connection.execute(sa.delete(allocation).where(~lives_there, ~moving).returning(*columns)).all()
+    gone = connection.execute(sa.delete(allocation).where(~lives_there, ~moves_there).returning(*columns)).all()
     uuids = sorted({row.instance_uuid for row in gone})
     owners = {row.uuid: row for row in connection.execute(sa.select(instance).where(instance.c.uuid.in_(uuids)))}
     hosts = _host_names(connection)
