@@ -105,11 +105,9 @@ def delete_port(number: str) -> Answer:
 
 
 def _check(wanted: Record) -> None:
-    """Who makes what belongs to the cloud itself, or says where a port is, is no tenant."""
+    """Who makes what belongs to the cloud itself is no tenant."""
     if wanted.get("device_owner", "").startswith(RESERVED) and not current().is_admin:
         raise NeutronError(403, "PolicyNotAuthorized", f"device_owner {wanted['device_owner'][:60]} is the cloud's own")
-    if wanted.get("binding:host_id") and not current().is_admin:
-        raise NeutronError(403, "PolicyNotAuthorized", "binding:host_id is the cloud's to say")
 
 
 def _check_attached(seen: Record, wanted: Record) -> None:

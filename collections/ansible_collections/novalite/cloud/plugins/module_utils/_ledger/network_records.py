@@ -49,7 +49,9 @@ def networks_seen(connection: sa.Connection, project_id: str | None, bare: bool 
 
     With `bare` those, too, to which their project has given no IPv4 addresses yet; no server can be on one.
     """
-    seen = sa.true() if project_id is None else network.c.owner.in_(["", project_id])
+    seen: sa.ColumnElement[bool] = sa.true()
+    if project_id is not None:
+        seen = network.c.owner.in_(["", project_id])
     if not bare:
         seen = sa.and_(seen, network.c.cidr.is_not(None))
     rows = [dict(row) for row in connection.execute(sa.select(network).where(seen).order_by(network.c.id)).mappings()]
