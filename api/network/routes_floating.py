@@ -14,6 +14,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Conf
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger import floating_ips, network_records, routers
 
 from .. import policy, validation
+from ..context import current
 from ..errors import BadRequestError, as_bad_request
 from ..ledger import reading_ledger, writing_ledger
 from . import listing, records, schemas, views
@@ -55,25 +56,29 @@ def create_floating_ip() -> Answer:
         owner = owner_of(connection, wanted)
         pool = _pool(connection, wanted["floating_network_id"].lower())
         port = _port(connection, wanted)
-        item = {"address": wanted.get("floating_ip_address"), "pool": pool, "server": None, "fixed_ip": None}
-        done = floating_ips.floating_ip(
-            connection,
-            {
-                "project": project_name(connection, owner),
-                "state": "present",
-                "floating_ips": [{**item, "new": item["address"] is None}],
-            },
-        )
-        number = done["floating_ips"][0]["id"]
-        if not done["changed"]:
-            raise NeutronError(
-                409, "FloatingIpAddressInUse", f"the project has the floating IP {item['address']} already"
-            )
+        number = allocate(connection, pool, wanted.get("floating_ip_address"), owner)
         if port is not None:
             associate(connection, number, port)
         _describe(connection, number, wanted)
         row = _row(connection, number)
     return {"floatingip": views.floating_ip(row)}, 201
+
+
+def allocate(
+    connection: sa.Connection, pool: str | None, address: str | None = None, owner: str | None = None
+) -> str:
+    """Give a project (None: the caller's) an address of `pool` (None: the only one), a certain one or any.
+
+    Returns its id.
+    """
+    project = project_name(connection, owner or current().project)
+    item = {"address": address, "pool": pool, "server": None, "fixed_ip": None, "new": address is None}
+    done = floating_ips.floating_ip(
+        connection, {"project": project, "state": "present", "floating_ips": [item]}
+    )
+    if not done["changed"]:
+        raise NeutronError(409, "FloatingIpAddressInUse", f"the project has the floating IP {address} already")
+    return str(done["floating_ips"][0]["id"])
 
 
 @network.put("/floatingips/<number>")
@@ -93,14 +98,18 @@ def update_floating_ip(number: str) -> Answer:
 @policy.allows("network:floating_ips:write")
 def delete_floating_ip(number: str) -> Answer:
     with writing_ledger() as connection, as_bad_request():
-        before = _row(connection, number)
-        item = {"address": before["address"], "pool": None, "server": None, "fixed_ip": None}
-        floating_ips.floating_ip(
-            connection,
-            {"project": project_name(connection, before["project_id"]), "state": "absent", "floating_ips": [item]},
-        )
-        tell_hosts_of(connection, before, None)
+        release(connection, _row(connection, number))
     return "", 204
+
+
+def release(connection: sa.Connection, before: Record) -> None:
+    """Take a floating IP from the project."""
+    item = {"address": before["address"], "pool": None, "server": None, "fixed_ip": None}
+    floating_ips.floating_ip(
+        connection,
+        {"project": project_name(connection, before["project_id"]), "state": "absent", "floating_ips": [item]},
+    )
+    tell_hosts_of(connection, before, None)
 
 
 def associate(connection: sa.Connection, number: str, port: Record | None) -> None:
@@ -109,7 +118,7 @@ def associate(connection: sa.Connection, number: str, port: Record | None) -> No
     if port is not None and before["vif_id"] == port["id"]:
         return
     if port is not None:
-        if not routers.reaches(connection, port["network_id"], before["pool"]):
+        if not routers.reaches(connection, port["network_uuid"], before["pool"]):
             raise NeutronError(
                 404, "ExternalGatewayForFloatingIPNotFound",
                 f"External network {network_records.pool_network_id(before['pool'])} is not reachable from the network "

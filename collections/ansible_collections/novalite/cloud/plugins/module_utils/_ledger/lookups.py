@@ -101,7 +101,8 @@ def image_by_id(connection: sa.Connection, image_id: str, project_id: str) -> Re
     row = connection.execute(_IMAGE, {"image_id": image_id, "project_id": project_id}).mappings().first()
     if row is None:
         raise NotFoundError("Can not find requested image")
-    return _launchable(connection, {**row, "name": shown_name(row)}, project_id)
+    record = dict(row)
+    return _launchable(connection, {**record, "name": shown_name(record)}, project_id)
 
 
 def image_by_name(connection: sa.Connection, name: str, project_id: str) -> Record:

@@ -23,13 +23,14 @@ import sqlalchemy as sa
 
 from .._errors import ConflictError, NotFoundError, NovaliteError
 from .._guest_data import image_properties
-from . import hints, lookups, ports, quotas, server_requests
+from . import hints, lookups, ports, quotas, server_requests, server_volumes
 from .guest_requests import GuestRequest
 from .server_requests import NetworkRequest, ServerRequest
 from .server_writes import Blueprint, Labels, NetworkRef, write
 from .tables import compute_host, instance, keypair, network, security_group
 from .usage import usage
 from .views import flavor_of, image_of
+from .volume_asks import IMAGE, VolumeRequest, root_of
 
 MAX_LABEL = 63  # RFC 1035
 FEW = 10  # servers that are written before the quotas are looked at: counted once, they are not counted twice
@@ -63,7 +64,7 @@ class Wanted:
 
     name: str  # as it is to be shown
     flavor: str  # the id that clients know
-    image: str
+    image: str | None  # None: it starts from one of its volumes
     min_count: int = 1
     max_count: int = 1
     key: str | None = None
@@ -76,6 +77,9 @@ class Wanted:
     guest: GuestRequest = field(default_factory=GuestRequest)
     description: str | None = None
     tags: tuple[str, ...] = ()
+    # what the APIs are told to show: two addresses, and whether a disk's file system is to grow with it
+    shown: tuple[str | None, str | None, str] = (None, None, "MANUAL")
+    volumes: tuple[VolumeRequest, ...] = ()
 
 
 class Created(t.NamedTuple):
@@ -102,8 +106,10 @@ def create(
     now = int(time.time())
     limits = quotas.quota_limits(connection, project_id)
     flavor = flavor_of(lookups.flavor_by_id(connection, wanted.flavor, private_flavors, project_id))
-    image = image_of(lookups.image_by_id(connection, wanted.image, project_id))
-    server_requests.check_fits(wanted.name, flavor, image)
+    volumes = server_volumes.resolved(connection, project_id, wanted.volumes)
+    image = _image(connection, project_id, wanted, root_of(volumes))
+    own_root = {} if root_of(volumes) is None else {"root_gb": 0}  # its volume's size is looked at by that
+    server_requests.check_fits(wanted.name, {**flavor, **own_root}, image)
     image_properties.check(image)
     _check_zone(connection, wanted.availability_zone)
     public_key = None if wanted.key is None else _public_key(connection, project_id, wanted.key)
@@ -143,7 +149,8 @@ def create(
             nics=nics,
             group_ids=group_ids,
             ports=given if nics else (),
-            labels=Labels(name, wanted.description, user_id, reservation_id, wanted.tags),
+            labels=Labels(name, wanted.description, user_id, reservation_id, wanted.tags, *wanted.shown),
+            volumes=volumes,
         )
         for uuid, name, (handle, hostname) in zip(
             made, names, handles(connection, project_id, names, made, wanted.hostname)
@@ -153,6 +160,15 @@ def create(
     write(connection, project_id, plans, request_id, now, user_id=user_id)
     _check_quota(connection, project_id, flavor, count, len(nics), limits)
     return Created(made, reservation_id)
+
+
+def _image(
+    connection: sa.Connection, project_id: str, wanted: Wanted, root: VolumeRequest | None
+) -> dict[str, t.Any]:
+    if root is None or root.source == IMAGE:
+        of = wanted.image if root is None else root.of
+        return image_of(lookups.image_by_id(connection, of or "", project_id))
+    return server_volumes.image_for(connection, project_id, root)
 
 
 def label(name: str) -> str:

@@ -134,13 +134,13 @@ def remove_interface(connection: sa.Connection, router_id: str, vif_id: str) -> 
     return settle(connection, [network_id])
 
 
-def reaches(connection: sa.Connection, network_id: int, pool: str) -> bool:
+def reaches(connection: sa.Connection, network_uuid: str, pool: str) -> bool:
     """Whether floating IPs of the pool may lead to the network: a project's own needs a router that leads there."""
+    row = connection.execute(sa.select(network.c.id, network.c.tenant).where(network.c.uuid == network_uuid)).one()
     c = router_interface.c
     led = sa.select(router.c.id).join(router_interface, c.router_id == router.c.id)
-    led = led.where(c.network_id == network_id, c.version == 4, router.c.external_pool == pool)
-    tenant = connection.execute(sa.select(network.c.tenant).where(network.c.id == network_id)).scalar()
-    return not tenant or connection.execute(led).first() is not None
+    led = led.where(c.network_id == row.id, c.version == 4, router.c.external_pool == pool)
+    return not row.tenant or connection.execute(led).first() is not None
 
 
 def settle(connection: sa.Connection, network_ids: t.Collection[int]) -> list[str]:
