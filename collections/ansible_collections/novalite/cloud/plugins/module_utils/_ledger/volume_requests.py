@@ -33,7 +33,7 @@ from .volume_views import Volume, snapshots_by, volumes_by
 
 Params = t.Mapping[str, t.Any]
 
-_SHOWN = ("size_gb", "type", "format", "host", "status", "description", "metadata", "bootable")
+_SHOWN = ("type", "format", "host", "description", "metadata", "bootable", "readonly")
 
 
 def volume(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
@@ -169,7 +169,7 @@ def _shown(one: Volume | None) -> dict[str, t.Any] | None:
     if one is None:
         return None
     shown = {key: one[key] for key in _SHOWN}
-    return {**shown, "size_gb": one["new_size_gb"] or one["size_gb"]}
+    return {"size": one["new_size_gb"] or one["size_gb"], **shown}
 
 
 # --- by name --------------------------------------------------------------------------------------------------------
