@@ -50,8 +50,7 @@ def parse(body: Body) -> Asked:
     zone, forced = _zone(server)
     group_names = [group["name"] for group in server.get("security_groups") or () if "name" in group]
     generated = not server.get("adminPass")
-    password = "".join(secrets.choice(PASSWORD_CHARACTERS) for _char in range(PASSWORD_LENGTH))
-    password = password if generated else server["adminPass"]
+    password = new_password() if generated else server["adminPass"]
     for_scheduler = _hints(name, body)
     for_scheduler.pop("host", None)  # ours alone: a user who names one is sent anywhere
     if forced is not None:
@@ -76,6 +75,7 @@ def parse(body: Body) -> Asked:
         guest=_guest(name, server, password, generated),
         description=text(server.get("description"), "description"),
         tags=tuple(dict.fromkeys(server.get("tags") or ())),
+        shown=(*access_addresses(server).values(), server.get("OS-DCF:diskConfig", "MANUAL")),  # type: ignore[arg-type]
     )
     return Asked(wanted, password, forced, server.get("return_reservation_id") in TRUE, group_names)
 
@@ -95,6 +95,22 @@ def text(value: str | None, what: str) -> str | None:
     if value is not None and any(not char.isprintable() and char not in "\n\t\r" for char in value):
         raise BadRequestError(f"Invalid input for field/attribute {what}. It holds characters that cannot be printed.")
     return value
+
+
+def access_addresses(server: Body) -> dict[str, str | None]:
+    """accessIPv4 and accessIPv6 as the ledger has them: null, or an address. Raises BadRequestError."""
+    found: dict[str, str | None] = {"access_ip_v4": None, "access_ip_v6": None}
+    for version, kind in ((4, ipaddress.IPv4Address), (6, ipaddress.IPv6Address)):
+        said = server.get(f"accessIPv{version}")
+        if said:
+            try:
+                found[f"access_ip_v{version}"] = str(kind(said))
+            except ValueError:
+                raise BadRequestError(
+                    f"Invalid input for field/attribute accessIPv{version}. Value: {said[:45]}. It is no address of "
+                    f"IPv{version}."
+                ) from None
+    return found
 
 
 def _counts(server: Body) -> tuple[int, int]:
@@ -186,12 +202,18 @@ def _networks(value: t.Any) -> tuple[NetworkRequest, ...] | None:
     found = []
     for one in value:
         if one.get("port") is not None:
-            raise BadRequestError(f"Port {one['port']} could not be found.")  # each is of a server that has it
+            if one.get("fixed_ip") is not None:
+                raise BadRequestError(
+                    f"Specified Fixed IP '{one['fixed_ip']}' cannot be used with port '{one['port']}'."
+                )
+            found.append(NetworkRequest("", port=one["port"].lower()))
+            continue
         if one.get("uuid") is None:
             raise BadRequestError("Bad network format: missing 'uuid'")
         found.append(NetworkRequest(one["uuid"].lower(), _address(one.get("fixed_ip"))))
-    if len({one.name for one in found}) != len(found):
-        raise BadRequestError("Network is duplicated: a server has one interface in a network")
+    given = [one.port for one in found if one.port is not None]
+    if len(set(given)) != len(given):
+        raise BadRequestError(f"Port {given[0]} is given twice: a server has a port once")
     return tuple(found)
 
 
@@ -212,25 +234,32 @@ def _hints(name: str, body: Body) -> dict[str, t.Any]:
         raise BadRequestError(str(error)) from None
 
 
+def check_base64(user_data: str) -> None:
+    """Raises BadRequestError for user data that is none."""
+    try:
+        base64.b64decode("".join(user_data.split()).encode(), validate=True)
+    except (binascii.Error, ValueError):
+        raise BadRequestError("Invalid input for field/attribute user_data. It must be encoded in base64.") from None
+
+
+def files(personality: t.Iterable[Body]) -> list[dict[str, str]]:
+    """The files of a request, as guest_requests takes them."""
+    return [{"path": one["path"], "content": one["contents"], "encoding": "base64"} for one in personality]
+
+
+def new_password() -> str:
+    return "".join(secrets.choice(PASSWORD_CHARACTERS) for _char in range(PASSWORD_LENGTH))
+
+
 def _guest(name: str, server: Body, password: str, generated: bool) -> guest_requests.GuestRequest:
-    if server.get("user_data"):
-        try:
-            base64.b64decode("".join(server["user_data"].split()).encode(), validate=True)
-        except (binascii.Error, ValueError):
-            raise BadRequestError(
-                "Invalid input for field/attribute user_data. It must be encoded in base64."
-            ) from None
-    files = [
-        {"path": file["path"], "content": file["contents"], "encoding": "base64"}
-        for file in server.get("personality") or ()
-    ]
+    check_base64(server.get("user_data") or "")
     try:
         return guest_requests.checked(
             name[:70],
             {
                 "user_data": server.get("user_data"),
                 "config_drive": server.get("config_drive") in TRUE,
-                "files": files or None,
+                "files": files(server.get("personality") or ()) or None,
                 "password_hash": guest_requests.hashed(name[:70], password, generated),
                 "password_optional": generated,
             },

@@ -66,10 +66,10 @@ def detail(record: Record, lens: Lens) -> Body:
         "created": iso(record["created_at"]),
         "updated": iso(record["updated_at"]),
         "addresses": addresses(record["nics"]),
-        "accessIPv4": "",
-        "accessIPv6": "",
+        "accessIPv4": record["access_ip_v4"] or "",
+        "accessIPv6": record["access_ip_v6"] or "",
         "links": lens.links("servers", uuid),
-        "OS-DCF:diskConfig": "MANUAL",
+        "OS-DCF:diskConfig": record["disk_config"],
     }
     if status in _WITH_PROGRESS:
         body["progress"] = 0
@@ -122,13 +122,13 @@ def _add_later(body: Body, record: Record, lens: Lens) -> None:
         body["pinned_availability_zone"] = record["availability_zone"]
 
 
-def created(uuid: str, group_names: list[str], password: str, lens: Lens) -> Body:
+def created(uuid: str, group_names: list[str], password: str, lens: Lens, disk_config: str = "MANUAL") -> Body:
     """The answer to POST /servers."""
     return {
         "server": {
             "id": uuid,
             "links": lens.links("servers", uuid),
-            "OS-DCF:diskConfig": "MANUAL",
+            "OS-DCF:diskConfig": disk_config,
             "security_groups": [{"name": name} for name in group_names or ["default"]],
             "adminPass": password,
         }

@@ -20,7 +20,7 @@ from ..compute.routes_actions import ACTIONS as SERVER_ACTIONS
 from ..compute.routes_servers import delete
 from ..context import Caller, current
 from ..ledger import reading_ledger
-from . import filters, ids
+from . import filters, ids, images
 from .blueprint import action, refuse_dry_run, writing
 from .common import Asked, Body, moment
 from .faults import Ec2Error, as_codes
@@ -126,6 +126,7 @@ def describe_instances(asked: Asked) -> Body:
         )
     with reading_ledger() as connection:
         records = find(connection, current().project, asked.get("InstanceId"))
+        asked = images.with_ids(connection, current().project, asked)
     found, token = filters.page(
         filters.filtered(map(reservation, records), asked, INSTANCE_FILTERS), asked, lambda one: int(one["number"])
     )

@@ -50,7 +50,7 @@ from .parameters import (
 DEFAULT_TYPE = "m1.small"  # Amazon's, when no type is named
 MAX_USER_DATA = guest_requests.MAX_USER_DATA * 3 // 4 - 3  # bytes before they are encoded
 ROOT_DEVICES = (views_instances.ROOT_DEVICE, "/dev/sda1", "/dev/sda", "/dev/xvda", "vda", "sda1")
-BEHAVIORS = ("stop", "terminate")
+STOP = "stop"  # what becomes of an instance that its guest shuts down
 REFUSED: t.Mapping[type[Exception], str] = {
     QuotaError: "InstanceLimitExceeded",
     AddressInUseError: "InvalidIPAddress.InUse",
@@ -132,7 +132,7 @@ _REFUSED = ("LaunchTemplate", "IamInstanceProfile", "InstanceMarketOptions", "Li
         "ClientToken": TOKEN,
         "DisableApiTermination": Boolean(),
         "DisableApiStop": Boolean(),
-        "InstanceInitiatedShutdownBehavior": Text(choices=BEHAVIORS),
+        "InstanceInitiatedShutdownBehavior": Text(choices=(STOP,)),
         **_TAKEN,
         **dict.fromkeys(_REFUSED, Ignored()),
     },
@@ -186,7 +186,6 @@ def _run(connection: sa.Connection, caller: Caller, asked: Asked) -> list[str]:
                 "client_token": asked.get("ClientToken", ""),
                 "disable_api_termination": asked.get("DisableApiTermination", False),
                 "disable_api_stop": asked.get("DisableApiStop", False),
-                "shutdown_behavior": asked.get("InstanceInitiatedShutdownBehavior", BEHAVIORS[0]),
             },
         )
     enqueue(

@@ -30,9 +30,9 @@ def find(connection: sa.Connection, project: str, wanted: str) -> Record:
     Raises Ec2Error for one that the project does not see.
     """
     rows = image_records.images_seen(connection, project)
-    by_name = [row for row in rows if row["name"] == wanted]
+    by_name = [row for row in rows if wanted in (row["name"], row["handle"])]
     # the project's own before a public one of the same name
-    for row in sorted(by_name, key=lambda row: row["owner"] == ""):
+    for row in sorted(by_name, key=lambda row: row["owner"] != project):
         return row
     for row in rows:
         if wanted in (image_id(row), row["id"]) or (ids.is_id(KIND, wanted) and image_id(row).startswith(wanted)):
@@ -40,3 +40,20 @@ def find(connection: sa.Connection, project: str, wanted: str) -> Record:
     if not wanted.startswith("ami-"):
         raise Ec2Error("InvalidAMIID.Malformed", f"Invalid id: \"{wanted[:100]}\" (expecting \"ami-...\")")
     raise Ec2Error("InvalidAMIID.NotFound", f"The image id '[{wanted[:100]}]' does not exist")
+
+
+def with_ids(connection: sa.Connection, project: str, asked: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """The request, with the ids of images that its filter `image-id` calls by their names, as find() does."""
+    given = asked.get("Filter", [])
+    if not any(one["Name"] == "image-id" for one in given):
+        return dict(asked)
+    rows = image_records.images_seen(connection, project)
+    known = {name: image_id(row) for row in rows for name in (row["name"], row["handle"], row["id"]) if name}
+
+    def expanded(one: Record) -> Record:
+        if one["Name"] != "image-id":
+            return one
+        values = one.get("Value", [])
+        return {**one, "Value": [*values, *(known[value] for value in values if value in known)]}
+
+    return {**asked, "Filter": [expanded(one) for one in given]}

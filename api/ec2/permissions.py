@@ -75,10 +75,13 @@ def asked_rules(asked: Asked, direction: str, find_group: FindGroup) -> list[Rul
 def _rules(permission: Body, direction: str, find_group: FindGroup) -> list[Rule]:
     if permission.get("PrefixListIds"):
         raise invalid("PrefixListIds", "", "there are no prefix lists here")
-    sources: list[Rule] = [{"cidr": one["CidrIp"], "ethertype": "IPv4"} for one in permission.get("IpRanges", [])]
-    sources += [{"cidr": one["CidrIpv6"], "ethertype": "IPv6"} for one in permission.get("Ipv6Ranges", [])]
+    sources: list[Rule] = []
+    for element, address, family in (("IpRanges", "CidrIp", "IPv4"), ("Ipv6Ranges", "CidrIpv6", "IPv6")):
+        for one in permission.get(element, []):
+            sources.append({"cidr": one[address], "ethertype": family, "description": one.get("Description", "")})
     for one in [*permission.get("Groups", []), *permission.get("UserIdGroupPairs", [])]:
-        sources.append({"cidr": None, "remote_group_uuid": find_group(one.get("GroupId"), one.get("GroupName"))})
+        remote = find_group(one.get("GroupId"), one.get("GroupName"))
+        sources.append({"cidr": None, "remote_group_uuid": remote, "description": one.get("Description", "")})
     if not sources:
         raise missing("IpPermissions.1.IpRanges")
     protocol = permission["IpProtocol"].lower()
@@ -101,8 +104,9 @@ def _ports(protocol: str, low: int | None, high: int | None) -> Rule:
 
 def same(wanted: Rule, there: t.Sequence[Rule]) -> list[Rule]:
     """Those of a group's rules that are the one asked for. Raises Ec2Error for one that makes no sense."""
+    said = {name: value for name, value in wanted.items() if name != "description"}
     with as_codes({}):
-        looked_for = identity(normalised({**wanted, "remote_group": wanted.get("remote_group_uuid")}))
+        looked_for = identity(normalised({**said, "remote_group": wanted.get("remote_group_uuid")}))
     return [rule for rule in there if identity({**rule, "remote_group": rule["remote_group_uuid"]}) == looked_for]
 
 
@@ -117,15 +121,15 @@ def permission_set(rules: t.Iterable[Rule], project: str, names: t.Mapping[str, 
         one = found.setdefault(
             tuple(what.values()), {**what, "groups": [], "ipRanges": [], "ipv6Ranges": [], "prefixListIds": []}
         )
+        said = {"description": rule["description"] or None}
         if rule["remote_group_uuid"] is not None:
             remote = rule["remote_group_uuid"]
-            one["groups"].append(
-                {"userId": project, "groupId": ids.of("sg", remote), "groupName": names.get(remote)}
-            )
+            pair = {"userId": project, "groupId": ids.of("sg", remote), "groupName": names.get(remote)}
+            one["groups"].append({**pair, **said})
         elif rule["ethertype"] == "IPv6":
-            one["ipv6Ranges"].append({"cidrIpv6": rule["cidr"]})
+            one["ipv6Ranges"].append({"cidrIpv6": rule["cidr"], **said})
         else:
-            one["ipRanges"].append({"cidrIp": rule["cidr"]})
+            one["ipRanges"].append({"cidrIp": rule["cidr"], **said})
     return list(found.values())
 
 
@@ -142,6 +146,7 @@ def rule_body(rule: Rule, project: str) -> Body:
         "cidrIpv4": rule["cidr"] if remote is None and not v6 else None,
         "cidrIpv6": rule["cidr"] if remote is None and v6 else None,
         "referencedGroupInfo": None if remote is None else {"groupId": ids.of("sg", remote), "userId": project},
+        "description": rule["description"] or None,
         "tagSet": [],
     }
 

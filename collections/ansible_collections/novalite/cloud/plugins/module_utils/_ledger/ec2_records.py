@@ -26,7 +26,6 @@ DEFAULTS: t.Mapping[str, t.Any] = {
     "launch_index": 0,
     "disable_api_termination": False,
     "disable_api_stop": False,
-    "shutdown_behavior": "stop",
 }
 _BATCH = 500  # of the variables that one statement may have
 

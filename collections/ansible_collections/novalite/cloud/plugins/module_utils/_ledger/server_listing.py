@@ -40,7 +40,7 @@ _FIELDS = (
     *("id", "uuid", "project_id", "name", "display_name", "hostname", "key_name", "availability_zone", "metadata"),
     *("host", "vm_state", "task_state", "power_state", "fault", "created_at", "updated_at", "launched_at"),
     *("terminated_at", "config_drive", "description", "user_id", "reservation_id", "locked", "locked_reason", "tags"),
-    "deleted",
+    *("access_ip_v4", "access_ip_v6", "disk_config", "deleted"),
 )
 SHOWN_NAME = sa.func.coalesce(instance.c.display_name, instance.c.name)
 _COLUMNS = (
@@ -203,8 +203,9 @@ _LOAD_NICS = (
         vif.c.id,
         vif.c.mac,
         vif.c.ipv6,
+        vif.c.status,
         fixed_ip.c.ip,
-        network.c.name,
+        sa.func.coalesce(network.c.display_name, network.c.name).label("name"),
         network.c.uuid.label("network_uuid"),
     )
     .select_from(
@@ -235,6 +236,7 @@ def _nics(connection: sa.Connection, uuids: t.Sequence[str]) -> dict[str, list[R
                 "mac": row.mac,
                 "ip": None if row.ip is None else dotted(row.ip),
                 "ipv6": row.ipv6,
+                "status": row.status,
                 "network": row.name,
                 "network_uuid": row.network_uuid,
                 "floating_ips": floating.get(row.id, []),

@@ -35,10 +35,11 @@ Amounts = t.Mapping[str, int]
 
 @dataclass(frozen=True)
 class NetworkRequest:
-    """One interface asked for: a network's name and, optionally, the IPv4 address on it."""
+    """One interface asked for: a network's name and, optionally, the IPv4 address on it; or a port that there is."""
 
     name: str
     fixed_ip: str | None = None
+    port: str | None = None  # its UUID; it knows its network
 
 
 @dataclass(frozen=True)

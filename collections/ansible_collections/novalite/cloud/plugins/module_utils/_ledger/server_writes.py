@@ -20,6 +20,7 @@ from .._addressing.macs import MAC_PREFIX, new_mac
 from .._errors import ConflictError
 from . import actions, server_volumes
 from .guest_requests import wants_config_drive
+from .kept_ports import give
 from .pool_claims import claim_one
 from .security_groups import ensure_default_group
 from .server_groups import join
@@ -52,6 +53,9 @@ class Labels(t.NamedTuple):
     user_id: str | None = None
     reservation_id: str | None = None
     tags: tuple[str, ...] = ()
+    access_ip_v4: str | None = None
+    access_ip_v6: str | None = None
+    disk_config: str = "MANUAL"
 
 
 NO_LABELS = Labels()
@@ -70,6 +74,7 @@ class Blueprint:
     group_ids: tuple[int | None, ...]  # None: the project's default group
     labels: Labels = NO_LABELS
     volumes: tuple[VolumeRequest, ...] = ()  # with ids in them
+    ports: tuple[str | None, ...] = ()  # beside `nics`: the port that is taken; None: an interface is made
 
 
 def write(
@@ -105,12 +110,22 @@ def write(
         connection.execute(sa.insert(instance_security_group), links)
     hints = {plan.uuid: plan.request.hints for plan in plans}
     join(connection, project_id, {one: hints[one]["group"] for one in hints if "group" in hints[one]})
-    nics = [
-        {"id": str(uuid.uuid4()), "instance_uuid": plan.uuid, "network_id": network.id, "position": position}
+    nics: list[dict[str, t.Any]] = [
+        {
+            "id": port or str(uuid.uuid4()),
+            "instance_uuid": plan.uuid,
+            "network_id": network.id,
+            "position": position,
+            "port": port,
+        }
         for plan in plans
-        for position, (network, _address) in enumerate(plan.nics)
+        for position, ((network, _address), port) in enumerate(zip(plan.nics, plan.ports or [None] * len(plan.nics)))
     ]
-    insert_vifs(connection, nics, mac_prefix)
+    new = [{key: value for key, value in nic.items() if key != "port"} for nic in nics if nic["port"] is None]
+    insert_vifs(connection, new, mac_prefix)
+    for nic in nics:
+        if nic["port"] is not None:
+            give(connection, nic["port"], nic["instance_uuid"], nic["position"])
     nic_ids = iter([str(nic["id"]) for nic in nics])
     fixed: dict[str, dict[str, str]] = {plan.uuid: {} for plan in plans}
     for plan in plans:

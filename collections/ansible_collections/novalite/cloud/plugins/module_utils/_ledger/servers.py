@@ -200,6 +200,9 @@ def _at_rest_or_again(
                 f"'{row.name}' is being built by another run since {age} s: wait for it, "
                 "or, if that run was killed, set takeover=true"
             )
+        if row.vm_state == "error" and row.host is not None:
+            # it ran, and what is left of it is there: a build elsewhere would make a second one
+            raise ConflictError(f"'{row.name}' is in error on {row.host}: rebuild it, or delete it first")
         (again if row.vm_state in ("building", "error") else rest).append(row)
     return rest, again
 

@@ -35,7 +35,6 @@ ec2_instance = sa.Table(
     sa.Column("launch_index", sa.Integer, nullable=False, server_default="0"),
     sa.Column("disable_api_termination", sa.Boolean, nullable=False, server_default=sa.false()),
     sa.Column("disable_api_stop", sa.Boolean, nullable=False, server_default=sa.false()),
-    sa.Column("shutdown_behavior", sa.String(16), nullable=False, server_default="stop"),  # or terminate
 )
 
 ec2_keypair = sa.Table(  # of a key that was made here: EC2's fingerprint of it is of the private key

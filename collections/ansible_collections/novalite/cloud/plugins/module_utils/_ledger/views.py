@@ -63,6 +63,7 @@ _NETWORK_FIELDS = (
     "snat",
     "ntp",
     "ipv6_mode",
+    "routes",
 )
 
 

@@ -41,7 +41,6 @@ def upgrade() -> None:
         sa.Column("launch_index", sa.Integer(), server_default="0", nullable=False),
         sa.Column("disable_api_termination", sa.Boolean(), server_default=sa.false(), nullable=False),
         sa.Column("disable_api_stop", sa.Boolean(), server_default=sa.false(), nullable=False),
-        sa.Column("shutdown_behavior", sa.String(16), server_default="stop", nullable=False),
         sa.ForeignKeyConstraint(
             ["instance_uuid"], ["instance.uuid"], name=op.f("fk_ec2_instance_instance_uuid"), ondelete="CASCADE"
         ),
