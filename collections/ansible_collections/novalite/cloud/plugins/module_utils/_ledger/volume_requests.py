@@ -261,4 +261,3 @@ def _record(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
             if error is not None:
                 errors.append({"id": work["id"], "message": f"{work['does']} {work['id']}: {error}"})
     return {"changed": changed, "hosts": {}, "skipped": [], "errors": errors}
-
