@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import server_actions, tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
 from tests.api import ec2_door
 from tests.api.ec2_door import Client, Door, refused
@@ -224,6 +224,28 @@ def test_images(door: Door, demo: Client) -> None:
     demo.deregister_image(ImageId=number)
     with refused("InvalidAMIID.NotFound"):
         demo.describe_images(ImageIds=[number])
+
+
+def test_an_image_of_an_instance(door: Door, demo: Client) -> None:
+    number = run(demo)["InstanceId"]
+    with refused("IncorrectInstanceState"):
+        demo.create_image(InstanceId=number, Name="mine")
+    uuid = became(door.api, number)
+    made = demo.create_image(InstanceId=number, Name="mine", Description="a copy")["ImageId"]
+    (image,) = demo.describe_images(ImageIds=[made])["Images"]
+    assert (image["State"], image["Name"], image["SourceInstanceId"]) == ("pending", "mine", number)
+    assert [one["ImageId"] for one in demo.describe_images(Owners=["self"])["Images"]] == [made]
+    assert jobs(door.api)[-1].kind == "createImage"
+    with refused("IncorrectInstanceState"):
+        demo.create_image(InstanceId=number, Name="other")  # one at a time
+    with refused("InvalidAMIID.NotFound"):
+        door.client("alt").describe_images(ImageIds=[made])
+    with refused("InvalidInstanceID.NotFound"):
+        door.client("alt").create_image(InstanceId=number, Name="mine")
+    with transaction(door.api.engine) as connection:
+        server_actions.finish(connection, "createImage", [uuid], error="no room")
+    with refused("InvalidAMIID.NotFound"):
+        demo.describe_images(ImageIds=[made])
 
 
 def test_tags(door: Door, demo: Client) -> None:
