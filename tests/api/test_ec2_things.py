@@ -54,7 +54,7 @@ def test_key_pairs(door: Door, demo: Client) -> None:
     assert shown["two"]["PublicKey"].startswith(line.decode())
     assert shown["test"]["PublicKey"] == PUBLIC_KEY
     # what was made is what the other doors give to servers
-    other_door = door.api.client_as("demo").get("/compute/v2.1/os-keypairs").json["keypairs"]
+    other_door = door.api.client_as("demo").get("/compute/v2.1/os-keypairs").get_json()["keypairs"]
     assert {one["keypair"]["name"] for one in other_door} == {"one", "two", "test"}
     with refused("InvalidKeyPair.Duplicate"):
         demo.create_key_pair(KeyName="one")
@@ -119,7 +119,7 @@ def test_security_groups_and_rules(door: Door, demo: Client) -> None:
     with refused("InvalidPermission.Duplicate"):
         demo.authorize_security_group_ingress(GroupName="web", IpPermissions=[of_ssh])
     # what one door shows, the other takes back
-    other = door.api.client_as("demo").get("/network/v2.0/security-groups?name=web").json["security_groups"][0]
+    other = door.api.client_as("demo").get("/network/v2.0/security-groups?name=web").get_json()["security_groups"][0]
     assert len(other["security_group_rules"]) == 7 + 2
     demo.revoke_security_group_ingress(GroupName="web", IpPermissions=[of_ssh])
     with refused("InvalidPermission.NotFound"):
@@ -263,7 +263,7 @@ def test_tags(door: Door, demo: Client) -> None:
     assert len(demo.describe_tags(Filters=[{"Name": "resource-id", "Values": [number]}])["Tags"]) == 2
     assert len(demo.describe_tags(Filters=[{"Name": "tag:Name", "Values": ["m*"]}])["Tags"]) == 5
     # an instance's are its metadata, and its name is its name
-    (server,) = door.api.client_as("demo").get("/compute/v2.1/servers/detail").json["servers"]
+    (server,) = door.api.client_as("demo").get("/compute/v2.1/servers/detail").get_json()["servers"]
     assert (server["name"], server["metadata"]) == ("mine", {"k": "v", "Name": "mine"})
     groups = demo.describe_security_groups(Filters=[{"Name": "tag:k", "Values": ["v"]}])["SecurityGroups"]
     assert [one["GroupId"] for one in groups] == [group]

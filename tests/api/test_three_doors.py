@@ -59,7 +59,7 @@ class OpenStack:
         self.client = door.api.client_as("demo")
 
     def create(self, name: str) -> None:
-        flavors = self.client.get("/compute/v2.1/flavors").json["flavors"]
+        flavors = self.client.get("/compute/v2.1/flavors").get_json()["flavors"]
         (flavor,) = (one["id"] for one in flavors if one["name"] == "m1.tiny")
         wanted = {
             "name": name, "flavorRef": flavor, "imageRef": IMAGE_ID, "key_name": "test", "metadata": {"made": "here"},
@@ -68,7 +68,7 @@ class OpenStack:
 
     def see(self, name: str) -> Seen:
         latest = {"OpenStack-API-Version": "compute 2.96"}
-        (one,) = self.client.get(f"{COMPUTE}/detail?name=^{name}$", headers=latest).json["servers"]
+        (one,) = self.client.get(f"{COMPUTE}/detail?name=^{name}$", headers=latest).get_json()["servers"]
         return {
             "uuid": one["id"], "state": one["OS-EXT-STS:vm_state"], "flavor": one["flavor"]["original_name"],
             "key": one["key_name"], "image": one["image"]["id"], "metadata": one["metadata"],
@@ -128,7 +128,7 @@ def door(api: Api) -> t.Iterator[Door]:
     [(Playbook, Ec2, OpenStack), (OpenStack, Ec2, Playbook), (Ec2, OpenStack, Playbook), (Playbook, OpenStack, Ec2)],
 )
 def test_each_door_leads_to_the_same(door: Door, creates: t.Any, changes: t.Any, deletes: t.Any) -> None:
-    doors = [Playbook(door), OpenStack(door), Ec2(door)]
+    doors: list[t.Any] = [Playbook(door), OpenStack(door), Ec2(door)]
 
     def same() -> Seen:
         """What all doors show; EC2's ids are the beginning of the others'."""
