@@ -2,13 +2,15 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What Compute had of other services' until microversion 2.35: security groups, networks, floating IPs."""
+"""What Compute had of other services' until microversion 2.35: security groups, networks."""
 
 from __future__ import annotations
 
 import typing as t
+import uuid
 
 import sqlalchemy as sa
+from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger import group_rules, network_records
@@ -22,6 +24,7 @@ from ..context import current
 from ..errors import BadRequestError, as_bad_request
 from ..ledger import reading_ledger, writing_ledger
 from ..network.changes import tell_group_hosts
+from ..network.routes_groups import delete_group_and_tell
 from .blueprint import Answer, compute
 from .microversions import since
 
@@ -60,13 +63,17 @@ RULE = _wrapped(
 @policy.allows("compute:proxies:read")
 @since("2.1", LAST)
 def list_security_groups_here() -> Answer:
-    project = current().project
+    caller = current()
+    project = caller.project
     with reading_ledger() as connection:
         rows = group_rules.groups_of(connection, project)
     if not any(row["name"] == DEFAULT_GROUP for row in rows):
         with writing_ledger() as connection:
             ensure_default_group(connection, project)
             rows = group_rules.groups_of(connection, project)
+    if caller.is_admin and "all_tenants" in request.args:
+        with reading_ledger() as connection:
+            rows = group_rules.groups_of(connection, None)
     names = {row["id"]: row["name"] for row in rows}
     return {"security_groups": [_group(row, names) for row in rows]}, 200
 
@@ -117,7 +124,7 @@ def delete_security_group_here(group_id: str) -> Answer:
     with writing_ledger() as connection:
         _found(connection, group_id)
         try:
-            group_rules.delete_group(connection, current().project, group_id)
+            delete_group_and_tell(connection, group_id)
         except ConflictError as error:
             raise BadRequestError(str(error)) from error
     return "", 202
@@ -142,7 +149,13 @@ def create_security_group_rule_here() -> Answer:
     project = current().project
     with writing_ledger() as connection, as_bad_request():
         parent = wanted["parent_group_id"]
-        number, group = group_rules.add_rule(connection, project, parent, rule)
+        try:
+            uuid.UUID(parent)
+            number, group = group_rules.add_rule(connection, project, parent, rule)
+        except ValueError:
+            raise BadRequestError("Security group id should be uuid") from None
+        except ConflictError as error:
+            raise BadRequestError(str(error)) from error
         found = _found(connection, parent)
         tell_group_hosts(connection, group, found["name"])
     return {"security_group_rule": next(one for one in found["rules"] if one["id"] == number)}, 200
@@ -204,7 +217,7 @@ def _rule(one: Record, row: Record, names: t.Mapping[int, str]) -> Record:
     }
 
 
-# --- Networks and floating IPs --------------------------------------------------------------------------------------
+# --- Networks --------------------------------------------------------------------------------------------------------
 
 
 @compute.get("/<any('os-networks', 'os-tenant-networks'):kind>")
@@ -229,42 +242,3 @@ def show_network_here(kind: str, network_id: str) -> Answer:
 
 def _network(row: Record) -> Record:
     return {"id": row["uuid"], "label": row["name"], "cidr": row["cidr"]}
-
-
-@compute.get("/os-floating-ip-pools")
-@policy.allows("compute:proxies:read")
-@since("2.1", LAST)
-def list_floating_ip_pools_here() -> Answer:
-    with reading_ledger() as connection:
-        rows = network_records.pools_seen(connection)
-    return {"floating_ip_pools": [{"name": row["name"]} for row in rows]}, 200
-
-
-@compute.get("/os-floating-ips")
-@policy.allows("compute:proxies:read")
-@since("2.1", LAST)
-def list_floating_ips_here() -> Answer:
-    with reading_ledger() as connection:
-        rows = network_records.floating_ips_of(connection, current().project)
-    return {"floating_ips": [_floating(row) for row in rows]}, 200
-
-
-@compute.get("/os-floating-ips/<number>")
-@policy.allows("compute:proxies:read")
-@since("2.1", LAST)
-def show_floating_ip_here(number: str) -> Answer:
-    with reading_ledger() as connection:
-        found = network_records.floating_ips_of(connection, current().project, number)
-    if not found:
-        raise NotFoundError(f"Floating IP not found for ID {number[:255]}")
-    return {"floating_ip": _floating(found[0])}, 200
-
-
-def _floating(row: Record) -> Record:
-    return {
-        "id": row["id"],
-        "ip": row["address"],
-        "pool": row["pool"],
-        "fixed_ip": row["fixed_ip"],
-        "instance_id": row["instance_uuid"],
-    }

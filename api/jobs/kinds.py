@@ -151,8 +151,7 @@ def _action(name: str, description: str, playbook: str | None = None, **more: t.
         role="member",
         merge=True,
         instances="required",
-        action=name,
-        **{"runs": 2, "timeout": 900, **more},
+        **{"action": name, "runs": 2, "timeout": 900, **more},
     )
 
 
@@ -202,6 +201,22 @@ _KINDS = (
         "createImage", "make images of instances", "snapshot.yml", timeout=7200,
         variables={"image_name": NAME},
     ),
+    _action("resize", "give instances another size, on another host or their own", timeout=3600),
+    _action("migrate", "bring instances to other hosts, switched off", timeout=3600),
+    _action("confirmResize", "confirm resizes and migrations", "confirm_resize.yml"),
+    _action("revertResize", "revert resizes and migrations", "revert_resize.yml", timeout=3600),
+    _action("live-migration", "bring instances to other hosts while they run", "live_migrate.yml", timeout=7200),
+    _action("evacuate", "build instances of a dead host anew on others", timeout=3600),
+    Kind(
+        "host_evacuate", "host_evacuate.yml", "disable a compute host and bring its instances to others", runs=1,
+        timeout=4 * 3600, variables={"host": HOST, "reason": {"type": "string", "maxLength": 255}},
+    ),
+    Kind(
+        "host_restore", "host_restore.yml", "enable a compute host and bring back what was there", runs=1,
+        timeout=4 * 3600, variables={"host": HOST},
+    ),
+    _action("interface_attach", "give instances a network interface", action="attach_interface"),
+    _action("interface_detach", "take a network interface from instances", action="detach_interface"),
     _action(
         "console", "read what instances wrote to their consoles", timeout=120, read_only=True, runs=4,
         variables={

@@ -17,7 +17,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.views impor
 
 from .. import policy
 from ..context import Caller
-from ..errors import ForbiddenError
+from ..errors import ForbiddenError, as_bad_request
 from ..jobs import kinds, queue
 
 # Which kinds of job a member may ask for and which only an administrator
@@ -56,7 +56,8 @@ def trigger(
         if kind.name in anew_requests.ACTIONS:
             asked_for = {"action": kind.name, "request": variables}
             who = {"user_id": caller.user_id, "ignore_lock": caller.is_admin}
-            anew_requests.begin(connection, asked_for, found, request_id, **who)
+            with as_bad_request():
+                anew_requests.begin(connection, asked_for, found, request_id, **who)
         elif kind.name in server_actions.NAMES:
             details = {"type": variables["type"].upper()} if "type" in variables else None
             server_actions.begin(

@@ -127,7 +127,7 @@ def network_row(connection: sa.Connection, number: str, write: bool = False) -> 
             if write and not row["tenant"]:
                 raise NeutronError(
                     403, "PolicyNotAuthorized",
-                    f"network {number} is the cloud's operator's, who changes it with the module novalite.cloud.network",
+                    f"network {number} is the cloud's operator's, who changes it with novalite.cloud.network",
                 )  # fmt: skip
             return row
     for pool in network_records.pools_seen(connection):

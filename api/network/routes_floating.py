@@ -56,25 +56,23 @@ def create_floating_ip() -> Answer:
     with writing_ledger() as connection, as_bad_request():
         pool = _pool(connection, wanted["floating_network_id"].lower())
         port = _port(connection, wanted)
-        item = {"address": wanted.get("floating_ip_address"), "pool": pool, "server": None, "fixed_ip": None}
-        done = floating_ips.floating_ip(
-            connection,
-            {
-                "project": current().project_name,
-                "state": "present",
-                "floating_ips": [{**item, "new": item["address"] is None}],
-            },
-        )
-        number = done["floating_ips"][0]["id"]
-        if not done["changed"]:
-            raise NeutronError(
-                409, "FloatingIpAddressInUse", f"the project has the floating IP {item['address']} already"
-            )
+        number = allocate(connection, pool, wanted.get("floating_ip_address"))
         if port is not None:
             associate(connection, number, port)
         _describe(connection, number, wanted)
         row = _row(connection, number)
     return {"floatingip": views.floating_ip(row)}, 201
+
+
+def allocate(connection: sa.Connection, pool: str | None, address: str | None = None) -> str:
+    """Give the project an address of `pool` (None: the only one), a certain one or any; returns its id."""
+    item = {"address": address, "pool": pool, "server": None, "fixed_ip": None, "new": address is None}
+    done = floating_ips.floating_ip(
+        connection, {"project": current().project_name, "state": "present", "floating_ips": [item]}
+    )
+    if not done["changed"]:
+        raise NeutronError(409, "FloatingIpAddressInUse", f"the project has the floating IP {address} already")
+    return str(done["floating_ips"][0]["id"])
 
 
 @network.put("/floatingips/<number>")
@@ -94,13 +92,17 @@ def update_floating_ip(number: str) -> Answer:
 @policy.allows("network:floating_ips:write")
 def delete_floating_ip(number: str) -> Answer:
     with writing_ledger() as connection, as_bad_request():
-        before = _row(connection, number)
-        item = {"address": before["address"], "pool": None, "server": None, "fixed_ip": None}
-        floating_ips.floating_ip(
-            connection, {"project": current().project_name, "state": "absent", "floating_ips": [item]}
-        )
-        tell_hosts_of(connection, before, None)
+        release(connection, _row(connection, number))
     return "", 204
+
+
+def release(connection: sa.Connection, before: Record) -> None:
+    """Take a floating IP from the project."""
+    item = {"address": before["address"], "pool": None, "server": None, "fixed_ip": None}
+    floating_ips.floating_ip(
+        connection, {"project": current().project_name, "state": "absent", "floating_ips": [item]}
+    )
+    tell_hosts_of(connection, before, None)
 
 
 def associate(connection: sa.Connection, number: str, port: Record | None) -> None:

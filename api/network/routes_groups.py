@@ -113,11 +113,17 @@ def delete_group(number: str) -> Answer:
                 409, "SecurityGroupCannotRemoveDefault", "Insufficient rights for removing default security group."
             )
         try:
-            group_rules.delete_group(connection, current().project, number)
+            delete_group_and_tell(connection, number)
         except ConflictError as error:
             message = f"Security Group {number} in use: {error}"
             raise NeutronError(409, "SecurityGroupInUse", message) from error
     return "", 204
+
+
+def delete_group_and_tell(connection: sa.Connection, number: str) -> None:
+    """As in Neutron, the rules of others that name a group go with it."""
+    for group, name in group_rules.delete_group(connection, current().project, number, naming_rules=True):
+        tell_group_hosts(connection, group, name)
 
 
 # --- Rules ----------------------------------------------------------------------------------------------------------

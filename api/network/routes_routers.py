@@ -132,8 +132,8 @@ def _free_port(connection: sa.Connection, number: str) -> tuple[str, Record, int
     if seen["instance_uuid"] is not None or seen["router_id"] is not None or seen["device_id"]:
         raise NeutronError(
             409, "PortInUse",
-            f"Unable to complete operation on port {seen['id']} for network {seen['network_uuid']}. Port already has an "
-            f"attached device {seen['instance_uuid'] or seen['router_id'] or seen['device_id']}.",
+            f"Unable to complete operation on port {seen['id']} for network {seen['network_uuid']}. Port already has "
+            f"an attached device {seen['instance_uuid'] or seen['router_id'] or seen['device_id']}.",
         )  # fmt: skip
     if seen["ip"] is None and seen["ipv6"] is None:
         raise BadRequestError("Bad router request: Router port must have at least one fixed IP.")

@@ -184,7 +184,10 @@ PAIRS: Schema = {
     "maxItems": 64,
     "items": {
         "type": "object",
-        "properties": {"ip_address": {"type": "string", "maxLength": 43}, "mac_address": {"type": "string", "maxLength": 40}},
+        "properties": {
+            "ip_address": {"type": "string", "maxLength": 43},
+            "mac_address": {"type": "string", "maxLength": 40},
+        },
         "required": ["ip_address"],
         "additionalProperties": False,
     },

@@ -159,7 +159,9 @@ def port(row: Record, admin: bool = False) -> Record:
         if address
     ]
     attached = row["instance_uuid"] is not None
-    runs = row["router_id"] is not None or (attached and row["power_state"] == RUNNING)
+    runs = row["router_id"] is not None or (
+        attached and row["power_state"] == RUNNING and row["status"] != "attaching"
+    )
     up = True if row["admin_state_up"] is None else bool(row["admin_state_up"])
     shown = {
         "id": row["id"],
@@ -218,7 +220,7 @@ def router(row: Record) -> Record:
     }
 
 
-def agent(row: Record, heartbeat: str, created: str) -> Record:
+def agent(row: Record, seen: str) -> Record:
     """A compute host as the agent that its network is done by."""
     return {
         "id": row["service_uuid"],
@@ -229,9 +231,9 @@ def agent(row: Record, heartbeat: str, created: str) -> Record:
         "availability_zone": None,
         "admin_state_up": bool(row["state"].enabled),
         "alive": bool(row["state"].up),
-        "created_at": created,
-        "started_at": created,
-        "heartbeat_timestamp": heartbeat,
+        "created_at": seen,
+        "started_at": seen,
+        "heartbeat_timestamp": seen,
         "description": None,
         "resources_synced": None,
         "configurations": {},

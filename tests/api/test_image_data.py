@@ -304,7 +304,8 @@ def test_a_kernel_and_a_ramdisk_are_images_of_their_own(cloud: Cloud, doors: Doo
 def test_a_file_stays_while_an_instance_was_made_from_it(cloud: Cloud, doors: Doors) -> None:
     number = made(doors.member)
     path = str(cloud.home / "images" / number)
-    record = {"id": number, "name": "x", "kernel": None, "ramdisk": None, "properties": {}, "source": path}
+    record: dict[str, t.Any] = {"id": number, "name": "x", "kernel": None, "ramdisk": None, "properties": {}}
+    record["source"] = path
     one = cloud.instance(doors.project, "web", None, image=record)
     doors.member.delete(f"/images/{number}", 204)
     doors.member.get(f"/images/{number}", 404)

@@ -252,7 +252,8 @@ def test_a_group_as_the_other_end(doors: Doors) -> None:
     body = rule_body(db["id"], protocol="tcp", port_range_min=5432, port_range_max=5432, remote_group_id=web["id"])
     rule = doors.member.post("/security-group-rules", body, 201)["security_group_rule"]
     assert (rule["remote_group_id"], rule["remote_ip_prefix"]) == (web["id"], None)
-    assert error_of(doors.member.delete(f"/security-groups/{web['id']}", 409)) == "SecurityGroupInUse"
+    doors.member.delete(f"/security-groups/{web['id']}", 204)  # and the rule goes with it
+    doors.member.get(f"/security-group-rules/{rule['id']}", 404)
     _number, foreign = doors.group("theirs", doors.other)
     doors.member.post("/security-group-rules", rule_body(db["id"], remote_group_id=foreign), 404)
     doors.member.post("/security-group-rules", rule_body(foreign), 404)

@@ -111,8 +111,9 @@ def test_a_subnet_has_its_gateway_pools_servers_and_routes(doors: Doors) -> None
     assert one["allocation_pools"] == [{"start": "10.50.0.2", "end": "10.50.0.254"}]
     assert (one["dns_nameservers"], one["host_routes"], one["enable_dhcp"]) == (["192.0.2.53"], routes, True)
     assert doors.member.get(f"/networks/{of['id']}")["network"]["subnets"] == [one["id"]]
-    change = {"name": "t", "gateway_ip": "10.50.0.2", "allocation_pools": [{"start": "10.50.0.10", "end": "10.50.0.11"}],
-              "dns_nameservers": [], "host_routes": [], "enable_dhcp": False, "description": "d"}  # fmt: skip
+    two = [{"start": "10.50.0.10", "end": "10.50.0.11"}]
+    change = {"name": "t", "gateway_ip": "10.50.0.2", "allocation_pools": two, "dns_nameservers": [], "host_routes": [],
+              "enable_dhcp": False, "description": "d"}  # fmt: skip
     after = doors.member.put(f"/subnets/{one['id']}", {"subnet": change})["subnet"]
     assert {key: after[key] for key in change} == change
     first, second = port(doors, of), port(doors, of)

@@ -63,6 +63,7 @@ OPERATIONS = {
     "server_group": "server_groups",
     "server_info": "servers",
     "server_move": "move_requests",
+    "server_interface": "interface_requests",
     "server_plan": "plans",
     "server_security_groups": "memberships",
     "server_state": "server_states",

@@ -57,6 +57,7 @@ def look(state_dir: str, uri: str) -> dict[str, t.Any]:
         "domains": sorted(domains, key=lambda one: str(one["name"])),
         "disks": _disks(state_dir),
         "files": {uuid: _files(state_dir, uuid) for uuid in _disks(state_dir)},
+        "volumes": _uuids_in(os.path.join(state_dir, "volumes")),
         "missing_bases": _missing_bases(state_dir),
         "residue": [one._asdict() for one in residue.find(state_dir)],
         "filters": filters,
@@ -105,9 +106,13 @@ def _attribute(element: ElementTree.Element, child: str, name: str) -> str | Non
 
 
 def _disks(state_dir: str) -> list[str]:
+    return _uuids_in(os.path.join(state_dir, layout.INSTANCES))
+
+
+def _uuids_in(directory: str) -> list[str]:
     found = []
     with contextlib.suppress(FileNotFoundError):
-        for name in os.listdir(os.path.join(state_dir, layout.INSTANCES)):
+        for name in os.listdir(directory):
             with contextlib.suppress(ValueError):
                 if str(uuids.UUID(name)) == name:
                     found.append(name)

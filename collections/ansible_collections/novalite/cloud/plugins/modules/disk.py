@@ -26,7 +26,7 @@ options:
         type: str
         required: true
       base:
-        description: The checksum of the cached disk image, C(sha256:<hex>). Required for O(state=present).
+        description: The checksum of the cached disk image, C(sha256:<hex>). Required for a root disk.
         type: str
       virtual_size_gb:
         description: The size of the disk in GiB; 0 for the size of the image. It must hold the image.
@@ -59,6 +59,10 @@ options:
         description: The size in MiB of a disk for swapping; 0 for none.
         type: int
         default: 0
+      root:
+        description: Whether it has a root disk of its own. One that starts from a volume has none.
+        type: bool
+        default: true
       rescue:
         description:
           - Whether it is the disk, kernel and ramdisk that the instance is rescued with. Its own ones are left alone.
@@ -166,6 +170,7 @@ def main() -> None:
                     "preallocation": {"type": "str", "choices": ["none", "space"], "default": "none"},
                     "ephemeral_gb": {"type": "int", "default": 0},
                     "swap_mb": {"type": "int", "default": 0},
+                    "root": {"type": "bool", "default": True},
                     "rescue": {"type": "bool", "default": False},
                 },
             },

@@ -12,6 +12,7 @@ short_description: Move running domains from this host to others that share no d
 version_added: 0.1.0
 description:
   - Runs on the source. Memory and disks go to the destination while the guests run; they stop for a moment only.
+  - The task fails when one of them cannot be moved, after all others were.
   - Everything goes through ssh, with the key that M(novalite.cloud.disk_move) made and the destination let in. QEMU and
     libvirtd listen on unix sockets alone.
   - What the guests meet on their networks, and their base images, must be on the destination already.
@@ -131,7 +132,10 @@ def main() -> None:
         )
     except NovaliteError as error:
         module.fail_json(msg=str(error), moves=[])
-    module.exit_json(changed=any(one["error"] is None for one in done), moves=done)
+    result = {"changed": any(one["error"] is None for one in done), "moves": done}
+    if errors := [one["error"] for one in done if one["error"] is not None]:
+        module.fail_json(msg="; ".join(errors), **result)
+    module.exit_json(**result)
 
 
 if __name__ == "__main__":

@@ -95,6 +95,11 @@ options:
               mtu:
                 description: The MTU in bytes.
                 type: int
+      volume:
+        description:
+          - The volume that it starts from, with C(id), C(backend), C(options) and C(format) as
+            M(novalite.cloud.volume_disk) takes them. Without, its own root disk is written to.
+        type: dict
       password_hash:
         description:
           - The crypt(5) hash that the user's line in C(/etc/shadow) must have.
@@ -236,6 +241,7 @@ def _request(instance: dict[str, t.Any]) -> Request:
         nics=() if network is None else nics_of(network),
         password_hash=instance["password_hash"],
         password_optional=instance["password_optional"],
+        volume=instance["volume"],
         disk=instance["disk"],
     )
 
@@ -275,6 +281,7 @@ def main() -> None:
                         "type": "dict",
                         "options": {"nics": {"type": "list", "elements": "dict", "required": True, "options": NIC}},
                     },
+                    "volume": {"type": "dict"},
                     "password_hash": {"type": "str", "no_log": True},
                     "password_optional": {"type": "bool", "default": False, "no_log": False},
                     "files": {

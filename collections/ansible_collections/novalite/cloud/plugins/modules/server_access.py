@@ -66,6 +66,7 @@ access:
       host: hv1
       ip: 10.20.0.3
       ssh: ssh -F /var/lib/novalite/ssh_config 6f2e0c0e-51c0-4d9e-8a3d-6a2f6f1f8a11
+      console: ssh -t -F /var/lib/novalite/ssh_config hv1 'exec virsh console instance-00000007'
 """
 
 from ..module_utils._controller import run_module

@@ -117,7 +117,12 @@ options:
         description: Why it failed, or null.
         type: str
       done:
-        description: UUIDs of those that went well all the same.
+        description: UUIDs of the guests that moved while they ran.
+        type: list
+        elements: str
+        default: []
+      here:
+        description: UUIDs of those that did not, and of which the host knows that they run on it.
         type: list
         elements: str
         default: []
@@ -219,6 +224,7 @@ ARGUMENT_SPEC = {
             "host": {"type": "str", "required": True},
             "error": {"type": "str"},
             "done": {"type": "list", "elements": "str", "default": []},
+            "here": {"type": "list", "elements": "str", "default": []},
             "domains": {"type": "list", "elements": "dict", "default": []},
         },
     },

@@ -29,7 +29,7 @@ from .._errors import NovaliteError
 from .._host import locked, write_atomically
 from . import layout
 
-RUN_DIR = "/run/novalite/moves"
+RUN_DIR = "/run/novalite-moves"  # not in /run/novalite, which is closed to QEMU
 INCOMING = "incoming"  # in the state directory: what is on its way, by instance
 LIFETIME = 12 * 3600  # seconds
 PREFIX = "novalite-move-"
@@ -57,7 +57,7 @@ def offer(moves: t.Sequence[t.Mapping[str, t.Any]]) -> dict[str, str]:
     found = {}
     for move in moves:
         directory = directory_of(move["id"])
-        os.makedirs(RUN_DIR, mode=0o711, exist_ok=True)
+        _make_run_dir()
         with contextlib.suppress(FileExistsError):
             os.mkdir(directory, 0o700)
         key = os.path.join(directory, "key")
@@ -157,14 +157,20 @@ def _options(move: t.Mapping[str, t.Any], purpose: str, state_dir: str) -> str:
         # whatever the other side asks for, this is what is run
         options.append(f'command="tar --extract --sparse --no-same-owner --file=- --directory={staging}"')
     else:
-        # forwarding reaches sockets of libvirt and QEMU, but no port
-        options += ["port-forwarding", 'permitopen="127.0.0.1:1"', 'permitlisten="127.0.0.1:1"', 'command="/bin/false"']
+        # To libvirtd's socket and QEMU's two. sshd cannot be told which, and a permitopen for ports would forbid all
+        # sockets; but who reaches libvirtd may do everything anyway.
+        options += ["port-forwarding", 'permitlisten="127.0.0.1:1"', 'command="/bin/false"']
     return ",".join(options)
+
+
+def _make_run_dir() -> None:
+    os.makedirs(RUN_DIR, exist_ok=True)
+    os.chmod(RUN_DIR, layout.SEARCHABLE)  # whatever the umask; QEMU passes through
 
 
 def _qemus_own(directory: str) -> None:
     """A directory in which QEMU may make its sockets."""
-    os.makedirs(RUN_DIR, mode=0o711, exist_ok=True)
+    _make_run_dir()
     shutil.rmtree(directory, ignore_errors=True)
     os.mkdir(directory, 0o700)
     for name in QEMU_USERS:

@@ -54,6 +54,7 @@ class Request:
     nics: tuple[Nic, ...] = ()  # none: the guest's network configuration stays as it is
     password_hash: str | None = None  # crypt(5), for `user`
     password_optional: bool = False  # the guest may have no line for it
+    volume: t.Mapping[str, t.Any] | None = None  # what it starts from, instead of a disk of its own
     disk: str = layout.DISK  # the file's name
 
     def __post_init__(self) -> None:

@@ -17,7 +17,7 @@ import stat
 import typing as t
 
 from .._errors import NotFoundError, NovaliteError
-from .._host import in_threads, locked
+from .._host import in_threads, locked, write_atomically
 from . import config_drive, layout
 from .blank import EPHEMERAL, SWAP, blank_name, blank_size, ensure_blank
 from .inspect import inspect_image
@@ -29,6 +29,7 @@ GIB = 1 << 30
 LOCK = "instances"
 LOCK_TIMEOUT = 1800.0  # seconds; another run may be copying raw disks
 BACKENDS = ("qcow2", "raw")
+NOTE = "boots-from-volume"  # an empty file in place of a root disk
 PREALLOCATIONS = ("none", "space")
 REPLACED = "replaced"  # where the old files are, beside the new ones, until these are complete
 OWN_FILES = (
@@ -54,6 +55,7 @@ class Disk:
     preallocation: str = "none"
     ephemeral_gb: int = 0
     swap_mb: int = 0
+    root: bool = True  # without one, the instance starts from a volume
     rescue: bool = False
 
     @property
@@ -253,11 +255,14 @@ def _is_directory(directory: str) -> bool:
 
 def _files(disk: Disk) -> t.Iterator[_File]:
     """All files that an instance needs, in the order of Nova's devices."""
-    if disk.base is None:
+    if disk.root and disk.base is None:
         raise NovaliteError(f"instance {disk.uuid}: a disk needs its base image")
     size = f"{disk.virtual_size_gb} GiB" if disk.virtual_size_gb else "the base's size"
-    yield _File(disk.name, layout.cache_key(disk.base), f"{disk.backend}, {size}, on {disk.base}", disk.backend,
-                disk.virtual_size_gb * GIB)
+    if disk.root:
+        yield _File(disk.name, layout.cache_key(str(disk.base)), f"{disk.backend}, {size}, on {disk.base}",
+                    disk.backend, disk.virtual_size_gb * GIB)
+    else:
+        yield _File(NOTE, "", "starts from a volume")  # it needs its directory
     for name, kind, amount in ((layout.EPHEMERAL, EPHEMERAL, disk.ephemeral_gb), (layout.SWAP, SWAP, disk.swap_mb)):
         if amount:
             blank = blank_name(kind, amount)
@@ -305,7 +310,7 @@ def _check_format(disk: Disk, file: _File, directory: str) -> None:
 
 def _check_source(disk: Disk, file: _File, state_dir: str, check_mode: bool, sizes: dict[str, int]) -> None:
     path = os.path.join(layout.base_dir(state_dir), file.source)
-    if file.name in (layout.EPHEMERAL, layout.SWAP):
+    if file.name in (layout.EPHEMERAL, layout.SWAP, NOTE):
         return  # made when it is missing
     if not os.path.exists(path):
         if check_mode:  # the task before would have fetched it
@@ -337,6 +342,8 @@ def _create(plans: t.Sequence[_Plan], state_dir: str) -> None:
 
 
 def _size_of(file: _File, state_dir: str) -> int:
+    if file.name == NOTE:
+        return 0
     path = os.path.join(layout.base_dir(state_dir), file.source)
     os.utime(path)  # its last use, for the eviction
     return os.stat(path).st_size
@@ -375,6 +382,10 @@ def _make_file(
     disk: Disk, file: _File, directory: str, state_dir: str, source_size: int, undo: contextlib.ExitStack
 ) -> None:
     path = os.path.join(directory, file.name)
+    if file.name == NOTE:
+        undo.callback(_remove, path)
+        write_atomically(path, "", 0o644)
+        return
     source = os.path.join(os.path.abspath(layout.base_dir(state_dir)), file.source)
     part = f"{path}.part"  # a killed run leaves this, never half a disk under its name
     with contextlib.suppress(FileNotFoundError):

@@ -170,7 +170,7 @@ def _check_files(staging: str, uuid: str) -> None:
     for entry in os.scandir(staging):
         mode = entry.stat(follow_symlinks=False).st_mode
         if entry.name not in FILES or not stat.S_ISREG(mode):
-            raise NovaliteError(f"instance {uuid}: its source sent {entry.name[:40]!r}, which is no file of an instance")
+            raise NovaliteError(f"instance {uuid}: its source sent {entry.name[:40]!r}, which no instance has")
         os.chmod(entry.path, 0o644 if entry.name in (layout.KERNEL, layout.RAMDISK) else 0o600)
 
 

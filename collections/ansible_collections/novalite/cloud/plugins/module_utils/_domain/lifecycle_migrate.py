@@ -80,8 +80,11 @@ def _one(
     try:
         domain = lifecycle.lookup(connection, move["uuid"])
         here = domain is not None and bool(domain.isActive())
-    except NovaliteError:
+        if here and error is None:
+            error = f"domain {move['domain_name']} still runs on this host"
+    except (NovaliteError, libvirt.libvirtError):
         here = None
+        error = error or f"domain {move['domain_name']}: nobody knows where it is"
     return {
         "uuid": move["uuid"],
         "error": error,

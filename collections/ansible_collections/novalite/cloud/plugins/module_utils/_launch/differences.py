@@ -93,6 +93,11 @@ def _bridges(host: str, before: Row, after: Row, names: Names) -> list[Row]:
     return rows
 
 
+def _router(host: str, before: Row, after: Row, names: Names) -> list[Row]:
+    rows = _plain(host, before, after, names)
+    return [{**one, "object": f"router ({one['object']})"} for one in rows]
+
+
 def _dhcp(host: str, before: Row, after: Row, names: Names) -> list[Row]:
     rows = []
     for key in sorted({*before, *after}):
@@ -133,4 +138,4 @@ def _firewall(host: str, before: Row, after: Row, names: Names) -> list[Row]:
     ]
 
 
-_READERS = {"bridge": _bridges, "dhcp": _dhcp, "nwfilter": _filters, "firewall": _firewall}
+_READERS = {"bridge": _bridges, "router": _router, "dhcp": _dhcp, "nwfilter": _filters, "firewall": _firewall}

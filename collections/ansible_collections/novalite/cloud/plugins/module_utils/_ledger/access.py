@@ -16,12 +16,13 @@ import sqlalchemy as sa
 
 from .._errors import NovaliteError
 from .._host import write_atomically
-from .._launch.ssh import render
+from .._launch.ssh import console_command, render
 from .views import instances_by
 
 
 def server_access(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
-    """Write `path` from the ledger and return `access`: uuid, host, ip and the ssh command of the asked `servers`.
+    """Write `path` from the ledger and return `access`: uuid, host, ip and the commands that log in (`ssh`) and attach
+    to the `console`, of the asked `servers`.
 
     `hypervisors` (how Ansible reaches each compute host) and `check_mode` are the action plug-in's to add: what is
     written here is a file, which no rollback takes back.
@@ -54,6 +55,7 @@ def server_access(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> d
             "host": one["host"],
             "ip": one["nics"][0]["ip"] if one["nics"] else None,
             "ssh": f"{command} {one['uuid']}",
+            "console": console_command(one["host"], one["domain_name"], path) if one["host"] else None,
         }
         for one in params["servers"] or []
     ]

@@ -60,9 +60,9 @@ def begin(
         elif name == "rescue":
             image = request.get("image")
             image_id = image and lookups.image_by_name(connection, image, row.project_id)["id"]
-            details = rescues.ask(connection, row, image_id, request.get("password_hash"))
+            details = rescues.ask(connection, row.uuid, image_id, request.get("password_hash"))
         else:
-            details = rebuilds.ask(connection, row, _looked_up(connection, row.project_id, request))
+            details = rebuilds.ask(connection, row.uuid, _looked_up(connection, row.project_id, request))
         begun += server_actions.begin(connection, name, [row.uuid], request_id=request_id, details=details, **who)
     return begun
 

@@ -14,10 +14,10 @@ import uuid
 
 import sqlalchemy as sa
 
-from .._errors import ConflictError
+from .._errors import NovaliteError
+from .image_records import check_count, handle
 from .images import checked_properties
 from .lookups import PRIVATE
-from .quotas import check_quota
 from .records import checked_names
 from .tables import image
 
@@ -34,39 +34,50 @@ def details_of(name: str, properties: t.Mapping[str, t.Any] | None = None, user_
 def there_already(connection: sa.Connection, project_id: str, uuid: str, name: str) -> bool:
     """Whether the project has an image `name` that was made of this instance."""
     found = connection.execute(
-        sa.select(image.c.properties).where(image.c.owner == project_id, image.c.name == name)
+        sa.select(image.c.properties).where(
+            image.c.owner == project_id,
+            sa.or_(image.c.name == name, image.c.display_name == name),
+            image.c.status == "active",
+        )
     ).scalars()
     return any(properties.get("instance_uuid") == uuid for properties in found)
 
 
 def begun(connection: sa.Connection, row: t.Any, details: Details) -> dict[str, t.Any]:
-    """Raises QuotaError, and ConflictError for a name that the project has."""
-    if _names(connection, row.project_id, details["name"]):
-        raise ConflictError(f"there is an image {details['name']!r} already: names are unique here")
-    used = sa.select(sa.func.count()).select_from(image).where(image.c.owner == row.project_id)
-    check_quota(connection, row.project_id, "images", connection.execute(used).scalar_one() + 1)
+    """Record the image, so that clients can wait for it. Raises QuotaError."""
+    if "image_id" not in details:
+        raise NovaliteError("an image needs a name, and an id: see details_of()")
+    empty = {"source": "", "checksum": "", "size": 0, "virtual_size": 0}
+    record = _record(connection, row, details, empty)
+    connection.execute(sa.insert(image).values(**record, status="saving", display_name=details["name"]))
+    check_count(connection, row.project_id)
     return {}
 
 
 def ended(
     connection: sa.Connection, row: t.Any, details: Details, error: str | None, said: t.Mapping[str, t.Any]
 ) -> dict[str, t.Any]:
-    """`said` are `source`, `checksum`, `size` and `virtual_size` of the file on the controller."""
-    if error is None:
-        connection.execute(sa.insert(image).values(**_record(connection, row, details, said)))
+    """`said` are `source`, `checksum`, `size` and `virtual_size` of the file on the controller.
+
+    An image that could not be made is none, as in Nova. One that was deleted meanwhile stays deleted.
+    """
+    mine = sa.and_(image.c.id == details["image_id"], image.c.status == "saving")
+    if error is not None:
+        connection.execute(sa.delete(image).where(mine))
+        return {}
+    values = {field: said[field] for field in ("source", "checksum", "size", "virtual_size")}
+    connection.execute(sa.update(image).where(mine).values(**values, status="active", updated_at=int(time.time())))
     return {}
 
 
 def _record(
     connection: sa.Connection, row: t.Any, details: Details, said: t.Mapping[str, t.Any]
 ) -> dict[str, t.Any]:
-    base, name, image_id = row.image, details["name"], details["image_id"]
-    if _names(connection, row.project_id, name):  # somebody else took it meanwhile
-        name = f"{name[:200]} {image_id}"
+    base, image_id = row.image, details["image_id"]
     return {
         "id": image_id,
         "owner": row.project_id,
-        "name": name,
+        "name": handle(connection, row.project_id, details["name"], image_id),
         "created_at": int(time.time()),
         "disk_format": "qcow2",
         **{field: said[field] for field in ("source", "checksum", "size", "virtual_size")},
@@ -80,8 +91,3 @@ def _record(
             **details["properties"],
         },
     }
-
-
-def _names(connection: sa.Connection, project_id: str, name: str) -> bool:
-    there = sa.select(image.c.id).where(image.c.owner == project_id, image.c.name == name)
-    return connection.execute(there).first() is not None

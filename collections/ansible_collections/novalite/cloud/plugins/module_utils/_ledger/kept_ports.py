@@ -12,6 +12,7 @@ import typing as t
 
 import sqlalchemy as sa
 
+from .._errors import ConflictError
 from .tables import vif
 from .tables_networking import port
 
@@ -27,4 +28,15 @@ def interfaces_to_release(connection: sa.Connection, uuids: t.Collection[str]) -
 def let_go(connection: sa.Connection, condition: sa.ColumnElement[bool]) -> None:
     """Take from their instances those kept ports that meet `condition`: it says which instances are deleted."""
     mine = sa.and_(condition, vif.c.id.in_(KEPT))
-    connection.execute(sa.update(vif).where(mine).values(instance_uuid=None, position=None))
+    connection.execute(sa.update(vif).where(mine).values(instance_uuid=None, position=None, status=None))
+
+
+def give(connection: sa.Connection, number: str, instance_uuid: str, position: int) -> None:
+    """Give the port to a server. Raises ConflictError if somebody was faster: the write decides."""
+    done = connection.execute(
+        sa.update(vif)
+        .where(vif.c.id == number, vif.c.instance_uuid.is_(None))
+        .values(instance_uuid=instance_uuid, position=position)
+    )
+    if done.rowcount != 1:
+        raise ConflictError(f"Port {number} is still in use.")

@@ -55,10 +55,19 @@ def lock_project(connection: sa.Connection, project_id: str) -> None:
         connection.execute(sa.select(tables.project.c.id).where(tables.project.c.id == project_id).with_for_update())
 
 
-def flavor_by_id(connection: sa.Connection, flavorid: str, private: bool = False) -> Record:
-    """The flavor that clients know by `flavorid`: what it was given as its id, else its number."""
+def flavor_by_id(
+    connection: sa.Connection, flavorid: str, private: bool = False, project_id: str | None = None
+) -> Record:
+    """The flavor that clients know by `flavorid`: what it was given as its id, else its number.
+
+    One that is not public only if `private` says so, or the project was given it.
+    """
     row = connection.execute(_FLAVOR, {"flavorid": flavorid}).mappings().first()
-    if row is None or not (row["is_public"] or private):
+    if row is not None and not (row["is_public"] or private):
+        given = tables.tables_networking.flavor_access
+        mine = sa.select(given.c.flavor_id).where(given.c.flavor_id == row["id"], given.c.project_id == project_id)
+        row = row if connection.execute(mine).first() is not None else None
+    if row is None:
         raise NotFoundError(f"Flavor {flavorid} could not be found.")
     return dict(row)
 
@@ -92,7 +101,8 @@ def image_by_id(connection: sa.Connection, image_id: str, project_id: str) -> Re
     row = connection.execute(_IMAGE, {"image_id": image_id, "project_id": project_id}).mappings().first()
     if row is None:
         raise NotFoundError("Can not find requested image")
-    return _launchable(connection, {**row, "name": shown_name(row)}, project_id)
+    record = dict(row)
+    return _launchable(connection, {**record, "name": shown_name(record)}, project_id)
 
 
 def image_by_name(connection: sa.Connection, name: str, project_id: str) -> Record:

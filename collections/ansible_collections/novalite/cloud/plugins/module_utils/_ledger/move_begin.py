@@ -117,7 +117,7 @@ def _check_host(connection: sa.Connection, action: str, row: Row, host: str | No
 
 
 def _answered(connection: sa.Connection, host: str) -> bool:
-    """Whether the host was seen within the last minute, which is less than a dead one needs to be noticed."""
+    """Whether the host was seen within the last minute. The playbook then asks the host itself."""
     columns = (compute_host.c.up, compute_host.c.last_seen_at)
     row = connection.execute(sa.select(*columns).where(compute_host.c.name == host)).first()
     return row is not None and row.up and time.time() - row.last_seen_at < SERVICE_DOWN_TIME

@@ -34,6 +34,7 @@ def server_move(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
     """Operation `server_move`: see the module's documentation for `params` and what is returned."""
     if params["state"] == "begin":
         return _begin(connection, params)
+    params = {**params, "moves": _knowing(params)}
     if params["state"] == "commit":
         return _commit(connection, params)
     return _end(connection, params)
@@ -45,8 +46,10 @@ def server_move(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
 def _begin(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
     action = params["action"]
     now = moves.now_()
-    if params.get("compute_hosts"):
-        record(connection, params["compute_hosts"], now)
+    seen = params.get("compute_hosts") or []
+    if seen:
+        record(connection, seen, now)
+    alive = {one["name"] for one in seen if one["up"]} if action == "evacuate" else set()
     result: dict[str, t.Any] = {"changed": False, "moves": [], "settled": [], "skipped": [], "errors": [], "hosts": {}}
     if params.get("uuids") is not None:
         going = _begun_before(connection, params, result)
@@ -56,8 +59,8 @@ def _begin(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
     placed = []
     for one in going:
         move = moves.open_moves(connection, [one["uuid"]]).get(one["uuid"])
-        if move is None:
-            message = "there is no record of its move"
+        if move is None or one["host"] in alive:
+            message = "there is no record of its move" if move is None else f"host {one['host']} is alive: it answers"
             server_actions.finish(connection, action, [one["uuid"]], error=message)
             result["errors"].append(_error(one, message))
         elif action in moves.ENDS or _place(connection, one, move, params, result):
@@ -291,7 +294,7 @@ def _end(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
             continue
         if error is not None:
             errors.append(_error(one, error))
-            _failed(connection, action, move, row, error)
+            _failed(connection, action, move, row, error, one["known"])
             continue
         done.append(uuid)
         server_actions.finish(connection, action, [uuid], power_state=power.get(uuid))
@@ -314,13 +317,15 @@ def _end(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
     return _result(connection, params, done, errors)
 
 
-def _failed(connection: sa.Connection, action: str, move: t.Any, row: t.Any, error: str) -> None:
+def _failed(
+    connection: sa.Connection, action: str, move: t.Any, row: t.Any, error: str, known: bool
+) -> None:
     if action in ("resize", "migrate", "evacuate") and move.status == moves.POST:
         if moves.take_back(connection, move, row.task_state):
             moves.undo(connection, move, row, error)
             if move.source_host != move.dest_host:
                 moves.give_up(connection, move, move.dest_host)
-    elif action == "live-migration":  # the host that said so knows that the guest still runs there
+    elif action == "live-migration" and known:  # otherwise reconcile.yml asks both hosts
         moves.undo(connection, move, row, error)
     server_actions.finish(connection, action, [row.uuid], error=error)
 
@@ -345,10 +350,25 @@ def _said(params: Params) -> dict[str, str | None]:
             if outcome is None:
                 said[one["uuid"]] = f"host {host} did not answer"
                 break
-            if outcome.get("error") and one["uuid"] not in (outcome.get("done") or []):
-                said[one["uuid"]] = str(outcome["error"])
+            # of a guest that moves while it runs, only a word about itself says that it has
+            live = params["action"] == "live-migration"
+            if outcome.get("error") if not live else one["uuid"] not in (outcome.get("done") or []):
+                said[one["uuid"]] = str(outcome.get("error") or f"host {host} did not say what became of it")
                 break
     return said
+
+
+def _knowing(params: Params) -> list[Move]:
+    """The moves, each with `known`: whether its guest is where it was, should it not have moved."""
+    outcomes = {one["host"]: one for one in params.get("outcomes") or []}
+    return [
+        {
+            **one,
+            "known": params["action"] != "live-migration"
+            or one["uuid"] in (outcomes.get(one["from_host"], {}).get("here") or []),
+        }
+        for one in params["moves"]
+    ]
 
 
 def _result(

@@ -142,6 +142,7 @@ def ports_of(connection: sa.Connection, project_id: str, number: str | None = No
             vif.c.id,
             vif.c.mac,
             vif.c.ipv6,
+            vif.c.status,
             vif.c.allowed_address_pairs,
             own.c.ip,
             network.c.id.label("network_id"),
@@ -187,7 +188,9 @@ def ports_of(connection: sa.Connection, project_id: str, number: str | None = No
     return found
 
 
-def _groups_by(connection: sa.Connection, column: sa.Column[t.Any], keys: t.Collection[t.Any]) -> dict[t.Any, list[str]]:
+def _groups_by(
+    connection: sa.Connection, column: sa.Column[t.Any], keys: t.Collection[t.Any]
+) -> dict[t.Any, list[str]]:
     """Instance or port -> the UUIDs of its groups."""
     found: dict[t.Any, list[str]] = {}
     link = column.table

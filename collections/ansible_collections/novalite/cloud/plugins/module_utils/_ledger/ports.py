@@ -91,8 +91,8 @@ def take_addresses(
         made = take_ipv6(connection, {row["id"]: found}, [nic])
         if asked[6] is not None and made[number] != asked[6]:
             raise NovaliteError(
-                f"Invalid input for operation: IPv6 address {asked[6]} can not be directly assigned to a port on subnet "
-                f"{subnet_id(row['uuid'], 6)} as the subnet is configured for automatic addresses."
+                f"Invalid input for operation: IPv6 address {asked[6]} can not be directly assigned to a port on "
+                f"subnet {subnet_id(row['uuid'], 6)} as the subnet is configured for automatic addresses."
             )
 
 
@@ -123,7 +123,9 @@ def _asked(row: Record, wanted: t.Sequence[Record] | None) -> dict[int, str | No
         if ranges[version] is None or (
             address is not None and ipaddress.ip_address(address) not in ipaddress.ip_network(ranges[version])
         ):
-            raise NovaliteError(f"IP address {address} is not a valid IP for any of the subnets on the specified network.")
+            raise NovaliteError(
+                f"IP address {address} is not a valid IP for any of the subnets on the specified network."
+            )
         if version in found:
             raise NovaliteError("Invalid input for operation: Exceeded maximum amount of fixed ips per port.")
         found[version] = address
@@ -252,17 +254,6 @@ def group_ids_of(connection: sa.Connection, numbers: t.Collection[str]) -> list[
     link = port_security_group
     query = sa.select(link.c.group_id).where(link.c.vif_id.in_(list(numbers))).distinct().order_by(link.c.group_id)
     return list(connection.execute(query).scalars())
-
-
-def give(connection: sa.Connection, number: str, instance_uuid: str, position: int) -> None:
-    """Give the port to a server. Raises TenantError if somebody was faster: the write decides."""
-    done = connection.execute(
-        sa.update(vif)
-        .where(vif.c.id == number, vif.c.instance_uuid.is_(None))
-        .values(instance_uuid=instance_uuid, position=position)
-    )
-    if done.rowcount != 1:
-        raise TenantError("PortInUse", f"Port {number} is still in use.")
 
 
 def checked_pairs(listed: t.Sequence[Record]) -> list[dict[str, t.Any]]:

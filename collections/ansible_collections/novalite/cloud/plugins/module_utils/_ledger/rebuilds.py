@@ -25,13 +25,14 @@ Details = dict[str, t.Any]
 Values = dict[str, t.Any]
 
 
-def ask(connection: sa.Connection, row: t.Any, request: t.Mapping[str, t.Any]) -> Details:
-    """Write to the instance `row` what of `request` only concerns what it is told, and return the details for begin().
+def ask(connection: sa.Connection, uuid: str, request: t.Mapping[str, t.Any]) -> Details:
+    """Write to the instance what of `request` only concerns what it is told, and return the details for begin().
 
     `image` (a record; None for the one that it has), `key` (a key pair's record, or None for none), `metadata`,
     `display_name`, `description`, `hostname`, `access_ip_v4`, `access_ip_v6`, `disk_config`, `user_data`, `files`,
     `password_hash`, `password_optional`: what is not in it stays as it is. Raises NovaliteError, QuotaError.
     """
+    row = connection.execute(sa.select(instance).where(instance.c.uuid == uuid, instance.c.deleted == 0)).one()
     image = row.image if request.get("image") is None else image_of(request["image"])
     server_requests.check_fits(row.name, row.flavor, image)
     image_properties.check(image)

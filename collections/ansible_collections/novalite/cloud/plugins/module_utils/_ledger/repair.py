@@ -21,7 +21,7 @@ import typing as t
 import sqlalchemy as sa
 
 from .._addressing import pools
-from . import server_actions
+from . import server_actions, volume_repair
 from .addresses import release_addresses
 from .kept_ports import KEPT, let_go
 from .server_states import server_state
@@ -60,6 +60,7 @@ def ledger_repair(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> d
     found = [
         *_abandoned_builds(connection, timeout, now),
         *_abandoned_actions(connection, timeout, now),
+        *(Correction(*one) for one in volume_repair.end_abandoned(connection, timeout, now)),
         *_ownerless_claims(connection),
         *_wrong_sums(connection),
         *_ownerless_addresses(connection, now),

@@ -23,11 +23,12 @@ Values = dict[str, t.Any]
 HASH = "password_hash"  # beside the image, as long as the rescue lasts
 
 
-def ask(connection: sa.Connection, row: t.Any, image_id: str | None, password_hash: str | None) -> Details:
+def ask(connection: sa.Connection, uuid: str, image_id: str | None, password_hash: str | None) -> Details:
     """Record what the instance is to be rescued with, and return the details for begin(); None: its own image.
 
     Raises NotFoundError for an image that its project does not see, NovaliteError for one that cannot be used.
     """
+    row = connection.execute(sa.select(instance).where(instance.c.uuid == uuid, instance.c.deleted == 0)).one()
     details: Details = {} if image_id is None else {"image": image_id}
     chosen = {**_image(connection, row, details), HASH: password_hash}
     connection.execute(sa.update(instance).where(instance.c.id == row.id).values(rescue_image=chosen))

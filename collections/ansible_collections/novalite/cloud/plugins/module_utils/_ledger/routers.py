@@ -75,8 +75,8 @@ def add_interface(
 ) -> tuple[str, list[str]]:
     """Let the router have an interface in a subnet: one that is made for it at the gateway's address, or a port.
 
-    Returns its UUID, and the hosts that are to be told. Raises NovaliteError for a subnet without a gateway, TenantError
-    for one that a router has.
+    Returns its UUID, and the hosts that are to be told. Raises NovaliteError for a subnet without a gateway, and for
+    one that a router has.
     """
     lock_project(connection, row["project_id"])
     number = subnet_id(of_network["uuid"], version)

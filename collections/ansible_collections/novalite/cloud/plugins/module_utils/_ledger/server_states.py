@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 import sqlalchemy as sa
 
 from .._errors import ConflictError, NovaliteError
-from . import actions
+from . import actions, server_volumes, volume_attachments
 from .addresses import release_addresses, release_host_address
 from .claims import release_claims
 from .kept_ports import interfaces_to_release, let_go
@@ -139,6 +139,7 @@ def _active(connection: sa.Connection, pairs: list[tuple[t.Any, Outcome]], repor
             done.append((row.uuid, host, None))
         else:
             report.error(row, _too_late(row, "active", host))
+    server_volumes.running(connection, [uuid for uuid, _host, _error in done])
     _count_builds(connection, dict.fromkeys((host for _uuid, host, _error in done if host), 0))
     actions.finish(connection, "create", done, now=now)
 
@@ -301,6 +302,7 @@ def _forget(connection: sa.Connection, rows: t.Sequence[t.Any], now: int) -> Non
     """Take from deleted servers all that they held."""
     uuids = [row.uuid for row in rows]
     _give_back(connection, uuids, now)
+    volume_attachments.release(connection, uuids)
     leave(connection, uuids)
     let_go(connection, vif.c.instance_uuid.in_(uuids))
     connection.execute(sa.delete(vif).where(vif.c.instance_uuid.in_(uuids)))

@@ -55,7 +55,7 @@ def create_subnet(connection: sa.Connection, row: Record, given: Record) -> str:
     pool_lock(connection)
     version = given["version"]
     if row["cidr" if version == 4 else "cidr_v6"] is not None:
-        raise NovaliteError(f"network {row['uuid']} has a subnet of IPv{version} already: it carries one of each family")
+        raise NovaliteError(f"network {row['uuid']} has a subnet of IPv{version} already: it carries one of each kind")
     wanted = _checked(given, None)
     column = "cidr" if version == 4 else "cidr_v6"
     after = {**row, column: str(wanted.cidr)}

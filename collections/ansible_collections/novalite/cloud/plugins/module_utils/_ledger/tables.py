@@ -178,7 +178,7 @@ network = sa.Table(
     sa.Column("uuid", sa.String(36), nullable=False, unique=True),
     sa.Column("owner", sa.String(32), nullable=False, server_default=""),
     sa.Column("name", sa.String(255), nullable=False),
-    sa.Column("cidr", sa.String(18)),  # null: a project made it, and has given it no IPv4 subnet yet
+    sa.Column("cidr", sa.String(18)),  # null: it has no IPv4 subnet yet
     sa.Column("cidr_v6", sa.String(43)),
     sa.Column("gateway", sa.String(15)),  # null: each host's own DHCP server address routes (Nova's multi_host)
     sa.Column("gateway_v6", sa.String(39)),
@@ -197,7 +197,7 @@ network = sa.Table(
     sa.Column("snat", sa.Boolean, nullable=False, server_default=sa.false()),  # out under the host's address
     sa.Column("ntp", sa.JSON, nullable=False, server_default="[]"),  # list of addresses
     sa.Column("ipv6_mode", sa.String(16), nullable=False, server_default="eui64"),  # eui64 | stable-privacy (RFC 7217)
-    sa.Column("tenant", sa.Boolean, nullable=False, server_default=sa.false()),  # its project made it, and may change it
+    sa.Column("tenant", sa.Boolean, nullable=False, server_default=sa.false()),  # its project made it
     sa.Column("display_name", sa.String(255)),  # what the Network API shows; null: the name
     sa.Column("description", sa.String(255), nullable=False, server_default=""),
     sa.Column("created_at", sa.BigInteger, nullable=False, server_default="0"),
@@ -369,6 +369,7 @@ vif = sa.Table(
     sa.Column("position", sa.Integer),
     sa.Column("mac", sa.String(17), nullable=False, unique=True),
     sa.Column("ipv6", sa.String(39)),
+    sa.Column("status", sa.String(16)),  # attaching | detaching, while its server's host is at it; null: at rest
     sa.Column("allowed_address_pairs", sa.JSON(none_as_null=True)),  # [{"ip_address": CIDR, "mac_address": MAC | null}]
     sa.UniqueConstraint("instance_uuid", "position"),
     sa.UniqueConstraint("network_id", "ipv6"),

@@ -4,7 +4,7 @@
 
 # This module_utils is PRIVATE to the collection and may change at any time.
 
-"""The ledger's tables beside `image`: whom images are shared with, and imports; part of tables.py's metadata."""
+"""The ledger's tables of what is shared: images and their imports, volume types; part of tables.py's metadata."""
 
 from __future__ import annotations
 
@@ -36,4 +36,11 @@ image_task = sa.Table(
     sa.Column("project_id", sa.String(32)),
     sa.Column("created_at", sa.BigInteger, nullable=False),
     sa.Column("updated_at", sa.BigInteger, nullable=False),
+)
+
+volume_type_access = sa.Table(
+    "volume_type_access",
+    metadata,
+    sa.Column("type_id", sa.ForeignKey("volume_type.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("project_id", sa.String(36), primary_key=True),  # Cinder does not look it up
 )

@@ -17,12 +17,18 @@ import sqlalchemy as sa
 
 from .._errors import ConflictError, NovaliteError
 from .._host import STATE_DIR
-from . import lookups, volume_attachments, volume_plans, volume_snapshots, volume_types, volumes
+from . import (
+    lookups,
+    volume_attachments,
+    volume_plans,
+    volume_snapshots,
+    volume_sources,
+    volume_types,
+    volumes,
+)
 from .records import Changes, checked_names, given
 from .servers import DEFAULT_PROJECT
 from .tables import instance
-from .tables_volumes import volume as volume_table
-from .tables_volumes import volume_snapshot
 from .volume_views import Volume, snapshots_by, volumes_by
 
 Params = t.Mapping[str, t.Any]
@@ -128,9 +134,9 @@ def _creation(connection: sa.Connection, owner: str, item: Params, name: str) ->
     if item.get("image"):
         params["image"] = lookups.image_by_name(connection, item["image"], owner)
     if item.get("snapshot"):
-        params["snapshot_id"] = snapshot_named(connection, owner, item["snapshot"])["id"]
+        params["snapshot_id"] = volume_sources.snapshot_named(connection, owner, item["snapshot"])["id"]
     if item.get("source_volume"):
-        params["source_volume_id"] = volume_named(connection, owner, item["source_volume"])["id"]
+        params["source_volume_id"] = volume_sources.volume_named(connection, owner, item["source_volume"])["id"]
     return {**params, "name": None}
 
 
@@ -169,28 +175,6 @@ def _shown(one: Volume | None) -> dict[str, t.Any] | None:
 # --- by name --------------------------------------------------------------------------------------------------------
 
 
-def volume_named(connection: sa.Connection, owner: str, name: str) -> Volume:
-    """The project's volume of this handle, or id. Raises NotFoundError, which tells what there is."""
-    found = volumes_by(connection, names=[name], project_id=owner) or volumes_by(
-        connection, ids=[name], project_id=owner
-    )
-    if not found:
-        mine = sa.select(volume_table.c.name).where(volume_table.c.project_id == owner).order_by(volume_table.c.name)
-        raise lookups.unknown("volume", name, connection.execute(mine).scalars())
-    return found[0]
-
-
-def snapshot_named(connection: sa.Connection, owner: str, name: str) -> dict[str, t.Any]:
-    """The project's snapshot of this handle, or id. Raises NotFoundError, which tells what there is."""
-    found = snapshots_by(connection, names=[name], project_id=owner) or snapshots_by(
-        connection, ids=[name], project_id=owner
-    )
-    if not found:
-        mine = sa.select(volume_snapshot.c.name).where(volume_snapshot.c.project_id == owner)
-        raise lookups.unknown("snapshot", name, connection.execute(mine.order_by(volume_snapshot.c.name)).scalars())
-    return found[0]
-
-
 def _server(connection: sa.Connection, owner: str, name: str) -> str:
     mine = sa.and_(instance.c.project_id == owner, instance.c.deleted == 0)
     found = connection.execute(
@@ -204,7 +188,8 @@ def _server(connection: sa.Connection, owner: str, name: str) -> str:
 
 def _attach(connection: sa.Connection, owner: str, item: Params, takeover: bool) -> str | None:
     """The id of the attachment that is under way; None where the server has the volume."""
-    one, server = volume_named(connection, owner, item["volume"]), _server(connection, owner, item.get("server") or "")
+    one = volume_sources.volume_named(connection, owner, item["volume"])
+    server = _server(connection, owner, item.get("server") or "")
     for there in one["attachments"]:
         if there["instance_uuid"] != server:
             continue
@@ -220,7 +205,7 @@ def _attach(connection: sa.Connection, owner: str, item: Params, takeover: bool)
 
 
 def _detach(connection: sa.Connection, owner: str, item: Params, takeover: bool) -> str | None:
-    one = volume_named(connection, owner, item["volume"])
+    one = volume_sources.volume_named(connection, owner, item["volume"])
     server = _server(connection, owner, item["server"]) if item.get("server") else None
     theirs = [there for there in one["attachments"] if server in (None, there["instance_uuid"])]
     if not theirs:
@@ -240,7 +225,7 @@ def _snapshot(connection: sa.Connection, owner: str, item: Params, absent: bool)
         return None if there[0]["status"] == "available" else str(there[0]["id"])
     if not item.get("volume"):
         raise NovaliteError(f"snapshot {item['name']!r} does not exist yet: name the volume that it is to be of")
-    of = volume_named(connection, owner, item["volume"])
+    of = volume_sources.volume_named(connection, owner, item["volume"])
     params = {"volume_id": of["id"], "handle": item["name"], "description": item.get("description"), "force": True}
     return str(volume_snapshots.create_snapshot(connection, owner, params)["id"])
 

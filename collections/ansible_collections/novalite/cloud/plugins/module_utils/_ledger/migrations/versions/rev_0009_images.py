@@ -4,7 +4,7 @@
 
 # This module_utils is PRIVATE to the collection and may change at any time.
 
-"""Images in all of Glance's states, and whom they are shared with."""
+"""Images in all of Glance's states, and whom they and volume types are shared with."""
 
 from __future__ import annotations
 
@@ -78,9 +78,19 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("pk_image_task")),
     )
     op.create_index(op.f("ix_image_task_image_id"), "image_task", ["image_id"], unique=False)
+    op.create_table(
+        "volume_type_access",
+        sa.Column("type_id", sa.String(36), nullable=False),
+        sa.Column("project_id", sa.String(36), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["type_id"], ["volume_type.id"], name=op.f("fk_volume_type_access_type_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("type_id", "project_id", name=op.f("pk_volume_type_access")),
+    )
 
 
 def downgrade() -> None:
+    op.drop_table("volume_type_access")
     op.drop_index(op.f("ix_image_task_image_id"), table_name="image_task")
     op.drop_table("image_task")
     op.drop_index(op.f("ix_image_member_member"), table_name="image_member")
