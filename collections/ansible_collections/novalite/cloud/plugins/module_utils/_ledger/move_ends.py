@@ -4,7 +4,7 @@
 
 # This module_utils is PRIVATE to the collection and may change at any time.
 
-"""Live migrations that were cut off: libvirtd on both hosts brought each guest to one of them, and is asked to which."""
+"""Live migrations that were cut off: libvirtd brought each guest to one of two hosts, and both are asked to which."""
 
 from __future__ import annotations
 
