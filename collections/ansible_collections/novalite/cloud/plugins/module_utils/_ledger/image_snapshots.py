@@ -14,12 +14,14 @@ import uuid
 
 import sqlalchemy as sa
 
-from .._errors import ConflictError, NovaliteError
+from .._errors import NovaliteError
+from .image_records import delete_image, insert_image
 from .images import checked_properties
 from .lookups import PRIVATE
-from .quotas import check_quota
 from .records import checked_names
-from .tables import image
+from .tables import image, instance_action
+
+ACTION = "createImage"
 
 Details = dict[str, t.Any]
 
@@ -34,56 +36,81 @@ def details_of(name: str, properties: t.Mapping[str, t.Any] | None = None, user_
 def there_already(connection: sa.Connection, project_id: str, uuid: str, name: str) -> bool:
     """Whether the project has an image `name` that was made of this instance."""
     found = connection.execute(
-        sa.select(image.c.properties).where(image.c.owner == project_id, image.c.name == name)
+        sa.select(image.c.properties).where(
+            image.c.owner == project_id, image.c.name == name, image.c.status == "active"
+        )
     ).scalars()
     return any(properties.get("instance_uuid") == uuid for properties in found)
 
 
 def begun(connection: sa.Connection, row: t.Any, details: Details) -> dict[str, t.Any]:
-    """Raises QuotaError, and ConflictError for a name that the project has."""
+    """Record the image, without data yet: whoever asked can watch it. Raises NovaliteError, QuotaError."""
     if "image_id" not in details:
         raise NovaliteError("an image needs a name, and an id: see details_of()")
-    if _names(connection, row.project_id, details["name"]):
-        raise ConflictError(f"there is an image {details['name']!r} already: names are unique here")
-    used = sa.select(sa.func.count()).select_from(image).where(image.c.owner == row.project_id)
-    check_quota(connection, row.project_id, "images", connection.execute(used).scalar_one() + 1)
+    base = row.image
+    # as Nova: what held its disk is needed to hold it again
+    min_disk_gb = max(base["min_disk_gb"], row.flavor["root_gb"])
+    properties = {
+        **{key: value for key, value in base["properties"].items() if not key.startswith(PRIVATE)},
+        **{"image_type": "snapshot", "instance_uuid": row.uuid},
+        **({"base_image_ref": base["id"]} if base.get("id") else {}),
+        **({"user_id": details["user_id"]} if details.get("user_id") else {}),
+        **details["properties"],
+    }
+    insert_image(
+        connection,
+        {
+            "id": details["image_id"],
+            "owner": row.project_id,
+            "name": details["name"],
+            "visibility": "private",
+            "disk_format": "qcow2",
+            "container_format": "bare",
+            "min_disk_gb": min_disk_gb,
+            "min_ram_mb": base["min_ram_mb"],
+            "cmdline": base["cmdline"],
+            "protected": False,
+            "os_hidden": False,
+            "properties": properties,
+            "tags": [],
+        },
+    )
+    boot = {field: base[field] for field in ("kernel", "ramdisk")}
+    # not `queued`: that waits for whoever uploads something
+    connection.execute(sa.update(image).where(image.c.id == details["image_id"]).values(status="saving", **boot))
     return {}
 
 
 def ended(
     connection: sa.Connection, row: t.Any, details: Details, error: str | None, said: t.Mapping[str, t.Any]
 ) -> dict[str, t.Any]:
-    """`said` are `source`, `checksum`, `size` and `virtual_size` of the file on the controller."""
+    """`said` are `source`, `checksum`, `size` and `virtual_size` of the file on the controller. An image that was
+    deleted meanwhile stays so, and so does one that failed."""
+    image_id = details.get("image_id")
+    if image_id is None:
+        return {}
+    waiting = sa.and_(image.c.id == image_id, image.c.status == "saving")
     if error is None:
-        connection.execute(sa.insert(image).values(**_record(connection, row, details, said)))
+        file = {field: said[field] for field in ("source", "checksum", "size", "virtual_size")}
+        connection.execute(sa.update(image).where(waiting).values(**file, status="active", updated_at=int(time.time())))
+    elif connection.execute(sa.select(image.c.id).where(waiting)).first() is not None:
+        delete_image(connection, image_id)
     return {}
 
 
-def _record(
-    connection: sa.Connection, row: t.Any, details: Details, said: t.Mapping[str, t.Any]
-) -> dict[str, t.Any]:
-    base, name, image_id = row.image, details["name"], details["image_id"]
-    if _names(connection, row.project_id, name):  # somebody else took it meanwhile
-        name = f"{name[:200]} {image_id}"
-    return {
-        "id": image_id,
-        "owner": row.project_id,
-        "name": name,
-        "created_at": int(time.time()),
-        "disk_format": "qcow2",
-        **{field: said[field] for field in ("source", "checksum", "size", "virtual_size")},
-        **{field: base[field] for field in ("kernel", "ramdisk", "cmdline", "min_ram_mb")},
-        # as Nova: what held its disk is needed to hold it again
-        "min_disk_gb": max(base["min_disk_gb"], row.flavor["root_gb"]),
-        "properties": {
-            **{key: value for key, value in base["properties"].items() if not key.startswith(PRIVATE)},
-            **{"image_type": "snapshot", "instance_uuid": row.uuid, "base_image_ref": base["id"]},
-            **({"user_id": details["user_id"]} if details.get("user_id") else {}),
-            **details["properties"],
-        },
-    }
+def forget(connection: sa.Connection, uuids: t.Iterable[str]) -> None:
+    """The instances are deleted: the images that were being made of them come to nothing."""
+    begun_with = connection.execute(
+        sa.select(instance_action.c.details).where(
+            instance_action.c.instance_uuid.in_(sorted(set(uuids))), instance_action.c.action == ACTION
+        )
+    ).scalars()
+    ids = [details["image_id"] for details in begun_with if "image_id" in details]
+    connection.execute(sa.delete(image).where(image.c.id.in_(ids), image.c.status == "saving"))
 
 
-def _names(connection: sa.Connection, project_id: str, name: str) -> bool:
-    there = sa.select(image.c.id).where(image.c.owner == project_id, image.c.name == name)
-    return connection.execute(there).first() is not None
+def unused(connection: sa.Connection, sources: t.Iterable[str]) -> list[str]:
+    """Those of the files that no image has."""
+    wanted = sorted(set(sources))
+    used = set(connection.execute(sa.select(image.c.source).where(image.c.source.in_(wanted))).scalars())
+    return [source for source in wanted if source not in used]
