@@ -23,7 +23,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger import (
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
 from ansible_collections.novalite.cloud.plugins.modules import server_action as module
 
-FILE = {"source": "/images/new", "checksum": "sha256:" + "5" * 64, "size": 7, "virtual_size": 1 << 20}
+FILE: dict[str, t.Any] = {"source": "/images/new", "checksum": "sha256:" + "5" * 64, "size": 7, "virtual_size": 1 << 20}
 
 
 @pytest.fixture(autouse=True)
