@@ -155,3 +155,14 @@ def test_floating_ips_are_taken_led_to_servers_and_given_back(cloud: Cloud, door
     doors.member.delete(f"/os-floating-ips/{first['id']}", 202)
     doors.member.delete(f"/os-floating-ips/{first['id']}", 404)
     doors.member.post("/os-floating-ips", {"pool": "public"}, 404, version="2.36")
+
+
+def test_no_host_audits_usage(cloud: Cloud, doors: Doors) -> None:
+    cloud.host("hv1")
+    found = doors.admin.get("/os-instance_usage_audit_log/2026-03-15%2010:00:00")["instance_usage_audit_log"]
+    assert (found["period_beginning"], found["period_ending"]) == ("2026-02-01 00:00:00", "2026-03-01 00:00:00")
+    assert found["hosts_not_run"] == ["hv1"] and found["num_hosts_done"] == 0
+    assert doors.admin.get("/os-instance_usage_audit_log")["instance_usage_audit_logs"]["num_hosts"] == 1
+    for before in ("soon", "0001-01-01", "9999-12-31"):
+        doors.admin.get(f"/os-instance_usage_audit_log/{before}", 200 if before[0] == "9" else 400)
+    doors.member.get("/os-instance_usage_audit_log", 403)
