@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What Compute had of other services' until microversion 2.35: images, security groups, networks."""
+"""What Compute had of other services' until microversion 2.35: security groups, networks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import group_rules, image_records, network_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import group_rules, network_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security_groups import (
     DEFAULT_GROUP,
     ensure_default_group,
@@ -22,11 +22,9 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security_gr
 from .. import policy, validation
 from ..context import current
 from ..errors import BadRequestError, as_bad_request
-from ..image.views import time as image_time
 from ..ledger import reading_ledger, writing_ledger
 from ..network.changes import tell_group_hosts
 from ..network.routes_groups import delete_group_and_tell
-from . import paging
 from .blueprint import Answer, compute
 from .microversions import since
 
@@ -40,74 +38,6 @@ LAST = "2.35"
 def _wrapped(name: str, properties: Record, required: t.Sequence[str]) -> Record:
     one = {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
     return {"type": "object", "properties": {name: one}, "required": [name], "additionalProperties": False}
-
-
-# --- Images ---------------------------------------------------------------------------------------------------------
-
-
-@compute.get("/images")
-@policy.allows("compute:proxies:read")
-@since("2.1", LAST)
-def list_images_here() -> Answer:
-    return _images(lambda row: {"id": row["id"], "name": row["name"], "links": _links("images", row["id"])})
-
-
-@compute.get("/images/detail")
-@policy.allows("compute:proxies:read")
-@since("2.1", LAST)
-def list_images_in_detail_here() -> Answer:
-    return _images(_image)
-
-
-@compute.get("/images/<image_id>")
-@policy.allows("compute:proxies:read")
-@since("2.1", LAST)
-def show_image_here(image_id: str) -> Answer:
-    with reading_ledger() as connection:
-        found = image_records.images_seen(connection, current().project, image_id)
-    if not found:
-        raise NotFoundError("Image not found.")
-    return {"image": _image(found[0])}, 200
-
-
-def _images(view: t.Callable[[Record], Record]) -> Answer:
-    args = request.args
-    with reading_ledger() as connection:
-        rows = image_records.images_seen(connection, current().project)
-    for name, key in (("minDisk", "min_disk_gb"), ("minRam", "min_ram_mb")):
-        rows = [row for row in rows if row[key] >= paging.number(name)]
-    if "name" in args:
-        rows = [row for row in rows if row["name"] == args["name"]]
-    if args.get("status", "ACTIVE").upper() != "ACTIVE" or args.get("type") == "snapshot":
-        rows = []
-    rows, links = paging.page(rows, "id", "image")
-    body: Record = {"images": [view(row) for row in rows]}
-    if links:
-        body["images_links"] = links
-    return body, 200
-
-
-def _image(row: Record) -> Record:
-    return {
-        "id": row["id"],
-        "name": row["name"],
-        "status": "ACTIVE",
-        "progress": 100,
-        "minDisk": row["min_disk_gb"],
-        "minRam": row["min_ram_mb"],
-        "created": image_time(row["created_at"]),
-        "updated": image_time(row["updated_at"]),
-        "metadata": row["properties"],
-        "OS-EXT-IMG-SIZE:size": row["size"],
-        "links": _links("images", row["id"]),
-    }
-
-
-def _links(kind: str, number: str) -> list[Record]:
-    return [
-        {"rel": "self", "href": f"{request.url_root}compute/v2.1/{kind}/{number}"},
-        {"rel": "bookmark", "href": f"{request.url_root}compute/{kind}/{number}"},
-    ]
 
 
 # --- Security groups ------------------------------------------------------------------------------------------------

@@ -17,10 +17,9 @@ from .. import policy, validation
 from ..context import current
 from ..errors import BadRequestError, as_bad_request
 from ..ledger import reading_ledger, writing_ledger
-from . import listing, schemas, views
+from . import listing, records, schemas, views
 from .blueprint import Answer, NeutronError, network, not_found
-from .changes import tell_hosts
-from .routes_groups import check_owner
+from .changes import check_owner, tell_hosts
 
 Record = dict[str, t.Any]
 
@@ -37,14 +36,16 @@ FLOATING = (
 def list_floating_ips() -> Answer:
     with reading_ledger() as connection:
         rows = network_records.floating_ips_of(connection, current().project)
-    return listing.answer("floatingips", [views.floating_ip(row) for row in rows], FLOATING), 200
+        found = records.with_tags(connection, [views.floating_ip(row) for row in rows])
+    return listing.answer("floatingips", found, FLOATING), 200
 
 
 @network.get("/floatingips/<number>")
 @policy.allows("network:floating_ips:read")
 def show_floating_ip(number: str) -> Answer:
     with reading_ledger() as connection:
-        return {"floatingip": listing.fields(views.floating_ip(_row(connection, number)))}, 200
+        (shown,) = records.with_tags(connection, [views.floating_ip(_row(connection, number))])
+    return {"floatingip": listing.fields(shown)}, 200
 
 
 @network.post("/floatingips")
@@ -58,6 +59,7 @@ def create_floating_ip() -> Answer:
         number = allocate(connection, pool, wanted.get("floating_ip_address"))
         if port is not None:
             associate(connection, number, port)
+        _describe(connection, number, wanted)
         row = _row(connection, number)
     return {"floatingip": views.floating_ip(row)}, 201
 
@@ -81,6 +83,7 @@ def update_floating_ip(number: str) -> Answer:
         _row(connection, number)
         if "port_id" in wanted:
             associate(connection, number, _port(connection, wanted))
+        _describe(connection, number, wanted)
         row = _row(connection, number)
     return {"floatingip": views.floating_ip(row)}, 200
 
@@ -99,7 +102,7 @@ def release(connection: sa.Connection, before: Record) -> None:
     floating_ips.floating_ip(
         connection, {"project": current().project_name, "state": "absent", "floating_ips": [item]}
     )
-    _tell_hosts_of(connection, before, None)
+    tell_hosts_of(connection, before, None)
 
 
 def associate(connection: sa.Connection, number: str, port: Record | None) -> None:
@@ -115,22 +118,30 @@ def associate(connection: sa.Connection, number: str, port: Record | None) -> No
                 f"Cannot associate floating IP {before['address']} ({number}) with port {port['id']} using fixed IP "
                 f"{port['ip']}, as that fixed IP already has a floating IP on that external network.",
             )  # fmt: skip
+    attached = port is not None and port["instance_name"] is not None
     item = {
         "address": before["address"],
         "pool": None,
-        "server": "" if port is None else port["instance_name"],
-        "fixed_ip": None if port is None else port["ip"],
+        "server": port["instance_name"] if port is not None and attached else "",
+        "fixed_ip": port["ip"] if port is not None and attached else None,
     }
     floating_ips.floating_ip(
         connection, {"project": current().project_name, "state": "present", "floating_ips": [item]}
     )
+    if port is not None and not attached:
+        floating_ips.lead_to_port(connection, current().project, number, port["id"], port["ip"])
     after = _row(connection, number)
     if port is not None and after["vif_id"] != port["id"]:
         raise ConflictError(f"the server has {port['ip']} on several interfaces: no floating IP can tell them apart")
-    _tell_hosts_of(connection, before, after)
+    tell_hosts_of(connection, before, after)
 
 
-def _tell_hosts_of(connection: sa.Connection, before: Record, after: Record | None) -> None:
+def _describe(connection: sa.Connection, number: str, wanted: Record) -> None:
+    if wanted.get("description") is not None:
+        floating_ips.describe(connection, current().project, number, wanted["description"])
+
+
+def tell_hosts_of(connection: sa.Connection, before: Record, after: Record | None) -> None:
     """The host that had it stops, then the host of its server translates; both learn from a job what the ledger says.
 
     The address is not named: when the job runs, it may be another project's.
@@ -165,7 +176,7 @@ def _port(connection: sa.Connection, wanted: Record) -> Record | None:
         if fixed:
             raise BadRequestError("fixed_ip_address cannot be specified without a port_id")
         return None
-    for row in network_records.interfaces_of(connection, current().project):
+    for row in network_records.ports_of(connection, current().project, number.lower()):
         if row["id"] == number.lower():
             if row["ip"] is None:
                 raise BadRequestError(f"Port {number} has no fixed IPv4 address yet: no floating IP can lead to it")

@@ -71,6 +71,7 @@ def open_egress(group: t.Mapping[str, t.Any]) -> list[Record]:
             "cidr": EVERYONE[family],
             "remote_group_id": None,
             "remote_group_uuid": None,
+            "description": "",
         }
         for family in FAMILIES
     ]
@@ -139,7 +140,8 @@ def add_rule(
     remote = None
     if rule.get("remote_group_uuid") is not None:
         remote = _group(connection, project_id, rule["remote_group_uuid"])
-    wanted = normalised({**rule, "remote_group": None if remote is None else remote.name})
+    said = {key: value for key, value in rule.items() if key != "description"}
+    wanted = normalised({**said, "remote_group": None if remote is None else remote.name})
     if wanted["cidr"] == NOBODY:
         raise NovaliteError(f"rule: {NOBODY} is nobody's address: name the addresses that may be reached")
     there = _rules(connection, group.id)
@@ -162,6 +164,7 @@ def add_rule(
             id=number,
             group_id=group.id,
             remote_group_id=None if remote is None else remote.id,
+            description=check_text("description", rule.get("description") or ""),
             **{column: value for column, value in wanted.items() if column != "remote_group"},
         )
     )
