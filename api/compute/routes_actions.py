@@ -38,6 +38,7 @@ policy.grant(
     {
         "compute:servers:action": "member",
         "compute:servers:reset_state": "admin",
+        "compute:servers:reset_network": "admin",
     }
 )
 
@@ -175,6 +176,11 @@ def _reset_state(connection: sa.Connection, row: Row, value: t.Any, caller: Call
     actions.abandon(connection, [row.uuid], "the state was reset")
 
 
+def _reset_network(connection: sa.Connection, row: Row, value: t.Any, caller: Caller) -> None:
+    """Of Nova's drivers only Xen's had anything to do: a libvirt guest asks by DHCP, or reads its disk."""
+    policy.check("compute:servers:reset_network")
+
+
 def _delete(connection: sa.Connection, row: Row, value: t.Any, caller: Caller) -> None:
     delete(connection, row, caller)
 
@@ -193,6 +199,8 @@ ACTIONS: dict[str, Action] = {
     "removeSecurityGroup": Action(GROUP, _remove_group),
     "addFloatingIp": Action(routes_floating_ips.ADD, routes_floating_ips.add),
     "removeFloatingIp": Action(routes_floating_ips.REMOVE, routes_floating_ips.remove),
+    "injectNetworkInfo": Action(NOTHING, _reset_network),
+    "resetNetwork": Action(NOTHING, _reset_network),
     "os-resetState": Action(STATE, _reset_state),
     "forceDelete": Action(NOTHING, _delete),
 }
@@ -201,7 +209,6 @@ UNSUPPORTED = frozenset(
     [
         *("createBackup", "shelve", "shelveOffload", "unshelve", "restore"),
         *("addFixedIp", "removeFixedIp", "trigger_crash_dump"),
-        *("injectNetworkInfo", "resetNetwork"),
     ]
 )
 

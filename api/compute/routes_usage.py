@@ -32,7 +32,7 @@ policy.grant({"compute:usage:read": "reader", "compute:usage:read_all": "admin"}
 HOUR = 3600.0
 
 
-@compute.get("/os-simple-tenant-usage")
+@compute.get("/os-simple-tenant-usage", strict_slashes=True)  # with a slash, a project's id is missing
 @policy.allows("compute:usage:read_all")
 def list_usages() -> Answer:
     now = time.time()

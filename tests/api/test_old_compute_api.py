@@ -118,6 +118,20 @@ def test_networks_and_floating_ips(cloud: Cloud, doors: Doors) -> None:
     doors.member.get("/os-floating-ips/x", 404)
 
 
+def test_a_groups_name_may_have_spaces_around_it(doors: Doors) -> None:
+    body = {"security_group": {"name": " web ", "description": ""}}
+    made = doors.member.post("/os-security-groups", body, 200)["security_group"]
+    assert doors.member.get(f"/os-security-groups/{made['id']}")["security_group"]["name"] == " web "
+    doors.member.post("/os-security-groups", {"security_group": {"name": "  ", "description": ""}}, 400)
+
+
+def test_without_an_id_after_the_slash_there_is_nothing(doors: Doors) -> None:
+    doors.member.delete("/os-security-groups/", 404)
+    doors.member.delete("/os-security-groups", 405)
+    doors.admin.get("/os-simple-tenant-usage/", 404)
+    doors.admin.get("/os-simple-tenant-usage", 200)
+
+
 def test_all_projects_groups_are_for_admins(doors: Doors) -> None:
     doors.group("theirs", doors.other)
     for user, seen in ((doors.admin, True), (doors.member, False)):
