@@ -15,7 +15,7 @@ import typing as t
 import sqlalchemy as sa
 from flask import Response
 
-from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger import (
     actions,
     server_actions,
@@ -181,6 +181,11 @@ def _reset_network(connection: sa.Connection, row: Row, value: t.Any, caller: Ca
     policy.check("compute:servers:reset_network")
 
 
+def _restore(connection: sa.Connection, row: Row, value: t.Any, caller: Caller) -> None:
+    """What is deleted is gone: no server is ever in the state that this is for."""
+    raise ConflictError(f"Cannot 'restore' instance {row.uuid} while it is in vm_state {row.vm_state}")
+
+
 def _delete(connection: sa.Connection, row: Row, value: t.Any, caller: Caller) -> None:
     delete(connection, row, caller)
 
@@ -202,12 +207,13 @@ ACTIONS: dict[str, Action] = {
     "injectNetworkInfo": Action(NOTHING, _reset_network),
     "resetNetwork": Action(NOTHING, _reset_network),
     "os-resetState": Action(STATE, _reset_state),
+    "restore": Action(NOTHING, _restore),
     "forceDelete": Action(NOTHING, _delete),
 }
 # What Nova can and novalite cannot
 UNSUPPORTED = frozenset(
     [
-        *("createBackup", "shelve", "shelveOffload", "unshelve", "restore"),
+        *("createBackup", "shelve", "shelveOffload", "unshelve"),
         *("addFixedIp", "removeFixedIp", "trigger_crash_dump"),
     ]
 )
