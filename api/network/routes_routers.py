@@ -153,7 +153,7 @@ def _check_overlap(connection: sa.Connection, row: Record, of_network: Record, v
 
 
 def _given(connection: sa.Connection, wanted: Record) -> Record:
-    given = {key: wanted[key] for key in ("name", "description", "admin_state_up") if key in wanted}
+    given: Record = {key: wanted[key] for key in ("name", "description", "admin_state_up") if key in wanted}
     if "external_gateway_info" in wanted:
         leads = wanted["external_gateway_info"] or {}
         if "enable_snat" in leads:

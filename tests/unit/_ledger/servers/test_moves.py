@@ -279,14 +279,15 @@ def test_what_cannot_be_is_refused_and_nothing_written(cloud: t.Any) -> None:
     server(cloud)
     server(cloud, "off", vm_state="paused")
     before = cloud.dump()
-    for action, name, params, message in (
+    cases: tuple[tuple[str, str, dict[str, t.Any], str], ...] = (
         ("resize", "web", {"flavor": "m1.nothing"}, "unknown flavor"),
         ("resize", "web", {}, "name the flavor"),
         ("migrate", "web", {"host": "hv9"}, "unknown compute host"),
         ("migrate", "off", {}, "Cannot 'migrate' instance .* vm_state paused"),
         ("confirmResize", "web", {}, "Cannot 'confirmResize'"),
         ("evacuate", "web", {}, "Compute service of hv1 is still in use"),
-    ):
+    )
+    for action, name, params, message in cases:
         with pytest.raises(NovaliteError, match=message):
             ask(cloud, action, name, **params)
     assert cloud.dump() == before

@@ -138,7 +138,8 @@ terminate:
   type: list
   elements: str
 volumes:
-  description: UUIDs of volumes that hosts have to make or to delete, for C(playbooks/volumes.yml). Empty with O(phase=plan).
+  description:
+    - UUIDs of volumes that hosts have to make or to delete, for C(playbooks/volumes.yml). Empty with O(phase=plan).
   returned: success
   type: list
   elements: str

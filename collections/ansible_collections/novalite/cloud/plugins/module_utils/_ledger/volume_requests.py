@@ -197,9 +197,13 @@ def _attach(connection: sa.Connection, owner: str, item: Params, takeover: bool)
             return str(there["id"])
         if one["status"] in ("in-use", "extending"):
             return None
-    device, keep = item.get("device"), {"delete_on_termination": bool(item.get("delete_on_termination"))}
     found = volume_attachments.begin_attach(
-        connection, one["id"], server, device=device, readonly=bool(item.get("readonly")), **keep
+        connection,
+        one["id"],
+        server,
+        device=item.get("device"),
+        readonly=bool(item.get("readonly")),
+        delete_on_termination=bool(item.get("delete_on_termination")),
     )
     return str(found["id"])
 
