@@ -60,7 +60,8 @@ def refusals_as_bad_requests() -> t.Iterator[None]:
     except (NotFoundError, AddressInUseError) as error:
         raise BadRequestError(str(error)) from error
     except NovaliteError as error:
-        if isinstance(error, tuple(STATUS)):
+        of_volumes = str(error).startswith(("Invalid volume", "Block Device Mapping"))  # as Nova answers it
+        if isinstance(error, tuple(STATUS)) and not of_volumes:
             raise
         raise BadRequestError(str(error)) from error
 
@@ -92,7 +93,8 @@ def create_server() -> tuple[t.Any, int, dict[str, str]] | Answer:
         )
     if asked.reservation_only:
         return {"reservation_id": made.reservation_id}, 202
-    body = views_servers.created(made.uuids[0], asked.group_names, asked.password, lens(caller))
+    disk_config = asked.wanted.shown[2]
+    body = views_servers.created(made.uuids[0], asked.group_names, asked.password, lens(caller), disk_config)
     return body, 202, {"Location": body["server"]["links"][0]["href"]}
 
 
@@ -130,10 +132,11 @@ def show_server(server_id: str) -> Answer:
     caller = current()
     with reading_ledger() as connection:
         row = server_listing.one(connection, server_id, reach(caller))
-        return {"server": _shown(connection, row, caller)}, 200
+        return {"server": shown(connection, row, caller)}, 200
 
 
-def _shown(connection: t.Any, row: t.Any, caller: Caller) -> dict[str, t.Any]:
+def shown(connection: t.Any, row: t.Any, caller: Caller) -> dict[str, t.Any]:
+    """The server as it is now."""
     (record,) = server_listing.load(connection, [row.id])
     body = views_servers.detail(record, lens(caller))
     if microversion() >= (2, 71):
@@ -153,11 +156,15 @@ def update_server(server_id: str) -> Answer:
         values["description"] = server_requests.text(asked["description"], "description")
     if "hostname" in asked:
         values["hostname"] = asked["hostname"].lower()
+    addresses = server_requests.access_addresses(asked)
+    values |= {f"access_ip_v{one}": addresses[f"access_ip_v{one}"] for one in (4, 6) if f"accessIPv{one}" in asked}
+    if "OS-DCF:diskConfig" in asked:
+        values["disk_config"] = asked["OS-DCF:diskConfig"]
     with writing_ledger() as connection:
         row = server_listing.one(connection, server_id, reach(caller))
         if values:
             server_changes.change(connection, row, values)
-        return {"server": _shown(connection, row, caller)}, 200
+        return {"server": shown(connection, row, caller)}, 200
 
 
 @compute.delete("/servers/<server_id>")

@@ -2,7 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is thrown away after a while: outputs and events of old runs, old jobs, locks, DBOS's records of workflows."""
+"""What is thrown away after a while: outputs and events of old runs, old jobs, locks, DBOS's records of workflows that
+ended, uploads of images that died, and files of images that nothing needs any more."""
 
 from __future__ import annotations
 
@@ -15,6 +16,7 @@ import time
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import image_states
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables_jobs import job, job_event, run, run_job
 
@@ -37,6 +39,8 @@ def keep_house(engine: sa.Engine, options: Options) -> None:
             _forget_jobs(connection, time.time() - options.keep_job_days * DAY)
             running = set(connection.execute(sa.select(run.c.id).where(run.c.state == "running")).scalars())
             workers.forget(connection, options)
+        with transaction(engine) as connection:
+            image_states.sweep(connection, options.home)
         for kind in ("runs", "locks"):
             _remove_old(os.path.join(options.directory, kind), running, options.keep_runs, then)
         durable.forget(then)

@@ -172,8 +172,8 @@ class Client(threading.Thread):
         there = self.servers()
         room = self._servers - len(there)
         free = [one for one in there if one["metadata"].get("chaos") in self._book.settled]
-        # Chosen among what can be asked for now: otherwise a server that runs is soon deleted as a rule, for little else
-        # than creates and deletions is possible at most moments, and hardly one is rebooted.
+        # Chosen among what can be asked for now: otherwise a server that runs is soon deleted as a rule, for little
+        # else than creates and deletions is possible at most moments, and hardly one is rebooted.
         possible = {what: self._candidates(what, free) for what in WEIGHTS}
         choices = [what for what, servers in possible.items() if servers or (what == "create" and room > 0)]
         if not choices:

@@ -71,3 +71,38 @@ def run(
     if done.returncode not in ok:
         raise CommandError(argv, done.returncode, done.stderr or done.stdout)
     return Result(done.returncode, done.stdout, done.stderr)
+
+
+def pipe(
+    first: t.Sequence[str],
+    second: t.Sequence[str],
+    *,
+    first_ok: t.Container[int] = (0,),
+    timeout: float = DEFAULT_TIMEOUT,
+) -> None:
+    """Run `first` with its output into `second`, both as run() does. Raises CommandError for the one to blame."""
+    env = {**os.environ, "LC_ALL": "C", "LANG": "C"}
+    env["PATH"] = f"/usr/local/sbin:/usr/sbin:/sbin:{env.get('PATH', '/usr/bin:/bin')}"
+    try:
+        with subprocess.Popen(
+            list(first), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env
+        ) as writer:
+            try:
+                done = subprocess.run(
+                    list(second), stdin=writer.stdout, capture_output=True, timeout=timeout, env=env, check=False
+                )
+            except BaseException:
+                writer.kill()
+                raise
+            assert writer.stdout is not None and writer.stderr is not None
+            writer.stdout.close()  # one whose reader has ended gets to know
+            said = writer.stderr.read().decode(errors="replace")
+    except FileNotFoundError as error:
+        argv = second if error.filename == second[0] else first
+        raise CommandError(argv, 127, f"{argv[0]} is not installed on this host") from None
+    except subprocess.TimeoutExpired:
+        raise CommandError(second, 124, f"no answer within {timeout:g} s") from None
+    if done.returncode != 0:
+        raise CommandError(second, done.returncode, done.stderr.decode(errors="replace"))
+    if writer.returncode not in first_ok:
+        raise CommandError(first, writer.returncode, said)

@@ -202,6 +202,25 @@ def _claim(
     """Take what `placed` need: one guarded write for each host. Raises StaleChoiceError when one is refused."""
     if not placed:
         return
+    take_room(connection, placed, versions)
+    connection.execute(
+        sa.insert(allocation),
+        [
+            {
+                "instance_uuid": one.request.uuid,
+                "compute_host_id": versions[one.host or ""][0],
+                "vcpus": one.request.vcpus,
+                "memory_mb": one.request.memory_mb,
+                "disk_gb": one.request.disk_gb,
+                "created_at": now,
+            }
+            for one in placed
+        ],
+    )
+
+
+def take_room(connection: sa.Connection, placed: t.Sequence[Decision], versions: dict[str, tuple[int, int]]) -> None:
+    """Add what `placed` ask for to what their hosts have given away. Raises StaleChoiceError when one is refused."""
     sums: dict[str, list[int]] = collections.defaultdict(lambda: [0, 0, 0])
     for one in placed:
         of_host = sums[one.host or ""]
@@ -245,24 +264,10 @@ def _claim(
     )
     if claimed.rowcount != len(sums):
         raise StaleChoiceError
-    connection.execute(
-        sa.insert(allocation),
-        [
-            {
-                "instance_uuid": one.request.uuid,
-                "compute_host_id": versions[one.host or ""][0],
-                "vcpus": one.request.vcpus,
-                "memory_mb": one.request.memory_mb,
-                "disk_gb": one.request.disk_gb,
-                "created_at": now,
-            }
-            for one in placed
-        ],
-    )
 
 
-def release_claims(connection: sa.Connection, uuids: t.Iterable[str]) -> int:
-    """Give back what these instances claimed, on every host, and return how many claims there were.
+def release_claims(connection: sa.Connection, uuids: t.Iterable[str], hosts: t.Collection[str] | None = None) -> int:
+    """Give back what these instances claimed, on every host or on these, and return how many claims there were.
 
     The sums are taken from the rows that this DELETE returned: of two callers only one gets a row, so nothing is
     given back twice. Instances without a claim are no error.
@@ -271,9 +276,11 @@ def release_claims(connection: sa.Connection, uuids: t.Iterable[str]) -> int:
     if not wanted:
         return 0
     columns = (allocation.c.compute_host_id, allocation.c.vcpus, allocation.c.memory_mb, allocation.c.disk_gb)
-    freed = connection.execute(
-        sa.delete(allocation).where(allocation.c.instance_uuid.in_(wanted)).returning(*columns)
-    ).all()
+    of_these = allocation.c.instance_uuid.in_(wanted)
+    if hosts is not None:
+        ids = sa.select(compute_host.c.id).where(compute_host.c.name.in_(sorted(hosts)))
+        of_these = sa.and_(of_these, allocation.c.compute_host_id.in_(ids))
+    freed = connection.execute(sa.delete(allocation).where(of_these).returning(*columns)).all()
     sums: dict[int, list[int]] = collections.defaultdict(lambda: [0, 0, 0])
     for host_id, vcpus, memory_mb, disk_gb in freed:
         of_host = sums[host_id]

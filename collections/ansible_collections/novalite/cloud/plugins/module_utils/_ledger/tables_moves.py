@@ -12,6 +12,9 @@ import sqlalchemy as sa
 
 from .schema import BigId, metadata
 
+# the statuses of a move whose instance may have something on either host
+OPEN = ("queued", "preparing", "migrating", "post-migrating", "finished", "confirming", "reverting", "running")
+
 migration = sa.Table(  # Nova's name for a move; not a revision of this schema
     "migration",
     metadata,
@@ -19,13 +22,15 @@ migration = sa.Table(  # Nova's name for a move; not a revision of this schema
     sa.Column("uuid", sa.String(36), nullable=False, unique=True),
     sa.Column("instance_uuid", sa.ForeignKey("instance.uuid", ondelete="CASCADE"), nullable=False, index=True),
     sa.Column("type", sa.String(16), nullable=False),  # resize | migration | live-migration | evacuation
-    # queued preparing migrating finished confirming confirmed reverting reverted running completed done error cancelled
+    # queued preparing migrating post-migrating finished confirming confirmed reverting reverted running completed done
+    # error cancelled
     sa.Column("status", sa.String(32), nullable=False),
     sa.Column("source_host", sa.String(255)),
     sa.Column("dest_host", sa.String(255)),
     sa.Column("old_flavor", sa.JSON, nullable=False),  # as instance.flavor
     sa.Column("new_flavor", sa.JSON, nullable=False),
     sa.Column("old_vm_state", sa.String(16), nullable=False),  # what a revert leads back to
+    sa.Column("reason", sa.String(32)),  # maintenance: host_restore.yml brings it back
     sa.Column("user_id", sa.String(32)),
     sa.Column("project_id", sa.String(32)),
     sa.Column("message", sa.Text),

@@ -80,6 +80,7 @@ def upgrade() -> None:
         sa.Column("old_flavor", sa.JSON(), nullable=False),
         sa.Column("new_flavor", sa.JSON(), nullable=False),
         sa.Column("old_vm_state", sa.String(16), nullable=False),
+        sa.Column("reason", sa.String(32)),
         sa.Column("user_id", sa.String(32)),
         sa.Column("project_id", sa.String(32)),
         sa.Column("message", sa.Text()),

@@ -1,0 +1,210 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Move running domains to other hosts that share no disk with this one.
+
+libvirtd of this host talks to the other one (peer to peer), so that a move whose task was killed ends by itself: the
+tunnel ends with the task, and without it both sides fall back to what was. What QEMU sends, memory and disks, goes over
+unix sockets that ssh leads to the other host: QEMU listens on no port, where anybody could connect.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import shutil
+import signal
+import subprocess
+import time
+import typing as t
+from xml.etree import ElementTree
+
+from .._disk import channel
+from .._errors import NovaliteError
+from . import lifecycle
+
+with contextlib.suppress(ImportError):  # connect() reports it
+    import libvirt
+
+LIBVIRT, MEMORY, DISKS = "libvirt.sock", "memory.sock", "disks.sock"
+LIBVIRTD = ("/run/libvirt/libvirt-sock", "/run/libvirt/virtqemud-sock")
+TUNNEL_TIMEOUT = 20.0  # seconds
+_PR_SET_PDEATHSIG = 1
+
+Move = t.Mapping[str, t.Any]
+
+
+def migrate(
+    connection: t.Any,
+    moves: t.Sequence[Move],
+    host_keys: t.Mapping[str, t.Sequence[str]],
+    *,
+    bandwidth: int = 0,
+    auto_converge: bool = True,
+    state_dir: str,
+) -> list[dict[str, t.Any]]:
+    """Move each domain; one after the other, as Nova does, since they share the wire.
+
+    Returns for each `uuid`, `seconds`, `error` (null when it runs on its destination) and `here`: whether it still runs
+    on this host, null when nobody can say. `bandwidth` is in MiB/s (0: no limit).
+    """
+    return [_one(connection, move, host_keys, bandwidth, auto_converge, state_dir) for move in moves]
+
+
+def _one(
+    connection: t.Any,
+    move: Move,
+    host_keys: t.Mapping[str, t.Sequence[str]],
+    bandwidth: int,
+    auto_converge: bool,
+    state_dir: str,
+) -> dict[str, t.Any]:
+    began = time.monotonic()
+    error = None
+    try:
+        domain = lifecycle.lookup(connection, move["uuid"])
+        if domain is None or not domain.isActive():
+            raise NovaliteError(f"domain {move['domain_name']} does not run on this host")
+        what = f"domain {move['domain_name']} cannot be moved to {move['to_host']}"
+        with lifecycle.clear(what), _tunnel(move, host_keys[move["to_host"]]) as directory:
+            uri = f"qemu+unix:///system?socket={os.path.join(directory, LIBVIRT)}"
+            params = _parameters(domain, move, directory, bandwidth, state_dir)
+            domain.migrateToURI3(uri, params, _flags(auto_converge))
+    except NovaliteError as failure:
+        error = str(failure)
+    here: bool | None
+    try:
+        domain = lifecycle.lookup(connection, move["uuid"])
+        here = domain is not None and bool(domain.isActive())
+        if here and error is None:
+            error = f"domain {move['domain_name']} still runs on this host"
+    except (NovaliteError, libvirt.libvirtError):
+        here = None
+        error = error or f"domain {move['domain_name']}: nobody knows where it is"
+    return {
+        "uuid": move["uuid"],
+        "error": error,
+        "here": here,
+        "seconds": round(time.monotonic() - began, 3),
+    }
+
+
+def _flags(auto_converge: bool) -> int:
+    flags = (
+        libvirt.VIR_MIGRATE_LIVE
+        | libvirt.VIR_MIGRATE_PEER2PEER
+        | libvirt.VIR_MIGRATE_PERSIST_DEST
+        | libvirt.VIR_MIGRATE_UNDEFINE_SOURCE
+        # what the guest wrote over its base; the base is in the other host's cache
+        | libvirt.VIR_MIGRATE_NON_SHARED_INC
+    )
+    return int(flags | (libvirt.VIR_MIGRATE_AUTO_CONVERGE if auto_converge else 0))
+
+
+def _parameters(domain: t.Any, move: Move, directory: str, bandwidth: int, state_dir: str) -> dict[str, t.Any]:
+    xml = domain.XMLDesc(libvirt.VIR_DOMAIN_XML_MIGRATABLE | libvirt.VIR_DOMAIN_XML_SECURE)
+    params: dict[str, t.Any] = {
+        libvirt.VIR_MIGRATE_PARAM_URI: f"unix://{os.path.join(directory, MEMORY)}",
+        libvirt.VIR_MIGRATE_PARAM_DISKS_URI: f"unix://{os.path.join(directory, DISKS)}",
+        libvirt.VIR_MIGRATE_PARAM_DEST_XML: merged(xml, move["xml"]),
+        libvirt.VIR_MIGRATE_PARAM_PERSIST_XML: move["xml"],
+        libvirt.VIR_MIGRATE_PARAM_MIGRATE_DISKS: own_disks(xml, os.path.join(state_dir, "instances", move["uuid"])),
+    }
+    if bandwidth:
+        params[libvirt.VIR_MIGRATE_PARAM_BANDWIDTH] = bandwidth
+    return params
+
+
+def own_disks(xml: str, directory: str) -> list[str]:
+    """The devices of a domain whose files lie in its own directory and can be written to: no other host has them."""
+    found = []
+    for disk in ElementTree.fromstring(xml).findall("./devices/disk"):
+        source, target = disk.find("source"), disk.find("target")
+        if source is None or target is None or disk.find("readonly") is not None or disk.find("shareable") is not None:
+            continue
+        path = source.get("file") or ""
+        if os.path.dirname(path) == directory:
+            found.append(str(target.get("dev")))
+    return found
+
+
+def merged(running: str, wanted: str) -> str:
+    """The XML of a `running` domain with that which differs from host to host as in `wanted`: what its interfaces are
+    connected to, and what their filters hold them to."""
+    root, other = ElementTree.fromstring(running), ElementTree.fromstring(wanted)
+    by_mac = {nic.find("mac").get("address"): nic for nic in other.findall("./devices/interface")}  # type: ignore[union-attr]
+    for nic in root.findall("./devices/interface"):
+        mac = nic.find("mac")
+        model = by_mac.get(mac.get("address")) if mac is not None else None
+        if model is None:
+            continue
+        for tag in ("source", "filterref", "target"):
+            for old in nic.findall(tag):
+                nic.remove(old)
+            nic.extend(model.findall(tag))
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+@contextlib.contextmanager
+def _tunnel(move: Move, keys: t.Sequence[str]) -> t.Iterator[str]:
+    """The destination's sockets under the same names here; yields their directory."""
+    directory = channel.directory_of(move["id"])
+    argv = channel.ssh(move["id"], keys, move["to_address"])
+    forwards = [
+        (os.path.join(directory, LIBVIRT), move.get("libvirt_socket") or LIBVIRTD[0]),
+        (os.path.join(directory, MEMORY), os.path.join(directory, MEMORY)),
+        (os.path.join(directory, DISKS), os.path.join(directory, DISKS)),
+    ]
+    for here, _there in forwards:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(here)
+    for here, there in forwards:
+        argv[1:1] = ["-L", f"{here}:{there}"]
+    argv[1:1] = ["-N"]
+    libc = ctypes.CDLL(None)
+    process = subprocess.Popen(
+        argv,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        # a killed task takes its tunnel along, and libvirtd on both sides takes note
+        preexec_fn=lambda: libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM),
+    )
+    try:
+        _wait_for(process, [here for here, _there in forwards], move)
+        os.chmod(directory, 0o711)
+        for here, _there in forwards[1:]:
+            _qemu_may_use(here)
+        yield directory
+    finally:
+        process.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(10)
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+        if process.stderr is not None:
+            process.stderr.close()
+
+
+def _wait_for(process: subprocess.Popen[bytes], sockets: t.Sequence[str], move: Move) -> None:
+    deadline = time.monotonic() + TUNNEL_TIMEOUT
+    while not all(os.path.exists(one) for one in sockets):
+        if process.poll() is not None:
+            said = process.stderr.read().decode(errors="replace") if process.stderr is not None else ""
+            last = " ".join(said.split())[-300:]
+            raise NovaliteError(f"host {move['to_host']} cannot be reached over ssh at {move['to_address']}: {last}")
+        if time.monotonic() > deadline:
+            raise NovaliteError(f"host {move['to_host']} does not answer over ssh at {move['to_address']}")
+        time.sleep(0.05)
+
+
+def _qemu_may_use(path: str) -> None:
+    for user in channel.QEMU_USERS:
+        with contextlib.suppress(LookupError):
+            shutil.chown(path, user)
+            return

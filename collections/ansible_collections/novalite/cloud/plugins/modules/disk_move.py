@@ -1,0 +1,223 @@
+#!/usr/bin/python
+
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: disk_move
+short_description: Bring instances' disks to another compute host, or make them larger
+version_added: 0.1.0
+description:
+  - The steps on both compute hosts that bring the files of instances from one to the other over ssh, with a key that is
+    made for one move, is let in for nothing but to unpack these files, and is removed after it.
+  - The disks of an instance that gets another size on its own host are kept for a revert.
+author:
+  - novalite contributors (@novalite)
+attributes:
+  check_mode:
+    support: full
+    description: Says that it would change something, and does nothing.
+  diff_mode:
+    support: none
+    description: The files are as before, only elsewhere.
+options:
+  state:
+    description:
+      - V(offered), on the source, makes the keys.
+      - V(accepted), on the destination, lets O(public_keys) in.
+      - V(sent), on the source, sends the files. The instances must be off, unless O(running).
+      - V(received), on the destination, looks at what has arrived and puts it in its place.
+      - V(closed), on either, removes the keys and what has arrived and was not received.
+      - V(kept) copies the disks of instances for a revert, V(restored) is that revert, V(forgotten) removes the copies.
+      - V(grown) makes disks as large as O(disks) says.
+    type: str
+    choices: [offered, accepted, sent, received, closed, kept, grown, restored, forgotten]
+    required: true
+  moves:
+    description: The moves, as RV(novalite.cloud.server_move#module:hosts) has them.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      uuid:
+        description: UUID of the instance.
+        type: str
+        required: true
+      id:
+        description: UUID of the move.
+        type: str
+        required: true
+      name:
+        description: Name of the instance.
+        type: str
+      domain_name:
+        description: Name of its domain.
+        type: str
+      starts:
+        description: Whether it runs afterwards.
+        type: bool
+      from_host:
+        description: Name of the source.
+        type: str
+      to_host:
+        description: Name of the destination.
+        type: str
+      from_address:
+        description: Address of the source.
+        type: str
+      to_address:
+        description: Address under which the source reaches the destination's ssh daemon.
+        type: str
+  public_keys:
+    description: With O(state=accepted), the sources' public keys by the moves' C(id).
+    type: dict
+    default: {}
+  purpose:
+    description: With O(state=accepted), whether files will come, or the tunnel of a live migration.
+    type: str
+    choices: [files, tunnel]
+    default: files
+  host_keys:
+    description: With O(state=sent), the host keys of each destination, by its name.
+    type: dict
+    default: {}
+  running:
+    description: Whether the instances run, so that QEMU carries their disks over.
+    type: bool
+    default: false
+  disks:
+    description: With O(state=received) and O(state=grown), the disks as M(novalite.cloud.disk) takes them.
+    type: list
+    elements: dict
+    default: []
+  state_dir:
+    description: Where the host keeps images and disks.
+    type: path
+    default: /var/lib/novalite
+seealso:
+  - module: novalite.cloud.disk
+  - module: novalite.cloud.server_move
+"""
+
+EXAMPLES = r"""
+- name: Make a key for each move
+  novalite.cloud.disk_move:
+    state: offered
+    moves:
+      - {uuid: 5d7b1a3e-8a57-4a3c-9d34-6a9f0f5f8f41, id: 0d2f9a3e-7a39-4f57-9a43-1f0a3c1f6a55, to_host: hv2}
+  register: offered
+
+- name: Make a disk larger
+  novalite.cloud.disk_move:
+    state: grown
+    disks:
+      - {uuid: 5d7b1a3e-8a57-4a3c-9d34-6a9f0f5f8f41, virtual_size_gb: 20}
+"""
+
+RETURN = r"""
+public_keys:
+  description: The public key of each move, by its C(id).
+  returned: with O(state=offered)
+  type: dict
+host_keys:
+  description: The host's own public keys.
+  returned: with O(state=accepted)
+  type: list
+  elements: str
+done:
+  description: What was changed.
+  returned: success
+  type: list
+  elements: str
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils._disk import channel, transfer
+from ..module_utils._disk.overlay import Disk
+from ..module_utils._domain import lifecycle
+from ..module_utils._errors import NovaliteError
+from ..module_utils._libvirt import DEFAULT_URI, connect
+
+_STATES = ["offered", "accepted", "sent", "received", "closed", "kept", "grown", "restored", "forgotten"]
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "state": {"type": "str", "choices": _STATES, "required": True},
+            "moves": {
+                "type": "list",
+                "elements": "dict",
+                "default": [],
+                "options": {
+                    "uuid": {"type": "str", "required": True},
+                    "id": {"type": "str", "required": True, "no_log": False},
+                    "name": {"type": "str"},
+                    "domain_name": {"type": "str"},
+                    "starts": {"type": "bool"},
+                    "from_host": {"type": "str"},
+                    "to_host": {"type": "str"},
+                    "from_address": {"type": "str"},
+                    "to_address": {"type": "str"},
+                },
+            },
+            "public_keys": {"type": "dict", "default": {}, "no_log": False},
+            "purpose": {"type": "str", "choices": [channel.FILES, channel.TUNNEL], "default": channel.FILES},
+            "host_keys": {"type": "dict", "default": {}, "no_log": False},
+            "running": {"type": "bool", "default": False},
+            "disks": {"type": "list", "elements": "dict", "default": []},
+            "state_dir": {"type": "path", "default": "/var/lib/novalite"},
+        },
+        supports_check_mode=True,
+    )
+    try:
+        result = {"changed": True, "done": []} if module.check_mode else _do(module.params)
+    except NovaliteError as error:
+        module.fail_json(msg=str(error))
+    except OSError as error:
+        module.fail_json(msg=f"{error.filename or 'a file'}: {error.strerror}")
+    module.exit_json(**result)
+
+
+def _do(params: dict) -> dict:
+    state, moves, state_dir = params["state"], params["moves"], params["state_dir"]
+    uuids = [move["uuid"] for move in moves]
+    disks = [Disk(**disk) for disk in params["disks"]]
+    if state == "offered":
+        return {"changed": bool(moves), "public_keys": channel.offer(moves), "done": uuids}
+    if state == "accepted":
+        keys = channel.accept(moves, params["public_keys"], params["purpose"], state_dir)
+        return {"changed": bool(moves), "host_keys": keys, "done": uuids}
+    if state == "sent":
+        if not params["running"]:
+            _refuse_running(moves)
+        transfer.send(moves, params["host_keys"], state_dir, params["running"])
+        return {"changed": bool(moves), "done": uuids}
+    if state == "received":
+        by_uuid = {disk.uuid: disk for disk in disks}
+        done = transfer.receive(moves, by_uuid, state_dir, params["running"])
+    elif state == "closed":
+        return {"changed": channel.close(moves, state_dir), "done": []}
+    elif state == "grown":
+        done = transfer.grow(disks, state_dir)
+    else:
+        work = {"kept": transfer.keep, "restored": transfer.restore, "forgotten": transfer.forget}[state]
+        done = work(uuids, state_dir)
+    return {"changed": bool(done), "done": done}
+
+
+def _refuse_running(moves: list) -> None:
+    """A copy of disks that are written to is worth nothing."""
+    connection = connect(DEFAULT_URI)
+    for move in moves:
+        domain = lifecycle.lookup(connection, move["uuid"])
+        if domain is not None and domain.isActive():
+            raise NovaliteError(f"instance {move['uuid']} still runs on this host")
+
+
+if __name__ == "__main__":
+    main()

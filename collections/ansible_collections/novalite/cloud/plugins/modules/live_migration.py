@@ -1,0 +1,142 @@
+#!/usr/bin/python
+
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: live_migration
+short_description: Move running domains from this host to others that share no disk with it
+version_added: 0.1.0
+description:
+  - Runs on the source. Memory and disks go to the destination while the guests run; they stop for a moment only.
+  - The task fails when one of them cannot be moved, after all others were.
+  - Everything goes through ssh, with the key that M(novalite.cloud.disk_move) made and the destination let in. QEMU and
+    libvirtd listen on unix sockets alone.
+  - What the guests meet on their networks, and their base images, must be on the destination already.
+author:
+  - novalite contributors (@novalite)
+requirements:
+  - python3-libvirt on the host
+  - community.libvirt on the controller
+attributes:
+  check_mode:
+    support: full
+    description: Says that it would move the domains, and does nothing.
+  diff_mode:
+    support: none
+    description: The guests are as before, only elsewhere.
+options:
+  moves:
+    description: The moves, as RV(novalite.cloud.server_move#module:hosts) has them.
+    type: list
+    elements: dict
+    required: true
+  domains:
+    description: The domains as they are to be defined on their destinations, with C(uuid) and C(xml).
+    type: list
+    elements: dict
+    required: true
+  host_keys:
+    description: The host keys of each destination, by its name.
+    type: dict
+    default: {}
+  bandwidth:
+    description: MiB per second that the move may take, V(0) for no limit.
+    type: int
+    default: 0
+  auto_converge:
+    description: Whether a guest that changes its memory quicker than it can be sent is slowed down.
+    type: bool
+    default: true
+  state_dir:
+    description: Where the hosts keep images and disks.
+    type: path
+    default: /var/lib/novalite
+  uri:
+    description: The libvirt connection.
+    type: str
+    default: qemu:///system
+"""
+
+EXAMPLES = r"""
+- name: Move a guest while it runs
+  novalite.cloud.live_migration:
+    moves:
+      - uuid: 6f1b6a2c-3f0e-4b1d-9a57-0d6c3f5f7c11
+        id: 0d2f9a3e-7a39-4f57-9a43-1f0a3c1f6a55
+        domain_name: instance-00000007
+        to_host: hv2
+        to_address: 192.0.2.12
+    domains:
+      - uuid: 6f1b6a2c-3f0e-4b1d-9a57-0d6c3f5f7c11
+        xml: "{{ lookup('ansible.builtin.file', 'instance-00000007.xml') }}"
+    host_keys: {hv2: ["ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIB2Q0bG9wYmFzZTY0ZW5jb2RlZGtleWRhdGE0"]}
+"""
+
+RETURN = r"""
+moves:
+  description: One entry for each of O(moves), in the same order.
+  returned: always
+  type: list
+  elements: dict
+  contains:
+    uuid:
+      description: UUID of the domain.
+      type: str
+    error:
+      description: Why it was not moved, or null.
+      type: str
+    here:
+      description: Whether it runs on this host now, null when nobody can say.
+      type: bool
+    seconds:
+      description: How long it took.
+      type: float
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils._domain import lifecycle_migrate
+from ..module_utils._errors import NovaliteError
+from ..module_utils._libvirt import DEFAULT_URI, connect
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "moves": {"type": "list", "elements": "dict", "required": True},
+            "domains": {"type": "list", "elements": "dict", "required": True},
+            "host_keys": {"type": "dict", "default": {}, "no_log": False},
+            "bandwidth": {"type": "int", "default": 0},
+            "auto_converge": {"type": "bool", "default": True},
+            "state_dir": {"type": "path", "default": "/var/lib/novalite"},
+            "uri": {"type": "str", "default": DEFAULT_URI},
+        },
+        supports_check_mode=True,
+    )
+    params = module.params
+    if module.check_mode:
+        module.exit_json(changed=bool(params["moves"]), moves=[])
+    xml = {one["uuid"]: one["xml"] for one in params["domains"]}
+    try:
+        done = lifecycle_migrate.migrate(
+            connect(params["uri"]),
+            [{**move, "xml": xml[move["uuid"]]} for move in params["moves"]],
+            params["host_keys"],
+            bandwidth=params["bandwidth"],
+            auto_converge=params["auto_converge"],
+            state_dir=params["state_dir"],
+        )
+    except NovaliteError as error:
+        module.fail_json(msg=str(error), moves=[])
+    result = {"changed": any(one["error"] is None for one in done), "moves": done}
+    if errors := [one["error"] for one in done if one["error"] is not None]:
+        module.fail_json(msg="; ".join(errors), **result)
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()
