@@ -33,7 +33,7 @@ TINY = {"name": "m1.tiny", "vcpus": 1, "memory_mb": 512}
 DOORS = sorted(
     name
     for name in _controller.OPERATIONS
-    if name not in ("compute_host", "leftovers") and (PLUGINS / "modules" / f"{name}.py").exists()
+    if name not in ("compute_host", "host_differences", "leftovers") and (PLUGINS / "modules" / f"{name}.py").exists()
 )
 
 
