@@ -23,6 +23,8 @@ from .microversions import microversion
 Record = dict[str, t.Any]
 Schema = dict[str, t.Any]
 
+UNKNOWN = "1970-01-01T00:00:00.000000"  # the ledger does not keep it, and clients insist on a time
+
 policy.grant({"compute:aggregates:read": "admin", "compute:aggregates:write": "admin"})
 
 NAME: Schema = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": r"^\S(.*\S)?$"}
@@ -173,7 +175,7 @@ def _shown(row: Record) -> Record:
         "availability_zone": row["zone"],
         "hosts": row["hosts"],
         "metadata": {**row["metadata"], **zone},
-        "created_at": None,
+        "created_at": UNKNOWN,
         "updated_at": None,
         "deleted": False,
         "deleted_at": None,
