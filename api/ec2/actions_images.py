@@ -16,13 +16,17 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger import (
     ec2_tags,
     image_members,
     image_records,
+    image_snapshots,
     image_states,
+    server_actions,
 )
 
-from ..context import Caller, current
+from ..context import Caller, current, request_id
 from ..image import uploads
+from ..jobs.queue import enqueue
 from ..ledger import reading_ledger
-from . import filters, images
+from . import filters, ids, images
+from .actions_instances import find as find_instances
 from .actions_run import BLOCK_DEVICE
 from .blueprint import action, writing
 from .common import Asked, Body, keep_tags, moment, tag_set, tags_for
@@ -92,14 +96,21 @@ def describe_images(asked: Asked) -> Body:
     project = current().project
     with reading_ledger() as connection:
         rows = image_records.images_seen(connection, project)
+        there = {row["id"] for row in rows}
+        pending = [one for one in ec2_images.pending(connection, project) if one["id"] not in there]
         if "ImageId" in asked:
-            wanted = {images.find(connection, project, one)["id"] for one in asked["ImageId"]}
-            rows = [row for row in rows if row["id"] in wanted]
+            coming = {images.image_id(one): one["id"] for one in pending}
+            wanted = {coming.get(one) or images.find(connection, project, one)["id"] for one in asked["ImageId"]}
+            rows, pending = ([one for one in some if one["id"] in wanted] for some in (rows, pending))
         tags = ec2_tags.tags_of(connection, project)
         asked = images.with_ids(connection, project, asked)
     rows = [row for row in rows if _is_owned(row, asked.get("Owner", []), project)]
     rows = [row for row in rows if _is_executable(row, asked.get("ExecutableBy", []), project)]
-    bodies = sorted((_image(row, tags) for row in rows), key=lambda body: str(body["imageId"]))
+    if _is_owned({"owner": project}, asked.get("Owner", []), project) and "ExecutableBy" not in asked:
+        bodies = [_pending(one, project, tags) for one in pending]
+    else:
+        bodies = []
+    bodies = sorted([*bodies, *(_image(row, tags) for row in rows)], key=lambda body: str(body["imageId"]))
     found, token = filters.page(
         filters.filtered(bodies, asked, IMAGE_FILTERS), asked, lambda body: str(body["imageId"])
     )
@@ -151,6 +162,29 @@ def _image(row: Record, tags: t.Mapping[str, t.Any]) -> Body:
         "productCodes": [],
         "platformDetails": "Linux/UNIX",
         "usageOperation": "RunInstances",
+        "tagSet": tag_set(tags.get(number, {})),
+    }
+
+
+def _pending(one: Record, project: str, tags: t.Mapping[str, t.Any]) -> Body:
+    """One that is being made of an instance."""
+    number = images.image_id(one)
+    return {
+        "imageId": number,
+        "imageLocation": f"{project}/{one['name']}",
+        "imageState": "pending",
+        "imageOwnerId": project,
+        "isPublic": False,
+        "creationDate": moment(one["created_at"]),
+        "architecture": "x86_64",
+        "imageType": "machine",
+        "name": one["name"],
+        "sourceInstanceId": ids.of("i", one["instance_uuid"]),
+        "rootDeviceType": "instance-store",
+        "rootDeviceName": ROOT_DEVICE,
+        "blockDeviceMapping": [],
+        "virtualizationType": "hvm",
+        "hypervisor": "kvm",
         "tagSet": tag_set(tags.get(number, {})),
     }
 
@@ -282,6 +316,58 @@ def register_image(asked: Asked) -> Body:
         with as_codes(refused):
             uuid = ec2_images.register(connection, caller.project, row, asked["Name"], asked.get("Description", ""))
         number = images.image_id({"id": uuid})
+        keep_tags(connection, caller.project, number, tags)
+    return {"imageId": number}
+
+
+@action(
+    "CreateImage",
+    "member",
+    {
+        "InstanceId": Text(),
+        "Name": Text(),
+        "Description": Text(),
+        "NoReboot": Boolean(),
+        "BlockDeviceMapping": ListOf(BLOCK_DEVICE, 26),
+        "TagSpecification": TAG_SPECIFICATIONS,
+        "SnapshotLocation": Ignored(),
+    },
+    ["InstanceId", "Name"],
+)
+def create_image(asked: Asked) -> Body:
+    """Of the root disk, while the guest runs or not: none is rebooted for it."""
+    if asked.get("BlockDeviceMapping"):
+        raise unsupported("Another disk in an image than the root disk")
+    tags = tags_for(asked, KIND, "snapshot")[KIND]
+    description = {DESCRIPTION: asked["Description"]} if asked.get("Description") else {}
+    with writing() as (connection, caller):
+        (record,) = find_instances(connection, caller.project, [asked["InstanceId"]])
+        if record["deleted"]:
+            raise Ec2Error("IncorrectInstanceState", f"The instance '{asked['InstanceId']}' is terminated.")
+        own = [row for row in image_records.images_seen(connection, caller.project) if row["owner"] == caller.project]
+        if any(asked["Name"] in (row["name"], row["handle"]) for row in own):
+            raise Ec2Error("InvalidAMIName.Duplicate", f"AMI name {asked['Name']} is already in use")
+        with as_codes({}, "InvalidAMIName.Malformed"):
+            details = image_snapshots.details_of(asked["Name"], description, caller.user_id)
+        with as_codes({ConflictError: "IncorrectInstanceState", QuotaError: "AMIQuotaExceeded"}):
+            server_actions.begin(
+                connection,
+                "createImage",
+                [record["uuid"]],
+                request_id=request_id(),
+                user_id=caller.user_id,
+                details=details,
+                ignore_lock=caller.is_admin,
+            )
+        enqueue(
+            connection,
+            "createImage",
+            instances=[record["uuid"]],
+            project_id=caller.project,
+            user_id=caller.user_id,
+            request_id=request_id(),
+        )
+        number = images.image_id({"id": details["image_id"]})
         keep_tags(connection, caller.project, number, tags)
     return {"imageId": number}
 

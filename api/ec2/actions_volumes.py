@@ -213,7 +213,7 @@ def modify_volume(asked: Asked) -> Body:
             raise unsupported("Another type of a volume that is there")
         if asked.get("MultiAttachEnabled"):
             raise unsupported("A volume of several instances")
-        size = asked.get("Size", row["size_gb"])
+        size: int = asked["Size"] if "Size" in asked else row["size_gb"]
         if size < row["size_gb"]:
             raise invalid("Size", size, f"the volume has {row['size_gb']} GiB, and none can be made smaller")
         after = row
@@ -260,8 +260,7 @@ def attach_volume(asked: Asked) -> Body:
         (record,) = find_instances(connection, caller.project, [asked["InstanceId"]])
         if record["deleted"]:
             raise Ec2Error("IncorrectState", f"The instance '{asked['InstanceId']}' is terminated.")
-        refused = {ConflictError: "VolumeInUse" if row["attachments"] else "IncorrectState"}
-        with as_codes(refused):
+        with as_codes({ConflictError: "VolumeInUse" if row["attachments"] else "IncorrectState"}):
             made = volume_attachments.begin_attach(
                 connection,
                 row["id"],

@@ -33,6 +33,7 @@ OWNED: dict[tuple[str, str], str] = {
     ("compute", "servers"): "server",
     ("compute", "os-instance-actions"): "request",
     ("compute", "os-interface"): "port",
+    ("compute", "migrations"): "nothing",
     ("compute", "os-volume_attachments"): "nothing",
     ("compute", "os-keypairs"): "keypair",
     ("compute", "os-server-groups"): "server_group",

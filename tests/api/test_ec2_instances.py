@@ -87,7 +87,7 @@ def test_what_is_run_is_recorded_with_its_job(door: Door, demo: Client) -> None:
     (job,) = jobs(door.api)
     assert job.kind == "launch"
     # the other doors see the same
-    servers = door.api.client_as("demo").get("/compute/v2.1/servers/detail").json["servers"]
+    servers = door.api.client_as("demo").get("/compute/v2.1/servers/detail").get_json()["servers"]
     assert {server["name"] for server in servers} == {"web-1", "web-2"}
     assert {f"i-{server['id'].replace('-', '')[:17]}" for server in servers} == {
         first["InstanceId"], second["InstanceId"]

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import server_actions, tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
 from tests.api import ec2_door
 from tests.api.ec2_door import Client, Door, refused
@@ -54,7 +54,7 @@ def test_key_pairs(door: Door, demo: Client) -> None:
     assert shown["two"]["PublicKey"].startswith(line.decode())
     assert shown["test"]["PublicKey"] == PUBLIC_KEY
     # what was made is what the other doors give to servers
-    other_door = door.api.client_as("demo").get("/compute/v2.1/os-keypairs").json["keypairs"]
+    other_door = door.api.client_as("demo").get("/compute/v2.1/os-keypairs").get_json()["keypairs"]
     assert {one["keypair"]["name"] for one in other_door} == {"one", "two", "test"}
     with refused("InvalidKeyPair.Duplicate"):
         demo.create_key_pair(KeyName="one")
@@ -119,7 +119,7 @@ def test_security_groups_and_rules(door: Door, demo: Client) -> None:
     with refused("InvalidPermission.Duplicate"):
         demo.authorize_security_group_ingress(GroupName="web", IpPermissions=[of_ssh])
     # what one door shows, the other takes back
-    other = door.api.client_as("demo").get("/network/v2.0/security-groups?name=web").json["security_groups"][0]
+    other = door.api.client_as("demo").get("/network/v2.0/security-groups?name=web").get_json()["security_groups"][0]
     assert len(other["security_group_rules"]) == 7 + 2
     demo.revoke_security_group_ingress(GroupName="web", IpPermissions=[of_ssh])
     with refused("InvalidPermission.NotFound"):
@@ -226,6 +226,28 @@ def test_images(door: Door, demo: Client) -> None:
         demo.describe_images(ImageIds=[number])
 
 
+def test_an_image_of_an_instance(door: Door, demo: Client) -> None:
+    number = run(demo)["InstanceId"]
+    with refused("IncorrectInstanceState"):
+        demo.create_image(InstanceId=number, Name="mine")
+    uuid = became(door.api, number)
+    made = demo.create_image(InstanceId=number, Name="mine", Description="a copy")["ImageId"]
+    (image,) = demo.describe_images(ImageIds=[made])["Images"]
+    assert (image["State"], image["Name"], image["SourceInstanceId"]) == ("pending", "mine", number)
+    assert [one["ImageId"] for one in demo.describe_images(Owners=["self"])["Images"]] == [made]
+    assert jobs(door.api)[-1].kind == "createImage"
+    with refused("IncorrectInstanceState"):
+        demo.create_image(InstanceId=number, Name="other")  # one at a time
+    with refused("InvalidAMIID.NotFound"):
+        door.client("alt").describe_images(ImageIds=[made])
+    with refused("InvalidInstanceID.NotFound"):
+        door.client("alt").create_image(InstanceId=number, Name="mine")
+    with transaction(door.api.engine) as connection:
+        server_actions.finish(connection, "createImage", [uuid], error="no room")
+    with refused("InvalidAMIID.NotFound"):
+        demo.describe_images(ImageIds=[made])
+
+
 def test_tags(door: Door, demo: Client) -> None:
     number = run(demo)["InstanceId"]
     group = demo.create_security_group(GroupName="web", Description="x")["GroupId"]
@@ -241,7 +263,7 @@ def test_tags(door: Door, demo: Client) -> None:
     assert len(demo.describe_tags(Filters=[{"Name": "resource-id", "Values": [number]}])["Tags"]) == 2
     assert len(demo.describe_tags(Filters=[{"Name": "tag:Name", "Values": ["m*"]}])["Tags"]) == 5
     # an instance's are its metadata, and its name is its name
-    (server,) = door.api.client_as("demo").get("/compute/v2.1/servers/detail").json["servers"]
+    (server,) = door.api.client_as("demo").get("/compute/v2.1/servers/detail").get_json()["servers"]
     assert (server["name"], server["metadata"]) == ("mine", {"k": "v", "Name": "mine"})
     groups = demo.describe_security_groups(Filters=[{"Name": "tag:k", "Values": ["v"]}])["SecurityGroups"]
     assert [one["GroupId"] for one in groups] == [group]
