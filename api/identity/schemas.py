@@ -86,6 +86,7 @@ _USER_FIELDS: Schema = {
     "enabled": {"type": "boolean"},
     "domain_id": ID,
     "default_project_id": {"type": ["string", "null"], "maxLength": 64},
+    "project_id": {"type": ["string", "null"], "maxLength": 64},  # as clients of version 2 send it; of no effect
     "options": {"type": "object", "maxProperties": 0},
 }
 CREATE_USER = _object({"user": _object(_USER_FIELDS, ["name"])}, ["user"])
