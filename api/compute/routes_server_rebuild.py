@@ -53,6 +53,8 @@ from .schemas_servers import (
     Schema,
 )
 
+policy.grant({"compute:server-consoles": "member"})
+
 PASSWORD: Schema = {"type": "string", "maxLength": 255}
 IMAGE: Schema = {"type": "string", "minLength": 1, "maxLength": 255}
 RESCUE: Schema = {
@@ -245,7 +247,7 @@ def _unavailable(row: Row, kind: str) -> Exception:
 
 
 @compute.post("/servers/<server_id>/remote-consoles")
-@policy.allows("compute:server-parts:write")
+@policy.allows("compute:server-consoles")
 @since("2.6")
 def create_remote_console(server_id: str) -> Answer:
     asked = validation.body(REMOTE_CONSOLE)["remote_console"]
