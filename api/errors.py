@@ -14,7 +14,7 @@ import typing as t
 
 import sqlalchemy as sa
 from flask import Flask, Response, current_app, jsonify, request
-from werkzeug.exceptions import HTTPException, MethodNotAllowed
+from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
     ConflictError,
@@ -95,6 +95,8 @@ def register(app: Flask) -> None:
 
 def answer(error: Exception) -> Response:
     """The answer to a request that ended in `error`, in the dialect of its path."""
+    if isinstance(error, MethodNotAllowed) and request.path.endswith("/"):
+        error = NotFound()  # as OpenStack answers when the id is missing
     status = status_of(error)
     if isinstance(error, HTTPException) and (error.response is not None or status < 400):
         return t.cast(Response, error.get_response())  # a redirection, or somebody's own answer

@@ -15,7 +15,7 @@ import typing as t
 import sqlalchemy as sa
 from flask import Response
 
-from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger import (
     actions,
     server_actions,
@@ -38,6 +38,7 @@ policy.grant(
     {
         "compute:servers:action": "member",
         "compute:servers:reset_state": "admin",
+        "compute:servers:reset_network": "admin",
     }
 )
 
@@ -175,6 +176,16 @@ def _reset_state(connection: sa.Connection, row: Row, value: t.Any, caller: Call
     actions.abandon(connection, [row.uuid], "the state was reset")
 
 
+def _reset_network(connection: sa.Connection, row: Row, value: t.Any, caller: Caller) -> None:
+    """Of Nova's drivers only Xen's had anything to do: a libvirt guest asks by DHCP, or reads its disk."""
+    policy.check("compute:servers:reset_network")
+
+
+def _restore(connection: sa.Connection, row: Row, value: t.Any, caller: Caller) -> None:
+    """What is deleted is gone: no server is ever in the state that this is for."""
+    raise ConflictError(f"Cannot 'restore' instance {row.uuid} while it is in vm_state {row.vm_state}")
+
+
 def _delete(connection: sa.Connection, row: Row, value: t.Any, caller: Caller) -> None:
     delete(connection, row, caller)
 
@@ -193,15 +204,17 @@ ACTIONS: dict[str, Action] = {
     "removeSecurityGroup": Action(GROUP, _remove_group),
     "addFloatingIp": Action(routes_floating_ips.ADD, routes_floating_ips.add),
     "removeFloatingIp": Action(routes_floating_ips.REMOVE, routes_floating_ips.remove),
+    "injectNetworkInfo": Action(NOTHING, _reset_network),
+    "resetNetwork": Action(NOTHING, _reset_network),
     "os-resetState": Action(STATE, _reset_state),
+    "restore": Action(NOTHING, _restore),
     "forceDelete": Action(NOTHING, _delete),
 }
 # What Nova can and novalite cannot
 UNSUPPORTED = frozenset(
     [
-        *("createBackup", "shelve", "shelveOffload", "unshelve", "restore"),
+        *("createBackup", "shelve", "shelveOffload", "unshelve"),
         *("addFixedIp", "removeFixedIp", "trigger_crash_dump"),
-        *("injectNetworkInfo", "resetNetwork"),
     ]
 )
 

@@ -2,10 +2,14 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Key pairs. They are the project's: whoever may launch servers in it may use them."""
+"""Key pairs. They are the project's: whoever may launch servers in it may use them.
+
+An administrator who names a user means the keys of the user's own project.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import typing as t
 import zlib
@@ -16,6 +20,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import users
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.keypair_records import keypairs_of
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.keypairs import keypair
 
@@ -36,12 +41,18 @@ RSA_BITS = 2048  # as Nova's
 SAFE = re.compile(r"[A-Za-z0-9 @._-]+")
 
 
+@dataclasses.dataclass(frozen=True)
+class _Owner:
+    user_id: str
+    project_id: str
+    project_name: str
+
+
 @compute.get("/os-keypairs")
 @policy.allows("compute:keypairs:read")
 def list_keypairs() -> Answer:
-    _check_user(request.args.get("user_id"))
     with reading_ledger() as connection:
-        rows = keypairs_of(connection, current().project)
+        rows = keypairs_of(connection, _owner(connection, request.args.get("user_id")).project_id)
     links: list[Record] = []
     if microversion() >= (2, 35):
         rows, links = paging.page(rows, "name", "keypair")
@@ -54,14 +65,14 @@ def list_keypairs() -> Answer:
 @compute.get("/os-keypairs/<name>")
 @policy.allows("compute:keypairs:read")
 def show_keypair(name: str) -> Answer:
-    _check_user(request.args.get("user_id"))
     with reading_ledger() as connection:
-        row = _row(connection, name)
+        owner = _owner(connection, request.args.get("user_id"))
+        row = _row(connection, owner, name)
     made = precise(row["created_at"])
     return {
         "keypair": {
             **_brief(row),
-            "user_id": current().user_id,
+            "user_id": owner.user_id,
             # Nova's are numbered; clients show it and do nothing else with it
             "id": zlib.crc32(f"{row['project_id']}/{row['name']}".encode()) & 0x7FFFFFFF,
             "created_at": made,
@@ -75,10 +86,9 @@ def show_keypair(name: str) -> Answer:
 @compute.post("/os-keypairs")
 @policy.allows("compute:keypairs:write")
 def create_keypair() -> Answer:
-    version, caller = microversion(), current()
+    version = microversion()
     wanted = validation.body(_schema())["keypair"]
     name = wanted["name"]
-    _check_user(wanted.get("user_id"))
     if wanted.get("type", "ssh") != "ssh":
         raise BadRequestError("Invalid input for field/attribute type. Value: x509. There are keys for ssh alone.")
     if SAFE.fullmatch(name) is None or name != name.strip():
@@ -89,11 +99,12 @@ def create_keypair() -> Answer:
     private, public = (None, wanted["public_key"]) if "public_key" in wanted else generated()
     item = {"name": name, "public_key": public}
     with writing_ledger() as connection, as_bad_request():
-        if any(row["name"] == name for row in keypairs_of(connection, caller.project)):
+        owner = _owner(connection, wanted.get("user_id"))
+        if any(row["name"] == name for row in keypairs_of(connection, owner.project_id)):
             raise ConflictError(f"Key pair '{name}' already exists.")
-        keypair(connection, {"project": caller.project_name, "state": "present", "keypairs": [item]})
-        row = _row(connection, name)
-    body = {**_brief(row), "user_id": caller.user_id}
+        keypair(connection, {"project": owner.project_name, "state": "present", "keypairs": [item]})
+        row = _row(connection, owner, name)
+    body = {**_brief(row), "user_id": owner.user_id}
     if private is not None:
         body["private_key"] = private
     return {"keypair": body}, 201 if version >= (2, 2) else 200
@@ -102,11 +113,10 @@ def create_keypair() -> Answer:
 @compute.delete("/os-keypairs/<name>")
 @policy.allows("compute:keypairs:write")
 def delete_keypair(name: str) -> Answer:
-    _check_user(request.args.get("user_id"))
-    caller = current()
     with writing_ledger() as connection:
-        _row(connection, name)
-        keypair(connection, {"project": caller.project_name, "state": "absent", "keypairs": [{"name": name}]})
+        owner = _owner(connection, request.args.get("user_id"))
+        _row(connection, owner, name)
+        keypair(connection, {"project": owner.project_name, "state": "absent", "keypairs": [{"name": name}]})
     return "", 204 if microversion() >= (2, 2) else 202
 
 
@@ -146,16 +156,19 @@ def _brief(row: Record) -> Record:
     return body
 
 
-def _row(connection: sa.Connection, name: str) -> Record:
-    for row in keypairs_of(connection, current().project):
+def _row(connection: sa.Connection, owner: _Owner, name: str) -> Record:
+    for row in keypairs_of(connection, owner.project_id):
         if row["name"] == name:
             return row
-    raise NotFoundError(f"Keypair {name[:255]} not found for user {current().user_id}")
+    raise NotFoundError(f"Keypair {name[:255]} not found for user {owner.user_id}")
 
 
-def _check_user(user_id: str | None) -> None:
-    """Who names another user is an administrator; the keys are the project's all the same."""
-    if user_id is None or microversion() < (2, 10):
-        return
-    if user_id != current().user_id and not current().is_admin:
+def _owner(connection: sa.Connection, user_id: str | None) -> _Owner:
+    """Whose keys are meant: the caller's, unless an administrator names another user."""
+    caller = current()
+    if user_id is None or user_id == caller.user_id or microversion() < (2, 10):
+        return _Owner(caller.user_id, caller.project, caller.project_name or "")
+    if not caller.is_admin:
         raise ForbiddenError("Policy doesn't allow os_compute_api:os-keypairs of another user to be performed.")
+    project = users.find_user(connection, user_id)["default_project_id"] or caller.project
+    return _Owner(user_id, project, users.project_name(connection, project) or "")

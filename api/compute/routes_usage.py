@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import time
 import typing as t
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 
 from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import accounting, project_usage
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import (
+    accounting,
+    hypervisor_records,
+    project_usage,
+)
 
 from .. import policy
 from ..context import current
@@ -28,7 +32,7 @@ policy.grant({"compute:usage:read": "reader", "compute:usage:read_all": "admin"}
 HOUR = 3600.0
 
 
-@compute.get("/os-simple-tenant-usage")
+@compute.get("/os-simple-tenant-usage", strict_slashes=True)  # with a slash, a project's id is missing
 @policy.allows("compute:usage:read_all")
 def list_usages() -> Answer:
     now = time.time()
@@ -54,6 +58,44 @@ def show_usage(project: str) -> Answer:
             raise NotFoundError(f"Project {project[:64]} could not be found.")
         rows = accounting.ran_between(connection, project, start, stop)
     return {"tenant_usage": _usage(project, rows, start, stop, now)}, 200
+
+
+@compute.get("/os-instance_usage_audit_log")
+@policy.allows("compute:usage:read_all")
+def list_audit_logs() -> Answer:
+    return {"instance_usage_audit_logs": _audit(time.time())}, 200
+
+
+@compute.get("/os-instance_usage_audit_log/<before>")
+@policy.allows("compute:usage:read_all")
+def show_audit_log(before: str) -> Answer:
+    try:
+        moment = datetime.fromisoformat(before)
+        found = _audit(moment.replace(tzinfo=moment.tzinfo or timezone.utc).timestamp())
+    except (ValueError, OverflowError):
+        raise BadRequestError(f"Invalid timestamp for date {before[:60]}") from None
+    return {"instance_usage_audit_log": found}, 200
+
+
+def _audit(before: float) -> Record:
+    """Nova's record of what each host was asked to write into its log every month: nothing, no host keeps any here."""
+    end = datetime.fromtimestamp(before, timezone.utc).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    begin = (end - timedelta(days=1)).replace(day=1)
+    with reading_ledger() as connection:
+        names = [row["name"] for row in hypervisor_records.hosts(connection, int(time.time()))]
+    return {
+        "hosts_not_run": names,
+        "log": {},
+        "num_hosts": len(names),
+        "num_hosts_done": 0,
+        "num_hosts_not_run": len(names),
+        "num_hosts_running": 0,
+        "overall_status": f"0 of {len(names)} hosts done. 0 errors.",
+        "period_beginning": f"{begin:%Y-%m-%d %H:%M:%S}",
+        "period_ending": f"{end:%Y-%m-%d %H:%M:%S}",
+        "total_errors": 0,
+        "total_instances": 0,
+    }
 
 
 def _period(now: float) -> tuple[float, float]:

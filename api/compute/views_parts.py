@@ -95,6 +95,9 @@ def event(one: Record, row: t.Any, version: Version, is_admin: bool) -> Body:
     return body
 
 
+COUNTERS = [f"{way}_{what}" for way in ("rx", "tx") for what in ("octets", "errors", "drop", "packets", "rate")]
+
+
 def diagnostics(record: Record, version: Version, now: int) -> Body:
     """As little as is known here without asking the host."""
     uptime = max(0, now - (record["launched_at"] or now))
@@ -112,6 +115,6 @@ def diagnostics(record: Record, version: Version, now: int) -> Body:
         "num_disks": 1,
         "memory_details": {"maximum": record["flavor"]["memory_mb"], "used": None},
         "cpu_details": [],
-        "nic_details": [{"mac_address": nic["mac"]} for nic in record["nics"]],
+        "nic_details": [{"mac_address": nic["mac"], **dict.fromkeys(COUNTERS)} for nic in record["nics"]],
         "disk_details": [],
     }

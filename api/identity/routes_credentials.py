@@ -65,6 +65,7 @@ def create_application_credential(user_id: str) -> tuple[Body, int]:
     if asked.get("project_id", project_id) != project_id:
         raise BadRequestError("project_id is not that of the token: have a token for that project first")
     secret = asked.get("secret") or secrets.token_urlsafe(48)
+    end = _end(asked.get("expires_at"))
     hashed = hash_password(secret)
     with writing_ledger() as connection:
         _refuse_restricted(connection)
@@ -77,9 +78,10 @@ def create_application_credential(user_id: str) -> tuple[Body, int]:
             roles=_roles(asked, users.roles_in(connection, user_id, project_id)),
             description=asked.get("description") or "",
             unrestricted=asked.get("unrestricted", False),
-            expires_at=_end(asked.get("expires_at")),
+            expires_at=None if end is None else int(end),
         )
-    body = views.application_credential(row, catalog.base_url())
+    # the answer to its creation has the end as it was asked for; kept are whole seconds
+    body = views.application_credential({**row, "expires_at": end}, catalog.base_url())
     return {"application_credential": {**body, "secret": secret}}, 201
 
 
@@ -181,7 +183,7 @@ def _roles(asked: Body, assigned: set[str]) -> list[str]:
     return names
 
 
-def _end(text: str | None) -> int | None:
+def _end(text: str | None) -> float | None:
     """Seconds since the epoch of an ISO 8601 time; without a zone it is UTC, as Keystone reads it."""
     if text is None:
         return None
@@ -191,7 +193,7 @@ def _end(text: str | None) -> int | None:
         raise BadRequestError(f"expires_at {text!r} is no time: write 2030-01-31T12:00:00Z") from None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=datetime.timezone.utc)
-    end = int(moment.timestamp())
+    end = moment.timestamp()
     if end <= time.time():
         raise BadRequestError(f"expires_at {text!r} has passed already")
     return end

@@ -36,7 +36,8 @@ def list_versions() -> Answer:
     return {"versions": versions}, 300
 
 
-@image.get("/images")
+# "/images/" is an image without an id, which there is none of
+@image.get("/images", strict_slashes=True)
 @policy.allows("image:read")
 def list_images() -> Answer:
     project = current().project
@@ -52,7 +53,7 @@ def show_image(number: str) -> Answer:
         return views.image(finding.seen(connection, number)), 200
 
 
-@image.post("/images")
+@image.post("/images", strict_slashes=True)
 @policy.allows("image:write")
 def create_image() -> Answer:
     wanted = patch.wanted()

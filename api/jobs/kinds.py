@@ -251,7 +251,7 @@ _KINDS = (
     Kind(
         "reconcile", "reconcile.yml", "bring the ledger and the hypervisors together again", limit=True, runs=1,
         stubborn=True,
-        variables={"build_timeout": SECONDS},
+        variables={"build_timeout": SECONDS, "output": {"const": "json"}},
     ),
     Kind(
         "precache", "precache.yml", "bring images to the hypervisors", project=True, limit=True,

@@ -33,7 +33,7 @@ def reconcile_when_due(engine: sa.Engine, seconds: int) -> str | None:
             connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
         if not _is_due(connection, seconds):
             return None
-        return str(queue.enqueue(connection, RECONCILE)["id"])
+        return str(queue.enqueue(connection, RECONCILE, variables={"output": "json"})["id"])
 
 
 def _is_due(connection: sa.Connection, seconds: int) -> bool:

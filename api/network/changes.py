@@ -11,6 +11,8 @@ import typing as t
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger import group_rules
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.project_usage import is_project
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables import project
 
 from ..context import current, request_id
 from ..jobs.queue import enqueue, is_waiting
@@ -23,19 +25,50 @@ def tell_group_hosts(connection: sa.Connection, group: int, name: str) -> None:
         tell_hosts(connection, "security_groups", {"security_groups": [{"name": name}]})
 
 
-def tell_hosts(connection: sa.Connection, kind: str, variables: t.Mapping[str, t.Any]) -> None:
-    """Have a job of `kind` bring hosts what the ledger says when it runs, unless one like it is yet to begin."""
+def tell_hosts(
+    connection: sa.Connection, kind: str, variables: t.Mapping[str, t.Any], project_id: str | None = None
+) -> None:
+    """Have a job of `kind` bring hosts what the ledger says when it runs, unless one like it is yet to begin.
+
+    It acts for the project `project_id`, or for the caller's.
+    """
     caller = current()
-    given = {"project": caller.project_name, **variables}
-    if not is_waiting(connection, kind, given, caller.project):
+    owner = project_id or caller.project
+    given = {"project": project_name(connection, owner), **variables}
+    if not is_waiting(connection, kind, given, owner):
         enqueue(
             connection,
             kind,
             variables=given,
-            project_id=caller.project,
+            project_id=owner,
             user_id=caller.user_id,
             request_id=request_id(),
         )
+
+
+def project_name(connection: sa.Connection, project_id: str) -> str:
+    caller = current()
+    if project_id == caller.project and caller.project_name is not None:
+        return caller.project_name
+    return str(connection.execute(sa.select(project.c.name).where(project.c.id == project_id)).scalar_one())
+
+
+def reach() -> str | None:
+    """The project whose networks, ports, routers and floating IPs the caller sees; None: an administrator sees all."""
+    caller = current()
+    return None if caller.is_admin else caller.project
+
+
+def owner_of(connection: sa.Connection, wanted: t.Mapping[str, t.Any]) -> str:
+    """The project that what is made will be of: the caller's, or the one that an administrator names."""
+    caller = current()
+    named = {wanted[key] for key in ("project_id", "tenant_id") if wanted.get(key)}
+    if not caller.is_admin or named <= {caller.project}:
+        check_owner(wanted)
+        return caller.project
+    if len(named) > 1 or not all(is_project(connection, one) for one in named):
+        raise NeutronError(404, "ProjectNotFound", f"Project {sorted(named)[0][:64]} could not be found.")
+    return str(named.pop())
 
 
 def check_owner(wanted: t.Mapping[str, t.Any]) -> None:

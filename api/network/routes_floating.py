@@ -11,7 +11,7 @@ import typing as t
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import floating_ips, network_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import floating_ips, network_records, routers
 
 from .. import policy, validation
 from ..context import current
@@ -19,7 +19,7 @@ from ..errors import BadRequestError, as_bad_request
 from ..ledger import reading_ledger, writing_ledger
 from . import listing, records, schemas, views
 from .blueprint import Answer, NeutronError, network, not_found
-from .changes import check_owner, tell_hosts
+from .changes import owner_of, project_name, reach, tell_hosts
 
 Record = dict[str, t.Any]
 
@@ -35,7 +35,7 @@ FLOATING = (
 @policy.allows("network:floating_ips:read")
 def list_floating_ips() -> Answer:
     with reading_ledger() as connection:
-        rows = network_records.floating_ips_of(connection, current().project)
+        rows = network_records.floating_ips_of(connection, reach())
         found = records.with_tags(connection, [views.floating_ip(row) for row in rows])
     return listing.answer("floatingips", found, FLOATING), 200
 
@@ -52,11 +52,11 @@ def show_floating_ip(number: str) -> Answer:
 @policy.allows("network:floating_ips:write")
 def create_floating_ip() -> Answer:
     wanted = validation.body(schemas.CREATE_FLOATING)["floatingip"]
-    check_owner(wanted)
     with writing_ledger() as connection, as_bad_request():
+        owner = owner_of(connection, wanted)
         pool = _pool(connection, wanted["floating_network_id"].lower())
         port = _port(connection, wanted)
-        number = allocate(connection, pool, wanted.get("floating_ip_address"))
+        number = allocate(connection, pool, wanted.get("floating_ip_address"), owner)
         if port is not None:
             associate(connection, number, port)
         _describe(connection, number, wanted)
@@ -64,11 +64,17 @@ def create_floating_ip() -> Answer:
     return {"floatingip": views.floating_ip(row)}, 201
 
 
-def allocate(connection: sa.Connection, pool: str | None, address: str | None = None) -> str:
-    """Give the project an address of `pool` (None: the only one), a certain one or any; returns its id."""
+def allocate(
+    connection: sa.Connection, pool: str | None, address: str | None = None, owner: str | None = None
+) -> str:
+    """Give a project (None: the caller's) an address of `pool` (None: the only one), a certain one or any.
+
+    Returns its id.
+    """
+    project = project_name(connection, owner or current().project)
     item = {"address": address, "pool": pool, "server": None, "fixed_ip": None, "new": address is None}
     done = floating_ips.floating_ip(
-        connection, {"project": current().project_name, "state": "present", "floating_ips": [item]}
+        connection, {"project": project, "state": "present", "floating_ips": [item]}
     )
     if not done["changed"]:
         raise NeutronError(409, "FloatingIpAddressInUse", f"the project has the floating IP {address} already")
@@ -100,7 +106,8 @@ def release(connection: sa.Connection, before: Record) -> None:
     """Take a floating IP from the project."""
     item = {"address": before["address"], "pool": None, "server": None, "fixed_ip": None}
     floating_ips.floating_ip(
-        connection, {"project": current().project_name, "state": "absent", "floating_ips": [item]}
+        connection,
+        {"project": project_name(connection, before["project_id"]), "state": "absent", "floating_ips": [item]},
     )
     tell_hosts_of(connection, before, None)
 
@@ -111,7 +118,13 @@ def associate(connection: sa.Connection, number: str, port: Record | None) -> No
     if port is not None and before["vif_id"] == port["id"]:
         return
     if port is not None:
-        others = network_records.floating_ips_of(connection, current().project)
+        if not routers.reaches(connection, port["network_uuid"], before["pool"]):
+            raise NeutronError(
+                404, "ExternalGatewayForFloatingIPNotFound",
+                f"External network {network_records.pool_network_id(before['pool'])} is not reachable from the network "
+                f"{port['network_uuid']}. Therefore, cannot associate Port {port['id']} with a Floating IP.",
+            )  # fmt: skip
+        others = network_records.floating_ips_of(connection, before["project_id"])
         if any(one["vif_id"] == port["id"] and one["pool"] == before["pool"] for one in others):
             raise NeutronError(
                 409, "FloatingIPPortAlreadyAssociated",
@@ -126,10 +139,11 @@ def associate(connection: sa.Connection, number: str, port: Record | None) -> No
         "fixed_ip": port["ip"] if port is not None and attached else None,
     }
     floating_ips.floating_ip(
-        connection, {"project": current().project_name, "state": "present", "floating_ips": [item]}
+        connection,
+        {"project": project_name(connection, before["project_id"]), "state": "present", "floating_ips": [item]},
     )
     if port is not None and not attached:
-        floating_ips.lead_to_port(connection, current().project, number, port["id"], port["ip"])
+        floating_ips.lead_to_port(connection, before["project_id"], number, port["id"], port["ip"])
     after = _row(connection, number)
     if port is not None and after["vif_id"] != port["id"]:
         raise ConflictError(f"the server has {port['ip']} on several interfaces: no floating IP can tell them apart")
@@ -138,7 +152,8 @@ def associate(connection: sa.Connection, number: str, port: Record | None) -> No
 
 def _describe(connection: sa.Connection, number: str, wanted: Record) -> None:
     if wanted.get("description") is not None:
-        floating_ips.describe(connection, current().project, number, wanted["description"])
+        owner = _row(connection, number)["project_id"]
+        floating_ips.describe(connection, owner, number, wanted["description"])
 
 
 def tell_hosts_of(connection: sa.Connection, before: Record, after: Record | None) -> None:
@@ -150,11 +165,11 @@ def tell_hosts_of(connection: sa.Connection, before: Record, after: Record | Non
     hosts = sorted({*holders, *([before["host"]] if before["host"] else [])})
     if not hosts:
         return
-    tell_hosts(connection, "floating_ips", {"network_hosts": hosts, "holders": holders})
+    tell_hosts(connection, "floating_ips", {"network_hosts": hosts, "holders": holders}, before["project_id"])
 
 
 def _row(connection: sa.Connection, number: str) -> Record:
-    found = network_records.floating_ips_of(connection, current().project, number)
+    found = network_records.floating_ips_of(connection, reach(), number)
     if not found:
         raise NeutronError(404, "FloatingIPNotFound", f"Floating IP {number[:255]} could not be found")
     return found[0]
@@ -164,7 +179,7 @@ def _pool(connection: sa.Connection, number: str) -> str:
     for row in network_records.pools_seen(connection):
         if network_records.pool_network_id(row["name"]) == number:
             return str(row["name"])
-    for row in network_records.networks_seen(connection, current().project):
+    for row in network_records.networks_seen(connection, reach()):
         if row["uuid"] == number:
             raise BadRequestError(f"Network {number} is not a valid external network")
     raise not_found("Network", number)
@@ -176,7 +191,7 @@ def _port(connection: sa.Connection, wanted: Record) -> Record | None:
         if fixed:
             raise BadRequestError("fixed_ip_address cannot be specified without a port_id")
         return None
-    for row in network_records.ports_of(connection, current().project, number.lower()):
+    for row in network_records.ports_of(connection, reach(), number.lower()):
         if row["id"] == number.lower():
             if row["ip"] is None:
                 raise BadRequestError(f"Port {number} has no fixed IPv4 address yet: no floating IP can lead to it")

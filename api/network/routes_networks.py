@@ -13,12 +13,11 @@ from flask import current_app
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger import subnets, tenant_networks
 
 from .. import policy, validation
-from ..context import current
 from ..errors import BadRequestError, as_bad_request
 from ..ledger import writing_ledger
 from . import records, schemas
 from .blueprint import Answer, network
-from .changes import check_owner
+from .changes import owner_of
 
 Record = dict[str, t.Any]
 
@@ -63,9 +62,9 @@ def create_networks() -> Answer:
     made = []
     with writing_ledger() as connection, as_bad_request():
         for wanted in _items(body, "network"):
-            check_owner(wanted)
+            owner = owner_of(connection, wanted)
             given = {"name": "", "description": "", "mtu": None, **wanted}
-            made.append(tenant_networks.create_network(connection, current().project, given, how))
+            made.append(tenant_networks.create_network(connection, owner, given, how))
         return records.some(connection, "networks", made, "networks" in body), 201
 
 
@@ -109,7 +108,7 @@ def create_subnets() -> Answer:
     made = []
     with writing_ledger() as connection, as_bad_request():
         for wanted in _items(body, "subnet"):
-            check_owner(wanted)
+            owner_of(connection, wanted)
             version = int(wanted["ip_version"])
             if version == 4 and (wanted.get("ipv6_ra_mode") or wanted.get("ipv6_address_mode")):
                 raise BadRequestError("Invalid input for operation: ipv6_ra_mode and ipv6_address_mode need IPv6.")

@@ -23,7 +23,7 @@ from ..errors import as_bad_request
 from ..ledger import writing_ledger
 from . import records, schemas
 from .blueprint import Answer, NeutronError, network
-from .changes import check_owner, tell_hosts
+from .changes import owner_of, tell_hosts
 
 Record = dict[str, t.Any]
 
@@ -64,12 +64,12 @@ def create_ports() -> Answer:
     made = []
     with writing_ledger() as connection, as_bad_request():
         for wanted in items:
-            check_owner(wanted)
+            owner = owner_of(connection, wanted)
             _check(wanted)
             row = records.network_row(connection, wanted["network_id"])
             given = {**DEFAULTS, **wanted, "mac": wanted.get("mac_address")}
             try:
-                made.append(ports.create_port(connection, current().project, row, given))
+                made.append(ports.create_port(connection, owner, row, given))
             except (AddressInUseError, PoolExhaustedError, NotFoundError) as error:
                 raise _typed(error) from error
         return records.some(connection, "ports", made, "ports" in body), 201
@@ -88,7 +88,7 @@ def update_port(number: str) -> Answer:
             _check_attached(seen, wanted)
         row = records.network_row(connection, seen["network_uuid"])
         try:
-            ports.update_port(connection, current().project, row, seen, wanted)
+            ports.update_port(connection, seen["project_id"], row, seen, wanted)
             if "security_groups" in wanted and seen["instance_uuid"] is not None:
                 _change_groups(connection, seen, [one.lower() for one in wanted["security_groups"] or ()])
         except (AddressInUseError, PoolExhaustedError, NotFoundError) as error:
@@ -105,11 +105,9 @@ def delete_port(number: str) -> Answer:
 
 
 def _check(wanted: Record) -> None:
-    """Who makes what belongs to the cloud itself, or says where a port is, is no tenant."""
+    """Who makes what belongs to the cloud itself is no tenant."""
     if wanted.get("device_owner", "").startswith(RESERVED) and not current().is_admin:
         raise NeutronError(403, "PolicyNotAuthorized", f"device_owner {wanted['device_owner'][:60]} is the cloud's own")
-    if wanted.get("binding:host_id") and not current().is_admin:
-        raise NeutronError(403, "PolicyNotAuthorized", "binding:host_id is the cloud's to say")
 
 
 def _check_attached(seen: Record, wanted: Record) -> None:
@@ -127,7 +125,7 @@ def _check_attached(seen: Record, wanted: Record) -> None:
 
 def _change_groups(connection: sa.Connection, seen: Record, wanted: list[str]) -> None:
     """Groups are a server's: all of its interfaces have the same."""
-    project = current().project
+    project = seen["project_id"]
     server = server_listing.one(connection, seen["instance_uuid"], project)
     before = set(seen["security_groups"])
     joined = [server_changes.security_group_of(connection, project, one) for one in wanted if one not in before]
@@ -142,7 +140,7 @@ def _change_groups(connection: sa.Connection, seen: Record, wanted: list[str]) -
     }
     told = {key: value for key, value in named.items() if value}
     if told and (server.host is not None or server.vm_state == "building"):
-        tell_hosts(connection, "security_groups", told)
+        tell_hosts(connection, "security_groups", told, project)
 
 
 def _typed(error: Exception) -> NeutronError:

@@ -15,12 +15,11 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotF
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger import network_records, routers, tenant_networks
 
 from .. import policy, validation
-from ..context import current
 from ..errors import BadRequestError, as_bad_request
 from ..ledger import writing_ledger
 from . import records, schemas
 from .blueprint import Answer, NeutronError, network, not_found
-from .changes import check_owner, tell_hosts
+from .changes import owner_of, tell_hosts
 
 Record = dict[str, t.Any]
 
@@ -48,10 +47,9 @@ def show_router(number: str) -> Answer:
 @policy.allows("network:routers:write")
 def create_router() -> Answer:
     wanted = validation.body(CREATE)["router"]
-    check_owner(wanted)
     with writing_ledger() as connection, as_bad_request():
-        given = _given(connection, wanted)
-        number = routers.create_router(connection, current().project, given)
+        owner = owner_of(connection, wanted)
+        number = routers.create_router(connection, owner, _given(connection, wanted))
         return {"router": records.find(connection, "routers", number)}, 201
 
 
@@ -61,7 +59,7 @@ def update_router(number: str) -> Answer:
     wanted = validation.body(UPDATE)["router"]
     with writing_ledger() as connection, as_bad_request():
         row = records.router_row(connection, number)
-        _tell(connection, routers.update_router(connection, row, _given(connection, wanted)))
+        _tell(connection, routers.update_router(connection, row, _given(connection, wanted)), row["project_id"])
         return {"router": records.find(connection, "routers", row["id"])}, 200
 
 
@@ -88,7 +86,7 @@ def add_interface(number: str) -> Answer:
         said = tenant_networks.subnets_of(connection, [of_network["id"]]).get((of_network["id"], version))
         of_network = {**of_network, "router_gateway": None if said is None else said["gateway"]}
         port_id, hosts = routers.add_interface(connection, row, of_network, version, port_id)
-        _tell(connection, hosts)
+        _tell(connection, hosts, row["project_id"])
         return _interface(row, port_id, of_network["uuid"], version), 200
 
 
@@ -103,7 +101,8 @@ def remove_interface(number: str) -> Answer:
             if wanted.get("port_id", one["vif_id"]).lower() == one["vif_id"] and (
                 wanted.get("subnet_id", subnet_id).lower() == subnet_id
             ):
-                _tell(connection, routers.remove_interface(connection, row["id"], one["vif_id"]))
+                hosts = routers.remove_interface(connection, row["id"], one["vif_id"])
+                _tell(connection, hosts, row["project_id"])
                 return _interface(row, one["vif_id"], one["network_uuid"], one["version"]), 200
         if "subnet_id" in wanted:
             records.subnet_row(connection, wanted["subnet_id"])
@@ -177,6 +176,6 @@ def _check_pool(connection: sa.Connection, number: str) -> None:
         raise BadRequestError(f"Bad router request: Network {number} is not an external network.")
 
 
-def _tell(connection: sa.Connection, hosts: t.Sequence[str]) -> None:
+def _tell(connection: sa.Connection, hosts: t.Sequence[str], owner: str) -> None:
     if hosts:
-        tell_hosts(connection, "floating_ips", {"network_hosts": list(hosts)})
+        tell_hosts(connection, "floating_ips", {"network_hosts": list(hosts)}, owner)

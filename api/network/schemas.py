@@ -205,7 +205,7 @@ UPDATE_PORT: Schema = {
     "extra_dhcp_opts": {"type": ["array", "null"], "maxItems": 0},
     "binding:vnic_type": {"const": "normal"},
     "binding:profile": {"type": ["object", "null"], "maxProperties": 0},
-    "binding:host_id": {"type": ["string", "null"], "maxLength": 255},
+    "binding:host_id": {"enum": [None, ""]},  # a port is where its server is
 }
 CREATE_PORT: Schema = {
     **UPDATE_PORT,

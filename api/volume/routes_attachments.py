@@ -21,7 +21,7 @@ from .blueprint import Answer, Record, in_cinders_words, speaks, volume, whose
 from .routes_volume_actions import attach, detach
 
 
-@volume.get("/<project>/attachments")
+@volume.get("/<project>/attachments", strict_slashes=True)
 @policy.allows("volume:read")
 def list_attachments() -> Answer:
     return _listed(views.brief_attachment)
@@ -52,7 +52,7 @@ def show_attachment(number: str) -> Answer:
         return {"attachment": views.attachment(*_one(connection, number))}, 200
 
 
-@volume.post("/<project>/attachments")
+@volume.post("/<project>/attachments", strict_slashes=True)
 @policy.allows("volume:write")
 def create_attachment() -> Answer:
     _check_version()

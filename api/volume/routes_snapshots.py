@@ -22,7 +22,7 @@ from .blueprint import Answer, Record, enqueue, in_cinders_words, speaks, volume
 from .routes_volumes import changes, found, one_of, without
 
 
-@volume.get("/<project>/snapshots")
+@volume.get("/<project>/snapshots", strict_slashes=True)
 @policy.allows("volume:read")
 def list_snapshots() -> Answer:
     return _listed(views.new_snapshot)
@@ -47,7 +47,7 @@ def show_snapshot(number: str) -> Answer:
         return {"snapshot": views.snapshot(volume_snapshots.one_snapshot(connection, number, whose()))}, 200
 
 
-@volume.post("/<project>/snapshots")
+@volume.post("/<project>/snapshots", strict_slashes=True)
 @policy.allows("volume:write")
 def create_snapshot() -> Answer:
     body = validation.body(schemas.SNAPSHOT)["snapshot"]

@@ -21,7 +21,7 @@ from . import listing, schemas, views
 from .blueprint import Answer, Record, in_cinders_words, volume
 
 
-@volume.get("/<project>/types")
+@volume.get("/<project>/types", strict_slashes=True)
 @policy.allows("volume:read")
 def list_types() -> Answer:
     caller = current()
@@ -40,7 +40,7 @@ def show_type(number: str) -> Answer:
         return {"volume_type": views.volume_type(_seen(connection, number))}, 200
 
 
-@volume.post("/<project>/types")
+@volume.post("/<project>/types", strict_slashes=True)
 @policy.allows("volume:admin")
 def create_type() -> Answer:
     body = validation.body(schemas.NEW_TYPE)["volume_type"]

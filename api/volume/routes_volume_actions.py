@@ -10,7 +10,11 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import volume_attachments, volumes
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import (
+    volume_access,
+    volume_attachments,
+    volumes,
+)
 
 from .. import policy, validation
 from ..context import current, request_id
@@ -170,6 +174,28 @@ def _show_image_metadata(number: str, _said: Record) -> Answer:
     return {"metadata": views.image_metadata(image) if image else {}}, 200
 
 
+def _set_image_metadata(number: str, said: Record) -> Answer:
+    image = _describe_image(number, lambda old: {**old, **said["metadata"]})
+    return {"metadata": views.image_metadata(image)}, 200
+
+
+def _unset_image_metadata(number: str, said: Record) -> Answer:
+    _describe_image(number, lambda old: routes_volumes.without(old, said["key"]))
+    return "", 200
+
+
+def _describe_image(number: str, changed: t.Callable[[Record], Record]) -> Record:
+    """Change what a volume knows of the image that it was made of; the image itself stays as it is."""
+    with writing_ledger() as connection, in_cinders_words():
+        row = volumes.one_volume(connection, number, whose())
+        if not row["image"]:
+            raise BadRequestError(f"Invalid volume: Volume {number} was not made of an image.")
+        properties = volumes.checked_metadata(changed(row["image"].get("properties") or {}))
+        image = {**row["image"], "properties": properties}
+        volume_access.describe_image(connection, number, image)
+    return image
+
+
 NONE: Record = {}
 FLAG: Record = schemas.BOOLEAN
 STATUS = {"enum": list(schemas.STATES)}
@@ -197,4 +223,12 @@ ACTIONS: dict[str, tuple[Action, Record]] = {
     "os-force_delete": (_force_delete, NONE),
     "os-force_detach": (_force_detach, {"properties": {"attachment_id": schemas.OPTIONAL}}),
     "os-show_image_metadata": (_show_image_metadata, NONE),
+    "os-set_image_metadata": (
+        _set_image_metadata,
+        {"properties": {"metadata": {**schemas.METADATA, "type": "object"}}, "required": ["metadata"]},
+    ),
+    "os-unset_image_metadata": (
+        _unset_image_metadata,
+        {"properties": {"key": {"type": "string", "minLength": 1, "maxLength": 255}}, "required": ["key"]},
+    ),
 }

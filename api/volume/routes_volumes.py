@@ -23,7 +23,8 @@ from . import listing, schemas, views
 from .blueprint import Answer, Record, enqueue, in_cinders_words, speaks, volume, whose
 
 
-@volume.get("/<project>/volumes")
+# "/volumes/" is a volume without an id, which there is none of
+@volume.get("/<project>/volumes", strict_slashes=True)
 @policy.allows("volume:read")
 def list_volumes() -> Answer:
     return _listed(views.brief_volume)
@@ -63,7 +64,7 @@ def show_volume(number: str) -> Answer:
         return {"volume": views.volume(volumes.one_volume(connection, number, whose()))}, 200
 
 
-@volume.post("/<project>/volumes")
+@volume.post("/<project>/volumes", strict_slashes=True)
 @policy.allows("volume:write")
 def create_volume() -> Answer:
     body = validation.body(schemas.VOLUME)["volume"]

@@ -33,6 +33,7 @@ OWNED: dict[tuple[str, str], str] = {
     ("compute", "servers"): "server",
     ("compute", "os-instance-actions"): "request",
     ("compute", "os-interface"): "port",
+    ("compute", "migrations"): "nothing",
     ("compute", "os-volume_attachments"): "nothing",
     ("compute", "os-keypairs"): "keypair",
     ("compute", "os-server-groups"): "server_group",
@@ -87,6 +88,7 @@ SHARED: dict[tuple[str, str], str] = {
     ("compute", "os-aggregates"): "1",
     ("compute", "os-availability-zone"): "nova",
     ("compute", "os-migrations"): "1",
+    ("compute", "os-instance_usage_audit_log"): "2026-01-01",
     ("compute", "extensions"): "os-keypairs",
     ("compute", "v2.1"): "nosuch",  # whatever is no route
     ("image", "tags"): "tag",

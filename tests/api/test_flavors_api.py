@@ -13,7 +13,8 @@ from cryptography.hazmat.primitives import serialization
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables, users
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
 from tests.api.conftest import Cloud
 from tests.api.doors import Doors
 
@@ -197,6 +198,14 @@ def test_another_users_keys_are_for_administrators(doors: Doors) -> None:
     doors.admin.get(f"/os-keypairs?user_id={doors.member.id}", version="2.10")
     body = {"keypair": {"name": "a", "public_key": PUBLIC_KEY, "user_id": doors.admin.id}}
     doors.member.post("/os-keypairs", body, 403, version="2.10")
+    doors.admin.get("/os-keypairs?user_id=nobody", 404, version="2.10")
+    with transaction(doors.cloud.engine) as connection:
+        users.update_user(connection, doors.stranger.id, {"default_project_id": doors.other})
+    body["keypair"]["user_id"] = doors.stranger.id
+    made = doors.admin.post("/os-keypairs", body, 201, version="2.10")["keypair"]
+    assert made["user_id"] == doors.stranger.id
+    assert doors.stranger.get("/os-keypairs/a")["keypair"]["public_key"] == PUBLIC_KEY
+    doors.admin.get("/os-keypairs/a", 404, version="2.10")
 
 
 JSON = st.recursive(

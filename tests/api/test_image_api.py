@@ -204,6 +204,8 @@ def test_schemas(doors: Doors, name: str) -> None:
     doors.member.get("/schemas/nosuch", 404)
     doors.member.get("/nosuch", 404)
     doors.member.delete("/images", 405)
+    for method in ("GET", "DELETE"):
+        assert doors.member.ask(method, "/images/").status_code == 404
 
 
 JSON = st.recursive(

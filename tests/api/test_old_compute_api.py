@@ -118,6 +118,20 @@ def test_networks_and_floating_ips(cloud: Cloud, doors: Doors) -> None:
     doors.member.get("/os-floating-ips/x", 404)
 
 
+def test_a_groups_name_may_have_spaces_around_it(doors: Doors) -> None:
+    body = {"security_group": {"name": " web ", "description": ""}}
+    made = doors.member.post("/os-security-groups", body, 200)["security_group"]
+    assert doors.member.get(f"/os-security-groups/{made['id']}")["security_group"]["name"] == " web "
+    doors.member.post("/os-security-groups", {"security_group": {"name": "  ", "description": ""}}, 400)
+
+
+def test_without_an_id_after_the_slash_there_is_nothing(doors: Doors) -> None:
+    doors.member.delete("/os-security-groups/", 404)
+    doors.member.delete("/os-security-groups", 405)
+    doors.admin.get("/os-simple-tenant-usage/", 404)
+    doors.admin.get("/os-simple-tenant-usage", 200)
+
+
 def test_all_projects_groups_are_for_admins(doors: Doors) -> None:
     doors.group("theirs", doors.other)
     for user, seen in ((doors.admin, True), (doors.member, False)):
@@ -155,3 +169,14 @@ def test_floating_ips_are_taken_led_to_servers_and_given_back(cloud: Cloud, door
     doors.member.delete(f"/os-floating-ips/{first['id']}", 202)
     doors.member.delete(f"/os-floating-ips/{first['id']}", 404)
     doors.member.post("/os-floating-ips", {"pool": "public"}, 404, version="2.36")
+
+
+def test_no_host_audits_usage(cloud: Cloud, doors: Doors) -> None:
+    cloud.host("hv1")
+    found = doors.admin.get("/os-instance_usage_audit_log/2026-03-15%2010:00:00")["instance_usage_audit_log"]
+    assert (found["period_beginning"], found["period_ending"]) == ("2026-02-01 00:00:00", "2026-03-01 00:00:00")
+    assert found["hosts_not_run"] == ["hv1"] and found["num_hosts_done"] == 0
+    assert doors.admin.get("/os-instance_usage_audit_log")["instance_usage_audit_logs"]["num_hosts"] == 1
+    for before in ("soon", "0001-01-01", "9999-12-31"):
+        doors.admin.get(f"/os-instance_usage_audit_log/{before}", 200 if before[0] == "9" else 400)
+    doors.member.get("/os-instance_usage_audit_log", 403)

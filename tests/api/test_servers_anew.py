@@ -166,6 +166,8 @@ def test_an_image_of_a_server(api: seeds.Api, does: Does, server: str, client_as
     image_id = answer.get_json()["image_id"]
     assert answer.status_code == 202 and "Location" not in answer.headers
     assert row(api, server).task_state == "image_snapshot"
+    assert client_as("demo").get(f"/image/v2/images/{image_id}").get_json()["status"] == "saving"
+    assert client_as("demo").put(f"/image/v2/images/{image_id}/file", data=b"x").status_code in (409, 415)
     said = {"source": "/nonexistent/friday", "checksum": "sha256:" + "7" * 64, "size": 9, "virtual_size": 64 << 20}
     assert finish(api, "createImage", server, said={server: said}) == [server]
     assert (row(api, server).vm_state, row(api, server).task_state) == ("active", None)

@@ -254,12 +254,16 @@ def test_a_servers_port_stays_and_changes_the_servers_groups(cloud: Cloud, doors
 
 def test_a_floating_ip_leads_to_a_port_that_no_server_has_yet(cloud: Cloud, doors: Doors) -> None:
     outside, of = pool(cloud), network(doors)
-    subnet(doors, of)
-    one = port(doors, of)
+    inside, one = subnet(doors, of), port(doors, of)
     body = {"floating_network_id": outside, "port_id": one["id"], "description": "front"}
+    far = doors.member.post("/floatingips", {"floatingip": body}, 404)
+    assert error_of(far) == "ExternalGatewayForFloatingIPNotFound"
+    gateway = {"router": {"external_gateway_info": {"network_id": outside}}}
+    way = doors.member.post("/routers", gateway, 201)["router"]
+    doors.member.put(f"/routers/{way['id']}/add_router_interface", {"subnet_id": inside["id"]})
     led = doors.member.post("/floatingips", {"floatingip": body}, 201)["floatingip"]
     assert (led["port_id"], led["fixed_ip_address"]) == (one["id"], one["fixed_ips"][0]["ip_address"])
-    assert led["description"] == "front" and led["status"] == "ACTIVE"
+    assert led["description"] == "front" and led["status"] == "ACTIVE" and led["router_id"] == way["id"]
     doors.member.delete(f"/ports/{one['id']}", 204)
     assert doors.member.get(f"/floatingips/{led['id']}")["floatingip"]["port_id"] is None
 
@@ -324,6 +328,32 @@ def test_routers_refuse_what_no_host_could_do(cloud: Cloud, doors: Doors) -> Non
     assert after["external_gateway_info"]["enable_snat"] is False
     doors.member.put(f"/routers/{one['id']}/remove_router_interface", {"port_id": lonely["id"]})
     doors.member.put(f"/routers/{one['id']}/add_router_interface", {}, 400)
+
+
+def test_administrators_see_and_make_for_all_projects(cloud: Cloud, doors: Doors) -> None:
+    outside, of = pool(cloud), network(doors)
+    subnet(doors, of)
+    theirs = doors.stranger.post("/networks", {"network": {"name": "theirs"}}, 201)["network"]
+    assert {one["id"] for one in doors.admin.get("/networks")["networks"]} >= {of["id"], theirs["id"]}
+    body = {"network": {"name": "given", "tenant_id": doors.other}}
+    doors.member.post("/networks", body, 403)
+    given = doors.admin.post("/networks", body, 201)["network"]
+    assert given["project_id"] == doors.other and doors.stranger.get(f"/networks/{given['id']}")
+    doors.member.get(f"/networks/{given['id']}", 404)
+    doors.admin.post("/networks", {"network": {"tenant_id": "0" * 32}}, 404)
+    made = doors.stranger.post("/routers", {"router": {"name": "r"}}, 201)["router"]
+    change = {"router": {"external_gateway_info": {"network_id": outside, "enable_snat": False}}}
+    assert doors.admin.put(f"/routers/{made['id']}", change)["router"]["project_id"] == doors.other
+    body = {"floatingip": {"floating_network_id": outside, "tenant_id": doors.other}}
+    led = doors.admin.post("/floatingips", body, 201)["floatingip"]
+    assert led["project_id"] == doors.other
+    doors.member.get(f"/floatingips/{led['id']}", 404)
+    doors.admin.delete(f"/floatingips/{led['id']}", 204)
+    assert doors.member.get("/subnets?network_id=" + outside)["subnets"] == []
+    assert len(doors.admin.get("/subnets?network_id=" + outside)["subnets"]) == 1
+    assert doors.member.get("/agents")["agents"] == []
+    cloud.host("hv1")
+    assert [one["host"] for one in doors.admin.get("/agents")["agents"]] == ["hv1"]
 
 
 # --- Tags -----------------------------------------------------------------------------------------------------------

@@ -125,7 +125,15 @@ def test_a_volume_is_made_of_an_image_by_a_job(cloud: Cloud, doors: Doors) -> No
     assert (body["status"], body["bootable"]) == ("creating", "true")
     assert body["volume_image_metadata"]["image_id"] == image
     assert act(doors.member, number, "os-show_image_metadata", None, 200)["metadata"]["os_distro"] == "debian"
+    said = {"metadata": {"kernel_id": "k", "os_distro": "other"}}
+    found = act(doors.member, number, "os-set_image_metadata", said, 200)["metadata"]
+    assert (found["kernel_id"], found["os_distro"], found["image_id"]) == ("k", "other", image)
+    act(doors.member, number, "os-unset_image_metadata", {"key": "kernel_id"}, 200)
+    act(doors.member, number, "os-unset_image_metadata", {"key": "kernel_id"}, 404)
+    act(doors.member, made(doors.member), "os-set_image_metadata", said, 400)
     doors.member.delete(f"/volumes/{number}", 400)
+    for method in ("GET", "PUT", "DELETE"):
+        assert doors.member.ask(method, "/volumes/").status_code == 404
     with transaction(cloud.engine) as connection:
         volumes.finish_create(connection, number)
     doors.member.delete(f"/volumes/{number}", 202)

@@ -75,6 +75,7 @@ def _package() -> pathlib.Path:
 def _tests(workspace: pathlib.Path, chosen: str) -> list[str]:
     """The tests of the suites that are wanted, with Tempest's attributes."""
     shutil.rmtree(workspace / ".stestr", ignore_errors=True)  # it would keep every run
+    shutil.rmtree(workspace / "locks", ignore_errors=True)  # of a run that was killed, which holds accounts
     subprocess.run([BIN / "stestr", "init"], cwd=workspace, env=_environment(workspace), check=True)
     said = subprocess.run(
         [BIN / "stestr", "list"],

@@ -167,7 +167,13 @@ def _settings(one: Cloud, workspace: pathlib.Path, ssh: bool) -> dict[str, dict[
             "personality": False,
             "ide_bus": False,
         },
-        "image-feature-enabled": {"import_image": True},
+        # what a host could start must be what it was said to be; the rest is taken as it comes, and listed first
+        "image": {"disk_formats": "raw,ami,ari,aki,vhd,vmdk,vdi,iso,qcow2"},
+        "image-feature-enabled": {"import_image": True, "image_format_enforcement": False},
+        # else all that Neutron has ever had
+        "network-feature-enabled": {
+            "api_extensions": ",".join(sorted(each.alias for each in admin.network.extensions())),
+        },
         "network": {
             "public_network_id": networks[FLOATING],
             "floating_network_name": FLOATING,

@@ -6,8 +6,8 @@
 
     python -m tests.reconcile.kills --count 30 --home <NOVALITE_HOME> --inventory inventories/lab
 
-Over a lab that is prepared. After each kill, --check is to tell what was cut off, one run is to repair it, and then
-nothing differs. At the end everything is deleted, and nothing may be left: no claim, no address, nothing on a host.
+Over a lab that is prepared. After some kills, --check is to tell all that was cut off, one run is to repair it, and
+then nothing differs. At the end everything is deleted, and nothing may be left: no claim, no address, nothing on hosts.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tabl
 from tests.reconcile.lab import HOSTS, ROOT, Lab
 
 COUNT = 2  # guests of one launch, which come to different hosts
-# seconds, a launch without waiting for ssh; a deletion. A first one of each is measured
-LONGEST = {"launch": 20.0, "terminate": 12.0}
+# A launch that does not wait for ssh, and a deletion, on two free cores; while there is none that was measured
+SECONDS = {"launch": 9.0, "terminate": 6.0}
 # of this lab alone: hypervisors have process namespaces of their own. The brackets keep the shell that looks out of it
 MODULES = "pgrep -f '[/]usr/bin/python3( |$)'"
 LEFT = """
@@ -44,25 +44,39 @@ class Killing:
     def __init__(self, lab: Lab, seed: int) -> None:
         self.lab, self.random = lab, random.Random(seed)
         self.wrong: list[str] = []
-        self.told = self.killed_in_time = 0
+        self.told = self.killed_in_time = self.cut_off = 0
+        self.seconds = dict(SECONDS)
 
-    def one(self, number: int, what: str) -> None:
-        lab, names = self.lab, {"name": f"k{number}", "count": COUNT}
-        self.modules_end()
-        launch = {"flavor": "m1.nano", "image": "ami-tiny", "key": "test", "spawn_wait_for_ssh": False}
-        if what == "terminate":
+    def some(self, numbers: t.Sequence[int]) -> None:
+        """Kill as many runs, one after the other, every second of them a deletion; then look."""
+        lab = self.lab
+        launch = {"flavor": "m1.nano", "image": "ami-tiny", "key": "test"}
+        whats = {number: "launch" if number % 2 else "terminate" for number in numbers}
+        there = [{**launch, "name": f"k{one}", "count": COUNT} for one, what in whats.items() if what == "terminate"]
+        if there:
             began = time.monotonic()
-            lab.play("launch.yml", **names, **launch)
-            LONGEST["launch"] = time.monotonic() - began
-            command = lab.command("terminate.yml", **names)
-        else:
-            command = lab.command("launch.yml", **names, **launch)
-        moment = self.random.uniform(0.3, LONGEST[what])
+            lab.play("launch.yml", servers=there, spawn_wait_for_ssh=False)
+            took = time.monotonic() - began  # as long as it takes just now: other work may keep the machine busy
+            self.seconds = {"launch": took, "terminate": 0.7 * took}
+        hows = []
+        for number, what in whats.items():
+            names = {"name": f"k{number}", "count": COUNT}
+            if what == "launch":
+                command = lab.command("launch.yml", **names, **launch, spawn_wait_for_ssh=False)
+            else:
+                command = lab.command("terminate.yml", **names)
+            hows.append(self.kill(number, what, command))
+        self.look(numbers, "; ".join(hows))
+
+    def kill(self, number: int, what: str, command: list[str]) -> str:
+        """Begin a run and kill it, or its modules, at some moment of the time that it takes; returns how that was."""
+        lab = self.lab
+        moment = self.random.uniform(0.05, 0.95) * self.seconds[what]
         victim = self.random.choice(["ansible-playbook", "ansible-playbook", "modules", "both"])
         with open(os.devnull, "w") as nowhere:
             playbook = subprocess.Popen(
-                command, cwd=ROOT, env=lab.environment, stdout=nowhere, stderr=nowhere,
-                stdin=subprocess.DEVNULL, start_new_session=True,
+                command, cwd=ROOT, env=lab.environment, stdout=nowhere, stderr=nowhere, stdin=subprocess.DEVNULL,
+                start_new_session=True,
             )  # fmt: skip
         try:
             playbook.wait(moment)
@@ -72,11 +86,11 @@ class Killing:
             for host in HOSTS:
                 lab.on(host, f"{MODULES} | xargs -r kill -9", check=False)
         if victim == "modules":
-            playbook.wait(300)  # it notices, and does what it can
+            playbook.wait(600)  # it notices, and does what it can
         else:
             self.kill_all_of(playbook)
         self.modules_end()
-        self.look(number, f"{what}, {victim} killed after {moment:.1f} s")
+        return f"{number}: {what}, {victim} after {moment:.1f} s"
 
     def kill_all_of(self, playbook: subprocess.Popen[t.Any]) -> None:
         """ansible-playbook and its workers, each of which has a session of its own."""
@@ -97,35 +111,36 @@ class Killing:
         for host in HOSTS:
             self.lab.on(host, f"for i in $(seq 300); do {MODULES} >/dev/null || exit 0; sleep 0.1; done")
 
-    def look(self, number: int, how: str) -> None:
+    def look(self, numbers: t.Sequence[int], how: str) -> None:
         lab, instance = self.lab, tables.instance
         time.sleep(1.1)  # what was changed in this second is not judged
-        of_this = sa.and_(instance.c.deleted == 0, instance.c.name.like(f"k{number}-%"))
-        cut_off = [row.name for row in lab.rows(sa.select(instance).where(of_this, instance.c.task_state.is_not(None)))]
+        names = [f"k{number}-{one}" for number in numbers for one in range(1, COUNT + 1)]
+        of_these = sa.and_(instance.c.deleted == 0, instance.c.name.in_(names))
+        under_way = sa.select(instance).where(of_these, instance.c.task_state.is_not(None))
+        cut_off = [row.name for row in lab.rows(under_way)]
         told, _said = lab.reconcile("--check")
         missing = [name for name in cut_off if not any(name in row["object"] for row in told)]
-        self.told += bool(told)
+        self.cut_off += len(cut_off)
+        self.told += len(told)
         if missing:
-            self.wrong.append(f"{number}: {how}: --check does not tell of {missing}")
+            self.wrong.append(f"{how}: --check does not tell of {missing}")
         lab.reconcile()
         again, said = lab.reconcile()
         if again or re.search(r"changed=[1-9]", said):
-            self.wrong.append(f"{number}: {how}: repaired, and still different: {again} {said[-400:]}")
-        rows = lab.rows(sa.select(instance).where(of_this))
+            self.wrong.append(f"{how}: repaired, and still different: {again} {said[-400:]}")
+        rows = lab.rows(sa.select(instance).where(of_these))
         states = {row.name: (row.vm_state, row.task_state, row.host) for row in rows}
         self.wrong += [
-            f"{number}: {how}: {name} is {state}" for name, state in states.items()
+            f"{how}: {name} is {state}" for name, state in states.items()
             if state[1] is not None or state[0] not in ("active", "error")
         ]  # fmt: skip
         for host in HOSTS:
-            wanted = {
-                f"instance-{row.id:08x}" for row in lab.rows(
-                    sa.select(instance).where(instance.c.deleted == 0, instance.c.host == host))
-            }  # fmt: skip
+            here = sa.select(instance).where(instance.c.deleted == 0, instance.c.host == host)
+            wanted = {f"instance-{row.id:08x}" for row in lab.rows(here)}
             runs = set(lab.on(host, "virsh -q list --name").split())
             if runs != wanted:
-                self.wrong.append(f"{number}: {how}: {host} runs {sorted(runs)} instead of {sorted(wanted)}")
-        print(f"{number}: {how}: {len(told)} differences, then {states or 'nothing'}", flush=True)
+                self.wrong.append(f"{how}: {host} runs {sorted(runs)} instead of {sorted(wanted)}")
+        print(f"{how}:\n    {len(cut_off)} cut off, {len(told)} differences, then {states or 'nothing'}", flush=True)
         if states:
             lab.play("terminate.yml", servers=[{"name": name} for name in states])
 
@@ -148,19 +163,23 @@ class Killing:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.reconcile.kills")
     parser.add_argument("--count", type=int, default=30)
+    parser.add_argument("--together", type=int, default=6, help="kills before each look")
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--home", required=True)
     parser.add_argument("--inventory", required=True)
     options = parser.parse_args()
     killing = Killing(Lab(options.home, options.inventory), options.seed)
     print(f"seed {options.seed}", flush=True)
-    for number in range(1, options.count + 1):
-        killing.one(number, "launch" if number % 2 else "terminate")
+    numbers = list(range(1, options.count + 1))
+    for first in range(0, len(numbers), options.together):
+        killing.some(numbers[first : first + options.together])
     killing.nothing_left()
     for line in killing.wrong:
         print(f"WRONG {line}")
-    print(f"{options.count} kills, {killing.killed_in_time} of them in time, {killing.told} told by --check, "
-          f"{len(killing.wrong)} not as they should be")  # fmt: skip
+    print(
+        f"{options.count} kills, {killing.killed_in_time} of them in time; {killing.cut_off} instances cut off, "
+        f"{killing.told} differences told by --check, {len(killing.wrong)} not as they should be"
+    )
     return 1 if killing.wrong else 0
 
 

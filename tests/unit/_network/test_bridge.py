@@ -42,6 +42,15 @@ def test_nothing_is_missing() -> None:
     assert bridge.plan_present(SPEC, host(dataclasses.replace(ETH1, master="br100"), BR100)) == []
 
 
+def test_guests_are_plugged_in_again() -> None:
+    taps = [Link(name, "fe:16:3e:00:00:01", 1500, up=True, master=master)
+            for name, master in (("vnet0", None), ("vnet1", "br100"), ("vnet2", "virbr0"))]  # fmt: skip
+    spec = dataclasses.replace(SPEC, taps=("vnet0", "vnet1", "vnet2", "vnet9"))
+    steps = bridge.plan_present(spec, host(dataclasses.replace(ETH1, master="br100"), BR100, *taps))
+    assert commands(steps) == ["link set vnet0 master br100", "link set vnet2 master br100"]
+    assert [step.undo[-2:] for step in steps if step.undo] == [["vnet0", "nomaster"], ["master", "virbr0"]]
+
+
 def test_a_vlan_with_its_mtu() -> None:
     spec = dataclasses.replace(SPEC, vlan=100, mtu=9000)
     steps = bridge.plan_present(spec, host(dataclasses.replace(ETH1, up=False, addresses=("192.0.2.1/24",)),

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""type_into_console.py SSH_CONFIG HOST DOMAIN: ask the guest's shell for 6 * 7 as a person would, and leave."""
+"""SSH_CONFIG HOST DOMAIN: as a person at a terminal, ask the shell of the guest for 6 * 7, and leave."""
 
 from __future__ import annotations
 

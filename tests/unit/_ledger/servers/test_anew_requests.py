@@ -23,7 +23,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger import (
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
 from ansible_collections.novalite.cloud.plugins.modules import server_action as module
 
-FILE = {"source": "/images/new", "checksum": "sha256:" + "5" * 64, "size": 7, "virtual_size": 1 << 20}
+FILE: dict[str, t.Any] = {"source": "/images/new", "checksum": "sha256:" + "5" * 64, "size": 7, "virtual_size": 1 << 20}
 
 
 @pytest.fixture(autouse=True)
@@ -98,6 +98,9 @@ def test_an_image_whose_instance_was_deleted_is_an_orphan(cloud: t.Any) -> None:
     cloud.server({"name": "web"}, state="absent")
     assert record(cloud, "createImage", begun, **FILE)["orphans"] == ["/images/new"]
     assert row(cloud, uuid).task_state == "deleting"
+    (image,) = cloud.rows(sa.select(tables.image).where(tables.image.c.name == "friday"))
+    assert image.status == "saving"  # until the deletion has come to its end
+    cloud.state({"uuids": [uuid], "state": "deleted"})
     assert not cloud.rows(sa.select(tables.image).where(tables.image.c.name == "friday"))
 
 

@@ -28,7 +28,7 @@ def running(one: Result, **other: t.Any) -> Result:
     """What a host looks like that is as the ledger says."""
     name = f"instance-{one['id']:08x}"
     mac = one["nics"][0]["mac"]
-    tap = {"device": "vnet0", "bridge": "br-private", "master": "br-private", "filter": f"nova-instance-{name}"}
+    tap: Result = {"device": "vnet0", "bridge": "br-private", "master": "br-private", "filter": f"nova-instance-{name}"}
     domain = {"uuid": one["uuid"], "name": name, "macs": [mac], "state": "running", "reason": "", "taps": [tap]}
     tap["unfiltered"] = False
     return {

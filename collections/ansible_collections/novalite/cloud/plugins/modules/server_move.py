@@ -25,8 +25,10 @@ options:
       - V(begin) takes the instances for O(action), claims room for them, and returns the plans of their hosts.
       - V(commit) says of those of O(moves) whose disks have arrived, that their new hosts have them.
       - V(end) records how it went. What did not come up on its destination belongs to its source again.
+      - V(interrupted) asks for live migrations that were cut off, of which only their hosts know how they ended.
+        V(resolve) records what the hosts said, in O(outcomes).
     type: str
-    choices: [begin, commit, end]
+    choices: [begin, commit, end, interrupted, resolve]
     default: begin
   action:
     description: What to do.
@@ -50,8 +52,15 @@ options:
   from_host:
     description: Move all instances of this compute host, of whatever projects.
     type: str
-  only:
-    description: With O(from_host), those of its instances alone.
+  returning_to:
+    description: Bring back to this compute host the instances that left it for its maintenance.
+    type: str
+  begin_uuids:
+    description: Instances of any project, whose move begins here.
+    type: list
+    elements: str
+  vm_states:
+    description: With O(from_host) and O(returning_to), the states of the instances that this is about.
     type: list
     elements: str
   flavor:
@@ -166,7 +175,7 @@ skipped:
   elements: dict
 hosts:
   description: What each compute host has to do, by its name.
-  returned: with O(state=begin)
+  returned: with O(state=begin) and O(state=interrupted)
   type: dict
 done:
   description: UUIDs of the instances for which it went well.
@@ -188,7 +197,11 @@ errors:
 from ..module_utils._controller import run_module
 
 ARGUMENT_SPEC = {
-    "state": {"type": "str", "choices": ["begin", "commit", "end"], "default": "begin"},
+    "state": {
+        "type": "str",
+        "choices": ["begin", "commit", "end", "interrupted", "resolve"],
+        "default": "begin",
+    },
     "action": {
         "type": "str",
         "choices": ["resize", "migrate", "confirmResize", "revertResize", "live-migration", "evacuate"],
@@ -198,7 +211,9 @@ ARGUMENT_SPEC = {
     "servers": {"type": "list", "elements": "raw"},
     "uuids": {"type": "list", "elements": "str"},
     "from_host": {"type": "str"},
-    "only": {"type": "list", "elements": "str"},
+    "returning_to": {"type": "str"},
+    "begin_uuids": {"type": "list", "elements": "str"},
+    "vm_states": {"type": "list", "elements": "str"},
     "flavor": {"type": "str"},
     "host": {"type": "str"},
     "same_host": {"type": "str", "choices": ["allowed", "never", "only"]},
@@ -229,7 +244,7 @@ ARGUMENT_SPEC = {
         },
     },
 }
-SPEC_RULES: dict = {"mutually_exclusive": [("servers", "uuids", "from_host")]}
+SPEC_RULES: dict = {"mutually_exclusive": [("servers", "uuids", "from_host", "returning_to", "begin_uuids")]}
 
 
 def main() -> None:

@@ -137,6 +137,11 @@ terminate:
   returned: success
   type: list
   elements: str
+volumes:
+  description: UUIDs of volumes that hosts have to make or to delete, for C(playbooks/volumes.yml). Empty with O(phase=plan).
+  returned: success
+  type: list
+  elements: str
 security_groups:
   description: Groups that change, and servers that join and leave some, for C(playbooks/security_groups.yml).
   returned: success

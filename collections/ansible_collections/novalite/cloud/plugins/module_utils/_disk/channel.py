@@ -126,7 +126,7 @@ def ssh(move: str, host_keys_of: t.Sequence[str], address: str) -> list[str]:
         "HostKeyAlias": "destination",
         "StrictHostKeyChecking": "yes",
         "ControlPath": "none",
-        "ConnectTimeout": "10",
+        "ConnectTimeout": "30",
         "ServerAliveInterval": "15",
         "ExitOnForwardFailure": "yes",
     }

@@ -10,18 +10,26 @@ from __future__ import annotations
 
 import os
 import time
+import typing as t
 
-from .._command import CommandError, run
+from .._command import CommandError, Result, run
 from .._errors import NovaliteError
 
 GIB = 1 << 30
 WIPE_TIMEOUT = 6 * 3600.0  # seconds; a disk that cannot be told to zero itself is written over
 NODE_TIMEOUT = 10.0  # seconds that a device node may take to appear
+UDEV = "/run/udev/control"
+# without udev nobody but LVM itself makes the nodes, and it waits for ever for somebody who does
+WITHOUT_UDEV = "activation{udev_rules=0 udev_sync=0} devices{obtain_device_list_from_udev=0}"
+
+
+def _lvm(*argv: str, ok: t.Container[int] = (0,)) -> Result:
+    return run([*argv, *([] if os.path.exists(UDEV) else ["--config", WITHOUT_UDEV])], ok=ok)
 
 
 def size_of(group: str, name: str) -> int | None:
     """Bytes of the logical volume, None when there is none. Raises NovaliteError for an unknown volume group."""
-    found = run(["lvs", "--noheadings", "--units", "b", "--nosuffix", "-o", "lv_name,lv_size", group], ok=(0, 5))
+    found = _lvm("lvs", "--noheadings", "--units", "b", "--nosuffix", "-o", "lv_name,lv_size", group, ok=(0, 5))
     if found.rc:
         raise NovaliteError(f"this host has no volume group {group}: {' '.join(found.stderr.split())[:200]}")
     for line in found.stdout.splitlines():
@@ -33,8 +41,8 @@ def size_of(group: str, name: str) -> int | None:
 
 def create(group: str, name: str, size_gb: int) -> None:
     """Make it, of `size_gb` GiB. What was in its extents was wiped when their last volume was removed."""
-    run(["lvcreate", "--yes", "--wipesignatures", "y", "--zero", "y", "--addtag", "novalite", "-n", name,
-         "-L", f"{size_gb}g", group])
+    _lvm("lvcreate", "--yes", "--wipesignatures", "y", "--zero", "y", "--addtag", "novalite", "-n", name,
+         "-L", f"{size_gb}g", group)
     try:
         wait_for(f"/dev/{group}/{name}")
     except NovaliteError:
@@ -43,20 +51,20 @@ def create(group: str, name: str, size_gb: int) -> None:
 
 
 def extend(group: str, name: str, size_gb: int) -> None:
-    run(["lvextend", "-L", f"{size_gb}g", f"{group}/{name}"])
+    _lvm("lvextend", "-L", f"{size_gb}g", f"{group}/{name}")
 
 
 def remove(group: str, name: str, wipe: bool = True) -> None:
     """Write zeros over it, and remove it; in this order, so that a run that was killed has freed nothing readable."""
     path = f"/dev/{group}/{name}"
     if wipe:
-        run(["lvchange", "--activate", "y", f"{group}/{name}"])
+        _lvm("lvchange", "--activate", "y", f"{group}/{name}")
         wait_for(path)
         try:
             run(["blkdiscard", "--zeroout", path], timeout=WIPE_TIMEOUT)
         except CommandError as error:
             raise NovaliteError(f"logical volume {group}/{name} cannot be wiped, and stays: {error}") from error
-    run(["lvremove", "--yes", f"{group}/{name}"])
+    _lvm("lvremove", "--yes", f"{group}/{name}")
 
 
 def wait_for(path: str) -> None:

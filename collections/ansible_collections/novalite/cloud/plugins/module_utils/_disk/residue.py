@@ -48,7 +48,8 @@ def find(state_dir: str, proc: str = "/proc", sys_block: str = "/sys/block") -> 
     loops = [one for one in _loops(sys_block, instances) if _is_idle(one.disk, instances)]
     servers, devices = _servers(proc, sys_block, instances)
     ours = {one.name for one in loops} | devices
-    on_devices, others = [], []
+    on_devices: list[Residue] = []
+    others: list[Residue] = []
     for source, point in _mounts(proc):
         found = Residue(MOUNT, point, source)
         if _device_of(source, ours):

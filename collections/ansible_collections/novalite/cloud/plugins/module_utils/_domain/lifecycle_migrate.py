@@ -32,7 +32,7 @@ with contextlib.suppress(ImportError):  # connect() reports it
 
 LIBVIRT, MEMORY, DISKS = "libvirt.sock", "memory.sock", "disks.sock"
 LIBVIRTD = ("/run/libvirt/libvirt-sock", "/run/libvirt/virtqemud-sock")
-TUNNEL_TIMEOUT = 20.0  # seconds
+TUNNEL_TIMEOUT = 40.0  # seconds
 _PR_SET_PDEATHSIG = 1
 
 Move = t.Mapping[str, t.Any]

@@ -19,7 +19,7 @@ import sqlalchemy as sa
 
 from .._errors import ConflictError, NotFoundError, NovaliteError
 from .._guest_data import image_properties
-from . import actions, anew_requests, lookups, power_states, server_actions, server_requests
+from . import actions, anew_requests, image_snapshots, lookups, power_states, server_actions, server_requests
 from .plans import server_plan
 from .servers import BUILD_TIMEOUT, DEFAULT_PROJECT
 from .tables import instance
@@ -247,8 +247,8 @@ def _record(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
             for uuid in said
             if uuid in changed and said[uuid][1] is not None
         ],
-        # of an instance that was deleted meanwhile: nobody is going to know them
-        "orphans": [row["source"] for uuid, row in told.items() if row.get("source") and uuid not in changed],
+        # the instance, or the image, was deleted meanwhile: nobody is going to know them
+        "orphans": image_snapshots.unused(connection, (row["source"] for row in told.values() if row.get("source"))),
     }
     if changed:
         result["diff"] = {

@@ -42,7 +42,7 @@ def _names(connection: sa.Connection) -> dict[str, str]:
     """How people call what hosts call by number or MAC."""
     c = instance.c
     rows = connection.execute(sa.select(c.id, c.uuid, c.name).where(c.deleted == 0)).all()
-    found = {}
+    found: dict[str, str] = {}
     for one in rows:
         found |= {f"nova-inst-{one.id}": one.name, f"nova-instance-instance-{one.id:08x}": one.name}
         found |= {f"instance-{one.id:08x}": one.name, one.uuid: one.name}

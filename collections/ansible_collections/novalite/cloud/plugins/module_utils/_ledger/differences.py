@@ -115,7 +115,8 @@ class _Guests:
         if plan is None:
             return False
         there = set(self._found["files"].get(one["uuid"], ()))
-        wanted = [DISK] + ([EPHEMERAL] if plan["ephemeral_gb"] else [])
+        # one that starts from a volume has no disk of its own
+        wanted = [*([DISK] if plan.get("root", True) else []), *([EPHEMERAL] if plan.get("ephemeral_gb") else [])]
         missing = [name for name in wanted if name not in there]
         if not missing:
             return False
@@ -154,7 +155,7 @@ class _Guests:
         if plan is None:
             return
         there = set(self._found["files"].get(one["uuid"], ()))
-        wanted = {KERNEL: plan["kernel"], RAMDISK: plan["ramdisk"], SWAP: plan["swap_mb"]}
+        wanted = {KERNEL: plan["kernel"], RAMDISK: plan["ramdisk"], SWAP: plan.get("swap_mb")}
         missing = sorted(name for name, needed in wanted.items() if needed and name not in there)
         lost = [checksum for checksum in self._found["missing_bases"].get(one["uuid"], ()) if checksum == plan["base"]]
         new = set(lost) - self._bases

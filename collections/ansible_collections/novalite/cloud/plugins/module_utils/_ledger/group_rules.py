@@ -79,7 +79,7 @@ def open_egress(group: t.Mapping[str, t.Any]) -> list[Record]:
 
 def create_group(connection: sa.Connection, project_id: str, name: str, description: str) -> str:
     """Make a group; returns its UUID. Raises ConflictError for a name that the project has, QuotaError."""
-    (name,) = checked_names("security group", [{"name": name}])
+    (name,) = checked_names("security group", [{"name": name}], spaces=True)
     check_text("description", description)
     _lock(connection, project_id)
     _check_free(connection, project_id, name)
@@ -97,7 +97,7 @@ def update_group(
     group = _group(connection, project_id, group_uuid)
     values = {}
     if name is not None and name != group.name:
-        (values["name"],) = checked_names("security group", [{"name": name}])
+        (values["name"],) = checked_names("security group", [{"name": name}], spaces=True)
         if DEFAULT_GROUP in (group.name, name):
             raise ConflictError("the security group 'default' keeps its name, and no other may take it")
         _check_free(connection, project_id, name)

@@ -15,11 +15,13 @@ import uuid
 import sqlalchemy as sa
 
 from .._errors import NovaliteError
-from .image_records import check_count, handle
+from .image_records import delete_image, insert_image
 from .images import checked_properties
 from .lookups import PRIVATE
 from .records import checked_names
-from .tables import image
+from .tables import image, instance_action
+
+ACTION = "createImage"
 
 Details = dict[str, t.Any]
 
@@ -44,50 +46,73 @@ def there_already(connection: sa.Connection, project_id: str, uuid: str, name: s
 
 
 def begun(connection: sa.Connection, row: t.Any, details: Details) -> dict[str, t.Any]:
-    """Record the image, so that clients can wait for it. Raises QuotaError."""
+    """Record the image, without data yet: whoever asked can watch it. Raises NovaliteError, QuotaError."""
     if "image_id" not in details:
         raise NovaliteError("an image needs a name, and an id: see details_of()")
-    empty = {"source": "", "checksum": "", "size": 0, "virtual_size": 0}
-    record = _record(connection, row, details, empty)
-    connection.execute(sa.insert(image).values(**record, status="saving", display_name=details["name"]))
-    check_count(connection, row.project_id)
+    base = row.image
+    # as Nova: what held its disk is needed to hold it again
+    min_disk_gb = max(base["min_disk_gb"], row.flavor["root_gb"])
+    properties = {
+        **{key: value for key, value in base["properties"].items() if not key.startswith(PRIVATE)},
+        **{"image_type": "snapshot", "instance_uuid": row.uuid},
+        **({"base_image_ref": base["id"]} if base.get("id") else {}),
+        **({"user_id": details["user_id"]} if details.get("user_id") else {}),
+        **details["properties"],
+    }
+    insert_image(
+        connection,
+        {
+            "id": details["image_id"],
+            "owner": row.project_id,
+            "name": details["name"],
+            "visibility": "private",
+            "disk_format": "qcow2",
+            "container_format": "bare",
+            "min_disk_gb": min_disk_gb,
+            "min_ram_mb": base["min_ram_mb"],
+            "cmdline": base["cmdline"],
+            "protected": False,
+            "os_hidden": False,
+            "properties": properties,
+            "tags": [],
+        },
+    )
+    boot = {field: base[field] for field in ("kernel", "ramdisk")}
+    # not `queued`: that waits for whoever uploads something
+    connection.execute(sa.update(image).where(image.c.id == details["image_id"]).values(status="saving", **boot))
     return {}
 
 
 def ended(
     connection: sa.Connection, row: t.Any, details: Details, error: str | None, said: t.Mapping[str, t.Any]
 ) -> dict[str, t.Any]:
-    """`said` are `source`, `checksum`, `size` and `virtual_size` of the file on the controller.
-
-    An image that could not be made is none, as in Nova. One that was deleted meanwhile stays deleted.
-    """
-    mine = sa.and_(image.c.id == details["image_id"], image.c.status == "saving")
-    if error is not None:
-        connection.execute(sa.delete(image).where(mine))
+    """`said` are `source`, `checksum`, `size` and `virtual_size` of the file on the controller. An image that was
+    deleted meanwhile stays so, and so does one that failed."""
+    image_id = details.get("image_id")
+    if image_id is None:
         return {}
-    values = {field: said[field] for field in ("source", "checksum", "size", "virtual_size")}
-    connection.execute(sa.update(image).where(mine).values(**values, status="active", updated_at=int(time.time())))
+    waiting = sa.and_(image.c.id == image_id, image.c.status == "saving")
+    if error is None:
+        file = {field: said[field] for field in ("source", "checksum", "size", "virtual_size")}
+        connection.execute(sa.update(image).where(waiting).values(**file, status="active", updated_at=int(time.time())))
+    elif connection.execute(sa.select(image.c.id).where(waiting)).first() is not None:
+        delete_image(connection, image_id)
     return {}
 
 
-def _record(
-    connection: sa.Connection, row: t.Any, details: Details, said: t.Mapping[str, t.Any]
-) -> dict[str, t.Any]:
-    base, image_id = row.image, details["image_id"]
-    return {
-        "id": image_id,
-        "owner": row.project_id,
-        "name": handle(connection, row.project_id, details["name"], image_id),
-        "created_at": int(time.time()),
-        "disk_format": "qcow2",
-        **{field: said[field] for field in ("source", "checksum", "size", "virtual_size")},
-        **{field: base[field] for field in ("kernel", "ramdisk", "cmdline", "min_ram_mb")},
-        # as Nova: what held its disk is needed to hold it again
-        "min_disk_gb": max(base["min_disk_gb"], row.flavor["root_gb"]),
-        "properties": {
-            **{key: value for key, value in base["properties"].items() if not key.startswith(PRIVATE)},
-            **{"image_type": "snapshot", "instance_uuid": row.uuid, "base_image_ref": base["id"]},
-            **({"user_id": details["user_id"]} if details.get("user_id") else {}),
-            **details["properties"],
-        },
-    }
+def forget(connection: sa.Connection, uuids: t.Iterable[str]) -> None:
+    """The instances are deleted: the images that were being made of them come to nothing."""
+    begun_with = connection.execute(
+        sa.select(instance_action.c.details).where(
+            instance_action.c.instance_uuid.in_(sorted(set(uuids))), instance_action.c.action == ACTION
+        )
+    ).scalars()
+    ids = [details["image_id"] for details in begun_with if "image_id" in details]
+    connection.execute(sa.delete(image).where(image.c.id.in_(ids), image.c.status == "saving"))
+
+
+def unused(connection: sa.Connection, sources: t.Iterable[str]) -> list[str]:
+    """Those of the files that no image has."""
+    wanted = sorted(set(sources))
+    used = set(connection.execute(sa.select(image.c.source).where(image.c.source.in_(wanted))).scalars())
+    return [source for source in wanted if source not in used]

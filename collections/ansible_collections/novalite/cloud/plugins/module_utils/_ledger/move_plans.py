@@ -48,6 +48,7 @@ def plans(
         "existing": [],
         "leaving": _addressed(connection, gone),
         "compute_hosts": params.get("compute_hosts") or [],
+        "moving": True,
         "state_dir": params["state_dir"],
     }
     found = server_plan(connection, given)["hosts"]

@@ -18,7 +18,7 @@ import typing as t
 import sqlalchemy as sa
 
 from .._errors import ConflictError, NotFoundError, NovaliteError
-from . import actions, lookups, move_claims, move_plans, moves, power_states, server_actions, server_requests
+from . import actions, lookups, move_claims, move_ends, move_plans, moves, power_states, server_actions, server_requests
 from .compute_hosts import record
 from .move_begin import begin_move
 from .servers import BUILD_TIMEOUT, DEFAULT_PROJECT
@@ -34,6 +34,8 @@ def server_move(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
     """Operation `server_move`: see the module's documentation for `params` and what is returned."""
     if params["state"] == "begin":
         return _begin(connection, params)
+    if params["state"] in ("interrupted", "resolve"):
+        return move_ends.resolve(connection, params)
     params = {**params, "moves": _knowing(params)}
     if params["state"] == "commit":
         return _commit(connection, params)
@@ -65,7 +67,7 @@ def _begin(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
             result["errors"].append(_error(one, message))
         elif action in moves.ENDS or _place(connection, one, move, params, result):
             placed.append((one, moves.open_moves(connection, [one["uuid"]])[one["uuid"]]))
-    if params.get("uuids") is None and result["errors"]:
+    if _named(params) and result["errors"]:
         raise NovaliteError("; ".join(error["message"] for error in result["errors"]))
     result["moves"] = [_move(action, one, move) for one, move in placed]
     result["hosts"] = move_plans.plans(connection, params, result["moves"], placed)
@@ -100,17 +102,13 @@ def _begun_here(connection: sa.Connection, params: Params, result: dict[str, t.A
     """Those that are named, but for what is already as it shall be."""
     action = params["action"]
     asked = _asked(params)
-    if params.get("from_host") is not None:
-        found = [one for one in instances_by(connection, hosts=[params["from_host"]]) if one["vm_state"] != "building"]
-        found = [one for one in found if not params.get("only") or one["uuid"] in params["only"]]
-    else:
-        found = _by_name(connection, params, list(asked))
+    found = _by_name(connection, params, list(asked)) if _named(params) else _chosen(connection, params)
     _take_over(connection, params, found)
     going = []
     for one in found:
         wish = asked.get(one["name"], {})
         flavor = wish.get("flavor") or params.get("flavor")
-        host = wish.get("host") or params.get("host")
+        host = wish.get("host") or params.get("host") or params.get("returning_to")
         if _settled(connection, action, one, flavor, host):
             result["settled"].append(one)
             continue
@@ -130,6 +128,38 @@ def _begun_here(connection: sa.Connection, params: Params, result: dict[str, t.A
             named = str(error).replace(one["uuid"], f"{one['uuid']} ('{one['name']}')")
             raise type(error)(named) from None
     return going
+
+
+def _named(params: Params) -> bool:
+    """Whether a person names the servers, and hears at once of what cannot be: nothing was begun then."""
+    return all(params.get(one) is None for one in ("uuids", "from_host", "returning_to", "begin_uuids"))
+
+
+def _chosen(connection: sa.Connection, params: Params) -> list[Instance]:
+    """Those of any project that meet the call's conditions, and with which the action can begin at all."""
+    if params.get("begin_uuids") is not None:
+        return instances_by(connection, uuids=params["begin_uuids"])
+    if params.get("from_host") is not None:
+        found = instances_by(connection, hosts=[params["from_host"]])
+    else:
+        found = _away(connection, params["returning_to"])
+    allowed = set(params.get("vm_states") or ()) or server_actions.action_of(params["action"]).allowed
+    return [one for one in found if one["vm_state"] in allowed]
+
+
+def _away(connection: sa.Connection, host: str) -> list[Instance]:
+    """Those that left `host` for its maintenance, and have not moved since."""
+    last: dict[str, t.Any] = {}
+    for row in connection.execute(sa.select(migration).order_by(migration.c.id)):
+        if row.status not in (moves.ERROR, moves.REVERTED, "cancelled"):
+            last[row.instance_uuid] = row
+    gone = {
+        uuid: row.dest_host
+        for uuid, row in last.items()
+        if (row.reason, row.source_host) == (moves.MAINTENANCE, host)
+        and row.status in (moves.COMPLETED, moves.CONFIRMED)
+    }
+    return [one for one in instances_by(connection, uuids=gone) if one["host"] == gone[one["uuid"]]]
 
 
 def _asked(params: Params) -> dict[str, dict[str, t.Any]]:
@@ -341,9 +371,10 @@ def _write(connection: sa.Connection, uuid: str, values: dict[str, t.Any]) -> No
 def _said(params: Params) -> dict[str, str | None]:
     """What was said of each move: None when each host that has a part in it did its part. Silence is no success."""
     outcomes = {one["host"]: one for one in params.get("outcomes") or []}
+    ends = ("from_host", "to_host") if params.get("parts") is None else params["parts"]
     said: dict[str, str | None] = {}
     for one in params["moves"]:
-        parts = [one[end] for end in params.get("parts") or ("from_host", "to_host")]
+        parts = [one[end] for end in ends]
         said[one["uuid"]] = None
         for host in dict.fromkeys(parts):
             outcome = outcomes.get(host)

@@ -44,12 +44,14 @@ def pool_network_id(name: str) -> str:
     return str(uuid.uuid5(POOLS, name))
 
 
-def networks_seen(connection: sa.Connection, project_id: str, bare: bool = False) -> list[Record]:
-    """The public networks and the project's own, each with `ranges`: the parts of its IPv4 pool that are handed out.
+def networks_seen(connection: sa.Connection, project_id: str | None, bare: bool = False) -> list[Record]:
+    """The public networks and the project's own (None: all), each with `ranges`: what of its IPv4 pool is handed out.
 
     With `bare` those, too, to which their project has given no IPv4 addresses yet; no server can be on one.
     """
-    seen = network.c.owner.in_(["", project_id])
+    seen: sa.ColumnElement[bool] = sa.true()
+    if project_id is not None:
+        seen = network.c.owner.in_(["", project_id])
     if not bare:
         seen = sa.and_(seen, network.c.cidr.is_not(None))
     rows = [dict(row) for row in connection.execute(sa.select(network).where(seen).order_by(network.c.id)).mappings()]
@@ -127,15 +129,18 @@ def interfaces_of(connection: sa.Connection, project_id: str, instance_uuid: str
     return found
 
 
-def ports_of(connection: sa.Connection, project_id: str, number: str | None = None) -> list[Record]:
-    """A project's ports (or the one with this UUID): its servers' interfaces, and what it made by itself.
+def ports_of(connection: sa.Connection, project_id: str | None, number: str | None = None) -> list[Record]:
+    """A project's ports (None: all projects'; or the one with this UUID): its servers' interfaces, and what it made.
 
     `instance_uuid` is null for one that no server has; the groups are the server's where one has it.
     """
     own = fixed_ip.alias("own")
     mine = sa.or_(
-        sa.and_(instance.c.project_id == project_id, instance.c.deleted == 0),
-        sa.and_(vif.c.instance_uuid.is_(None), port.c.project_id == project_id),
+        sa.and_(sa.true() if project_id is None else instance.c.project_id == project_id, instance.c.deleted == 0),
+        sa.and_(
+            vif.c.instance_uuid.is_(None),
+            port.c.vif_id.is_not(None) if project_id is None else port.c.project_id == project_id,
+        ),
     )
     rows = connection.execute(
         sa.select(
@@ -150,6 +155,7 @@ def ports_of(connection: sa.Connection, project_id: str, number: str | None = No
             instance.c.id.label("instance_id"),
             instance.c.uuid.label("instance_uuid"),
             instance.c.name.label("instance_name"),
+            sa.func.coalesce(instance.c.project_id, port.c.project_id).label("project_id"),
             instance.c.host,
             instance.c.power_state,
             instance.c.availability_zone,
@@ -175,7 +181,7 @@ def ports_of(connection: sa.Connection, project_id: str, number: str | None = No
         .where(mine if number is None else sa.and_(mine, vif.c.id == number))
         .order_by(instance.c.id, vif.c.position, vif.c.id)
     ).mappings()
-    found = [{**row, "project_id": project_id, "ip": None if row["ip"] is None else to_text(row["ip"])} for row in rows]
+    found = [{**row, "ip": None if row["ip"] is None else to_text(row["ip"])} for row in rows]
     servers = _groups_by(connection, instance_security_group.c.instance_id, {one["instance_id"] for one in found})
     alone = [one["id"] for one in found if one["instance_id"] is None]
     ports = _groups_by(connection, port_security_group.c.vif_id, alone)
@@ -205,10 +211,10 @@ def _groups_by(
     return found
 
 
-def floating_ips_of(connection: sa.Connection, project_id: str, number: str | None = None) -> list[Record]:
-    """A project's floating IPs (or the one with the UUID `number`), with the interface that each leads to."""
+def floating_ips_of(connection: sa.Connection, project_id: str | None, number: str | None = None) -> list[Record]:
+    """A project's floating IPs (None: all projects'; or the one with this UUID), with the interface each leads to."""
     own = fixed_ip.alias("own")
-    mine = floating_ip.c.project_id == project_id
+    mine = floating_ip.c.project_id.is_not(None) if project_id is None else floating_ip.c.project_id == project_id
     rows = connection.execute(
         sa.select(
             floating_ip.c.id,

@@ -16,7 +16,7 @@ from .._domain.guest import guest_of, render
 from .._errors import NovaliteError
 from .._launch.networks import Wires, bridge, dhcp, router
 from .._launch.plan import Plan, plan_by_host
-from . import group_members, host_networks, server_volumes
+from . import group_members, host_networks, moves, server_volumes
 from .tables import compute_host, instance, network
 
 NAMED_HOSTS = 16
@@ -65,6 +65,8 @@ def server_plan(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dic
         for kind, plan in plans.items():
             _complete(connection, host, plan, given[kind], floating)
             server_volumes.complete(connection, plan, kind)
+    for host, plan in _other_ends(connection, params, facts).items():
+        hosts.setdefault(host, {})["vacate"] = plan
     peers = _peers(connection, given, before, after, wires)
     for host, servers in _name_guests(connection, given, hosts).items():
         peers.setdefault(host, {"bridges": [], "dhcp_networks": []})["dhcp_networks"] = servers
@@ -74,6 +76,27 @@ def server_plan(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dic
         hosts.setdefault(host, {})["network"] = plan
     group_members.complete(connection, hosts, given)
     return {"changed": False, "hosts": hosts, "secret": any(map(_is_secret, told.values()))}
+
+
+def _other_ends(
+    connection: sa.Connection, params: t.Mapping[str, t.Any], facts: t.Mapping[str, t.Mapping[str, t.Any]]
+) -> dict[str, Plan]:
+    """What those that leave for good still have on the other host of a move: disks, kept for a revert.
+
+    Their networks there are none of it: the host was taken out of them when the move was done.
+    """
+    if params.get("moving"):
+        return {}
+    leaving = {one["uuid"]: one for one in params["leaving"] or [] if one["host"]}
+    others: list[dict[str, t.Any]] = []
+    for uuid, move in (moves.open_moves(connection, leaving) if leaving else {}).items():
+        host = moves.other_host(move, leaving[uuid]["host"])
+        if host is not None:
+            others.append({**leaving[uuid], "host": host, "nics": []})
+    return {
+        host: {**plan, "last_bridges": [], "last_routers": [], "last_metadata_networks": [], "staying_routers": []}
+        for host, plan in plan_by_host(others, facts, lambda _one, _of_host: "").items()
+    }
 
 
 def _guest_records(connection: sa.Connection, uuids: t.Collection[str]) -> dict[str, dict[str, t.Any]]:

@@ -104,7 +104,8 @@ def _asked(row: Record, wanted: t.Sequence[Record] | None) -> dict[int, str | No
         return dict.fromkeys(subnets.values())
     found: dict[int, str | None] = {}
     for one in wanted:
-        version, address = None, one.get("ip_address")
+        version: int | None = None
+        address = one.get("ip_address")
         if address is not None:
             parsed = _parsed(address)
             version, address = parsed.version, str(parsed)

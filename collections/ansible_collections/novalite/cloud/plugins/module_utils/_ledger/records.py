@@ -46,12 +46,17 @@ class Changes:
         return result
 
 
-def checked_names(kind: str, items: t.Sequence[t.Mapping[str, t.Any]], length: int = NAME_LENGTH) -> list[str]:
-    """The names of `items`, in order. Raises NovaliteError for a name that cannot be stored or comes twice."""
+def checked_names(
+    kind: str, items: t.Sequence[t.Mapping[str, t.Any]], length: int = NAME_LENGTH, spaces: bool = False
+) -> list[str]:
+    """The names of `items`, in order. Raises NovaliteError for a name that cannot be stored or comes twice.
+
+    With `spaces` a name may begin and end with some, as OpenStack's clients give them.
+    """
     names = []
     for item in items:
         name = check_text(f"{kind} name", item["name"], length)
-        if not name or name != name.strip():
+        if not name.strip() or (name != name.strip() and not spaces):
             raise NovaliteError(f"{kind} name {name!r} is empty or begins or ends with a space: give it a plain name")
         names.append(name)
     twice = sorted({name for name in names if names.count(name) > 1})

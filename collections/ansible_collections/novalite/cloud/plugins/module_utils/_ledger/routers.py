@@ -32,9 +32,9 @@ INTERFACE = "network:router_interface"
 Record = t.Mapping[str, t.Any]
 
 
-def routers_of(connection: sa.Connection, project_id: str, number: str | None = None) -> list[dict[str, t.Any]]:
-    """The project's routers, or the one with this UUID."""
-    mine = router.c.project_id == project_id
+def routers_of(connection: sa.Connection, project_id: str | None, number: str | None = None) -> list[dict[str, t.Any]]:
+    """The project's routers (None: all projects'), or the one with this UUID."""
+    mine = sa.true() if project_id is None else router.c.project_id == project_id
     query = sa.select(router).where(mine if number is None else sa.and_(mine, router.c.id == number))
     return [dict(row) for row in connection.execute(query.order_by(router.c.created_at, router.c.id)).mappings()]
 
@@ -132,6 +132,15 @@ def remove_interface(connection: sa.Connection, router_id: str, vif_id: str) -> 
         raise NotFoundError(f"Router {router_id} does not have an interface with id {vif_id}")
     drop(connection, [vif_id])
     return settle(connection, [network_id])
+
+
+def reaches(connection: sa.Connection, network_uuid: str, pool: str) -> bool:
+    """Whether floating IPs of the pool may lead to the network: a project's own needs a router that leads there."""
+    row = connection.execute(sa.select(network.c.id, network.c.tenant).where(network.c.uuid == network_uuid)).one()
+    c = router_interface.c
+    led = sa.select(router.c.id).join(router_interface, c.router_id == router.c.id)
+    led = led.where(c.network_id == row.id, c.version == 4, router.c.external_pool == pool)
+    return not row.tenant or connection.execute(led).first() is not None
 
 
 def settle(connection: sa.Connection, network_ids: t.Collection[int]) -> list[str]:

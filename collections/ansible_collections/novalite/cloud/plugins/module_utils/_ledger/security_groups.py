@@ -47,7 +47,7 @@ def security_group(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> 
     """
     owner = project_by_name(connection, params["project"], lock=True)["id"]
     items = params["security_groups"]
-    names = checked_names("security group", items)
+    names = checked_names("security group", items, spaces=True)
     there = _groups(connection, owner, names)
     changes = Changes()
     if params["state"] == "absent":

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 import sqlalchemy as sa
 
 from .._errors import ConflictError, NovaliteError
-from . import actions, server_volumes, volume_attachments
+from . import actions, image_snapshots, moves, server_volumes, volume_attachments
 from .addresses import release_addresses, release_host_address
 from .claims import release_claims
 from .kept_ports import interfaces_to_release, let_go
@@ -270,6 +270,7 @@ def _deleted(connection: sa.Connection, pairs: list[tuple[t.Any, Outcome]], repo
             message = f"'{row.name}' is {row.vm_state} and not being deleted: run server with state=absent first"
             report.error(row, message)
     networks = _networks_of(connection, [row.uuid for row in gone])
+    moves.end_with(connection, [row.uuid for row in gone])
     _forget(connection, gone, now)
     _leave_hosts(connection, {row.uuid: row.host for row in gone}, now, networks)
     actions.finish(connection, "delete", [(row.uuid, row.host, None) for row in gone], now=now)
@@ -303,6 +304,7 @@ def _forget(connection: sa.Connection, rows: t.Sequence[t.Any], now: int) -> Non
     uuids = [row.uuid for row in rows]
     _give_back(connection, uuids, now)
     volume_attachments.release(connection, uuids)
+    image_snapshots.forget(connection, uuids)
     leave(connection, uuids)
     let_go(connection, vif.c.instance_uuid.in_(uuids))
     connection.execute(sa.delete(vif).where(vif.c.instance_uuid.in_(uuids)))

@@ -38,6 +38,8 @@ from .server_states import server_state
 from .servers import server
 from .site_marks import Made
 from .site_servers import checked, launched_with, live_servers, wanted
+from .volume_requests import volume
+from .volume_views import volumes_by
 
 OPERATIONS: dict[str, t.Callable[[sa.Connection, t.Mapping[str, t.Any]], dict[str, t.Any]]] = {
     "flavor": flavor,
@@ -46,6 +48,7 @@ OPERATIONS: dict[str, t.Callable[[sa.Connection, t.Mapping[str, t.Any]], dict[st
     "keypair": keypair,
     "security_group": security_group,
     "server_group": server_group,
+    "volume": volume,
 }
 SECRET = ("admin_password", "files", "user_data")  # options of a server that no screen shall show
 REPORTED = ("site", "project", "pending", "summary", "plan", "refused", "unnamed")
@@ -110,7 +113,12 @@ def site_plan(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
                 for row, values in servers.metadata:
                     server_changes.change_metadata(connection, row, values)
     items += servers.items + removals
-    return _result(site, params, items, servers, changed_groups, removals)
+    begun: list[str] = []
+    if params["phase"] != "plan":  # what the hosts have to make or to delete, also for a run that was cut off
+        named = {one.name for one in site.of("volume")} | {one.name for one in items if one.kind == "volume"}
+        waiting = volumes_by(connection, names=named, project_id=owner, statuses=["creating", "extending", "deleting"])
+        begun = [one["id"] for one in waiting]
+    return {**_result(site, params, items, servers, changed_groups, removals), "volumes": begun}
 
 
 def _result(

@@ -4,7 +4,7 @@
 
 # This module_utils is PRIVATE to the collection and may change at any time.
 
-"""Who may use a volume type that is not for everybody."""
+"""Who may use a volume type that is not for everybody; what is said of the image that a volume was made of."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import sqlalchemy as sa
 from .._errors import ConflictError, NotFoundError
 from . import volume_types
 from .tables_images import volume_type_access
+from .tables_volumes import volume
 
 VolumeType = dict[str, t.Any]
 
@@ -65,3 +66,8 @@ def remove(connection: sa.Connection, of_type: VolumeType, project_id: str) -> N
     connection.execute(
         sa.delete(table).where(table.c.type_id == of_type["id"], table.c.project_id == project_id)
     )
+
+
+def describe_image(connection: sa.Connection, volume_id: str, image: t.Mapping[str, t.Any]) -> None:
+    """Write what the volume knows of its image; nothing is done to either."""
+    connection.execute(sa.update(volume).where(volume.c.id == volume_id).values(image=dict(image)))

@@ -33,7 +33,7 @@ from .volume_views import Volume, snapshots_by, volumes_by
 
 Params = t.Mapping[str, t.Any]
 
-_SHOWN = ("size_gb", "type", "format", "host", "status", "description", "metadata", "bootable")
+_SHOWN = ("type", "format", "host", "description", "metadata", "bootable", "readonly")
 
 
 def volume(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
@@ -169,7 +169,7 @@ def _shown(one: Volume | None) -> dict[str, t.Any] | None:
     if one is None:
         return None
     shown = {key: one[key] for key in _SHOWN}
-    return {**shown, "size_gb": one["new_size_gb"] or one["size_gb"]}
+    return {"size": one["new_size_gb"] or one["size_gb"], **shown}
 
 
 # --- by name --------------------------------------------------------------------------------------------------------
@@ -251,6 +251,9 @@ def _record(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
     for host, plan in (params.get("plans") or {}).items():
         outcome = said.get(host) or {"error": f"host {host} did not answer", "results": []}
         results = {one["id"]: one["error"] for one in outcome.get("results") or []}
+        for one in plan["attach"]:
+            if results.get(one["volume_id"], "") is None:  # its data is there, whatever became of the rest
+                volumes.made(connection, one["volume_id"])
         for work in plan["work"]:
             error = outcome.get("error") or f"host {host} did not say what became of it"
             error = results.get(work["id"], error)
@@ -258,4 +261,3 @@ def _record(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
             if error is not None:
                 errors.append({"id": work["id"], "message": f"{work['does']} {work['id']}: {error}"})
     return {"changed": changed, "hosts": {}, "skipped": [], "errors": errors}
-

@@ -95,6 +95,12 @@ def finish_create(connection: sa.Connection, volume_id: str, *, error: str | Non
     return swap(connection, volume_id, ("creating", "downloading"), after, error, made=error is None)
 
 
+def made(connection: sa.Connection, volume_id: str) -> None:
+    """Its host has data for it, empty as that may be."""
+    unmade = sa.and_(volume.c.id == volume_id, volume.c.made_at.is_(None))
+    connection.execute(sa.update(volume).where(unmade).values(made_at=int(time.time())))
+
+
 def begin_delete(
     connection: sa.Connection, volume_id: str, *, project_id: str | None = None, force: bool = False
 ) -> Volume:

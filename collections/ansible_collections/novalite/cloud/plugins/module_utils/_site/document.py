@@ -33,6 +33,7 @@ SECTIONS = {
     "keypair": "keys",
     "security_group": "security_groups",
     "server_group": "server_groups",
+    "volume": "volumes",
 }
 SHARED = ("image", "network")  # kinds that are a project's own or public
 META = ("name", "state", "public")  # what is said about a record, and is no field of it
@@ -41,7 +42,7 @@ Item = dict[str, t.Any]
 
 
 class Record(t.NamedTuple):
-    """One flavor, image, network, key pair, security group or server group that the document names."""
+    """One flavor, image, network, key pair, security group, server group or volume that the document names."""
 
     kind: str
     name: str

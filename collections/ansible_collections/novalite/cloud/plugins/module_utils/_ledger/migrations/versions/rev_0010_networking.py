@@ -8,6 +8,8 @@
 
 from __future__ import annotations
 
+import typing as t
+
 import sqlalchemy as sa
 from alembic import op
 
@@ -17,7 +19,7 @@ branch_labels = None
 depends_on = None
 
 # A network without a subnet has no range yet; an interface that no server has is a port by itself
-OPTIONAL = {
+OPTIONAL: dict[str, dict[str, sa.types.TypeEngine[t.Any]]] = {
     "network": {"cidr": sa.String(18)},
     "vif": {"instance_uuid": sa.String(36), "position": sa.Integer()},
 }
@@ -178,7 +180,7 @@ def _let_be_null(null: bool) -> None:
 
 
 def _rewrite(
-    connection: sa.Connection, table: str, column: str, kind: sa.types.TypeEngine[object], null: bool
+    connection: sa.Connection, table: str, column: str, kind: sa.types.TypeEngine[t.Any], null: bool
 ) -> None:
     """SQLite's way for a change that leaves the rows as they are (https://sqlite.org/lang_altertable.html, section 7).
 

@@ -1,0 +1,347 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The module `server_move`: claims on both hosts, which host the instance belongs to, and what a cut-off run leaves."""
+
+from __future__ import annotations
+
+import time
+import typing as t
+
+import pytest
+import sqlalchemy as sa
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NovaliteError, QuotaError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import (
+    move_begin,
+    move_requests,
+    plans,
+    server_actions,
+    tables,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.repair import ledger_repair
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables_moves import migration
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.views import flavor_of
+from ansible_collections.novalite.cloud.plugins.modules import server_move as module
+
+
+@pytest.fixture(autouse=True)
+def two_hosts(cloud: t.Any) -> None:
+    c = tables.compute_host.c
+    cloud.write(
+        sa.update(tables.compute_host).values(last_seen_at=int(time.time())),
+        sa.update(tables.compute_host).where(c.name == "hv3").values(enabled=False),
+    )
+
+
+@pytest.fixture(autouse=True)
+def no_domains(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plans, "guest_of", lambda one, facts, state_dir: one)
+    monkeypatch.setattr(plans, "render", lambda one: f"<domain>{one['uuid']} on {one['host']}</domain>")
+
+
+def ask(cloud: t.Any, action: str, *servers: t.Any, check_mode: bool = False, **params: t.Any) -> dict[str, t.Any]:
+    given = {"action": action, **({"servers": list(servers)} if servers else {}), **params}
+    validated = ArgumentSpecValidator(module.ARGUMENT_SPEC, **module.SPEC_RULES).validate(given)
+    assert validated.error_messages == []
+    with transaction(cloud.engine, check_mode) as connection:
+        return move_requests.server_move(connection, validated.validated_parameters)
+
+
+def server(cloud: t.Any, name: str = "web", vm_state: str = "active", host: str = "hv1") -> str:
+    (one,) = cloud.server({"name": name, "flavor": "m1.nano", "image": "ami-tiny"})["to_build"]
+    cloud.place(one["uuid"], host)
+    cloud.state({"uuids": [one["uuid"]], "state": "active", "host": host})
+    power_state = 4 if vm_state == "stopped" else 1
+    values = {"vm_state": vm_state, "power_state": power_state}
+    cloud.write(sa.update(tables.instance).where(tables.instance.c.uuid == one["uuid"]).values(**values))
+    return str(one["uuid"])
+
+
+def row(cloud: t.Any, uuid: str) -> t.Any:
+    return cloud.rows(sa.select(tables.instance).where(tables.instance.c.uuid == uuid))[0]
+
+
+def status(cloud: t.Any) -> str:
+    return str(cloud.rows(sa.select(migration.c.status).order_by(migration.c.id.desc()))[0].status)
+
+
+def claims(cloud: t.Any, uuid: str) -> dict[str, tuple[int, int]]:
+    c = tables.allocation.c
+    query = sa.select(tables.compute_host.c.name, c.vcpus, c.memory_mb).join(
+        tables.compute_host, tables.compute_host.c.id == c.compute_host_id
+    )
+    return {one.name: (one.vcpus, one.memory_mb) for one in cloud.rows(query.where(c.instance_uuid == uuid))}
+
+
+def check_sums(cloud: t.Any) -> None:
+    """What hosts say is used is what is claimed there, and every claim has an owner."""
+    with transaction(cloud.engine, check_mode=True) as connection:
+        found = ledger_repair(connection, {"build_timeout": 10**9})["corrections"]
+    assert [one for one in found if one["kind"] in ("allocation", "compute_host")] == []
+
+
+def well(*hosts: str, **more: t.Any) -> list[dict[str, t.Any]]:
+    return [{"host": host, **more} for host in hosts]
+
+
+def carried(cloud: t.Any, action: str, begun: dict[str, t.Any], parts: tuple[str, str] = ("hv1", "hv2")) -> None:
+    """Both hosts did all that they were asked to."""
+    moves = begun["moves"]
+    if action != "live-migration":
+        done = ask(cloud, action, state="commit", moves=moves, outcomes=well(*parts))
+        assert (len(done["done"]), done["errors"]) == (len(moves), [])
+    uuids = [one["uuid"] for one in moves]
+    ended = ask(cloud, action, state="end", moves=moves, outcomes=well(*parts, done=uuids))
+    assert (ended["done"], ended["errors"]) == (uuids, [])
+
+
+def test_a_resize_claims_on_both_hosts_until_it_is_confirmed(cloud: t.Any) -> None:
+    uuid = server(cloud)
+    begun = ask(cloud, "resize", "web", flavor="m1.tiny")
+    (move,) = begun["moves"]
+    assert (move["from_host"], move["to_host"], move["starts"]) == ("hv1", "hv2", True)
+    assert set(claims(cloud, uuid)) == {"hv1", "hv2"}
+    assert (row(cloud, uuid).task_state, row(cloud, uuid).host, status(cloud)) == ("resize_prep", "hv1", "migrating")
+    assert [one["uuid"] for one in begun["hosts"]["hv1"]["leaving"]] == [uuid]
+    assert begun["hosts"]["hv2"]["build"]["domains"][0]["xml"].endswith("on hv2</domain>")
+    assert begun["hosts"]["hv1"]["leave"]["domains"][0]["xml"].endswith("on hv1</domain>")
+    assert begun["hosts"]["hv2"]["build"]["injections"] == []
+    carried(cloud, "resize", begun)
+    now = row(cloud, uuid)
+    assert (now.vm_state, now.task_state, now.host, now.flavor["name"]) == ("resized", None, "hv2", "m1.tiny")
+    check_sums(cloud)
+    confirm = ask(cloud, "confirmResize", "web")
+    ended = ask(cloud, "confirmResize", state="end", moves=confirm["moves"], parts=["from_host"], outcomes=well("hv1"))
+    assert ended["errors"] == []
+    assert (row(cloud, uuid).vm_state, status(cloud), set(claims(cloud, uuid))) == ("active", "confirmed", {"hv2"})
+    check_sums(cloud)
+    assert ask(cloud, "confirmResize", "web")["changed"] is False
+    assert ask(cloud, "resize", "web", flavor="m1.tiny")["changed"] is False
+
+
+def test_a_revert_leads_back_to_everything_that_was(cloud: t.Any) -> None:
+    uuid = server(cloud, vm_state="stopped")
+    before = row(cloud, uuid)
+    begun = ask(cloud, "migrate", "web")
+    assert begun["moves"][0]["starts"] is False
+    carried(cloud, "migrate", begun)
+    assert (row(cloud, uuid).vm_state, row(cloud, uuid).power_state) == ("resized", 4)
+    back = ask(cloud, "revertResize", "web")
+    assert [(one["from_host"], one["to_host"]) for one in back["moves"]] == [("hv2", "hv1")]
+    carried(cloud, "revertResize", back)
+    after = row(cloud, uuid)
+    fields = ("host", "flavor", "vm_state", "power_state", "task_state")
+    assert [getattr(after, one) for one in fields] == [getattr(before, one) for one in fields]
+    assert (status(cloud), set(claims(cloud, uuid))) == ("reverted", {"hv1"})
+    check_sums(cloud)
+
+
+def test_a_check_changes_nothing(cloud: t.Any) -> None:
+    server(cloud)
+    before = cloud.dump()
+    planned = ask(cloud, "resize", "web", flavor="m1.tiny", check_mode=True)
+    assert planned["diff"]["after"]["web"]["destination"] == "hv2"
+    assert cloud.dump() == before
+
+
+def test_disks_that_did_not_arrive_leave_it_where_it_was(cloud: t.Any) -> None:
+    uuid = server(cloud)
+    begun = ask(cloud, "migrate", "web")
+    failed = ask(cloud, "migrate", state="commit", moves=begun["moves"], outcomes=[
+        {"host": "hv1"}, {"host": "hv2", "error": "no space left"}])  # fmt: skip
+    assert [one["message"] for one in failed["errors"]] == ["'web': no space left"]
+    now = row(cloud, uuid)
+    assert (now.vm_state, now.task_state, now.host, status(cloud)) == ("active", None, "hv1", "error")
+    assert set(claims(cloud, uuid)) == {"hv1"}
+    check_sums(cloud)
+
+
+def test_a_host_that_says_nothing_has_done_nothing(cloud: t.Any) -> None:
+    uuid = server(cloud)
+    begun = ask(cloud, "migrate", "web")
+    failed = ask(cloud, "migrate", state="commit", moves=begun["moves"], outcomes=well("hv1"))
+    assert "host hv2 did not answer" in failed["errors"][0]["message"]
+    assert row(cloud, uuid).host == "hv1"
+
+
+def test_a_guest_that_does_not_come_up_goes_back(cloud: t.Any) -> None:
+    uuid = server(cloud)
+    begun = ask(cloud, "resize", "web", flavor="m1.tiny")
+    ask(cloud, "resize", state="commit", moves=begun["moves"], outcomes=well("hv1", "hv2"))
+    assert row(cloud, uuid).host == "hv2"
+    failed = ask(cloud, "resize", state="end", moves=begun["moves"], parts=["to_host"], outcomes=[
+        {"host": "hv2", "error": "out of memory"}])  # fmt: skip
+    assert failed["lost"][0]["uuid"] == uuid
+    now = row(cloud, uuid)
+    assert (now.host, now.flavor["name"], now.vm_state, now.task_state) == ("hv1", "m1.nano", "active", None)
+    assert (status(cloud), set(claims(cloud, uuid))) == ("error", {"hv1"})
+    check_sums(cloud)
+
+
+@pytest.mark.parametrize(
+    ("committed", "host", "vm_state", "of_move", "claimed"),
+    [(False, "hv1", "active", "error", {"hv1"}), (True, "hv2", "resized", "finished", {"hv1", "hv2"})],
+)
+def test_a_killed_run_leaves_it_on_one_host(
+    cloud: t.Any, committed: bool, host: str, vm_state: str, of_move: str, claimed: set[str]
+) -> None:
+    uuid = server(cloud)
+    begun = ask(cloud, "migrate", "web")
+    if committed:
+        ask(cloud, "migrate", state="commit", moves=begun["moves"], outcomes=well("hv1", "hv2"))
+    cloud.write(sa.update(tables.instance).values(updated_at=1))
+    with transaction(cloud.engine) as connection:
+        ledger_repair(connection, {"build_timeout": 600})
+    now = row(cloud, uuid)
+    assert (now.host, now.vm_state, now.task_state, status(cloud)) == (host, vm_state, None, of_move)
+    assert set(claims(cloud, uuid)) == claimed
+    check_sums(cloud)
+
+
+@pytest.mark.parametrize(
+    ("source", "dest", "host", "of_move"),
+    [
+        ("running", "missing", "hv1", "error"),
+        ("missing", "running", "hv2", "completed"),
+        ("missing", "shutoff", "hv2", "completed"),
+        ("shutoff", "missing", "hv1", "error"),
+        ("running", "paused", "hv1", "running"),
+    ],
+)
+def test_of_a_live_migration_that_was_cut_off_the_hosts_know_the_end(
+    cloud: t.Any, source: str, dest: str, host: str, of_move: str
+) -> None:
+    uuid = server(cloud)
+    ask(cloud, "live-migration", "web")
+    with transaction(cloud.engine) as connection:
+        server_actions.finish(connection, "live-migration", [uuid], error="its worker died")
+    assert (row(cloud, uuid).task_state, status(cloud), set(claims(cloud, uuid))) == (None, "running", {"hv1", "hv2"})
+    check_sums(cloud)
+    with pytest.raises(ConflictError, match=r"cut off: run playbooks/reconcile\.yml"):
+        ask(cloud, "migrate", "web")
+    asked = ask(cloud, "live-migration", state="interrupted")["hosts"]
+    assert {one: asked[one]["domains"][0]["uuid"] for one in asked} == {"hv1": uuid, "hv2": uuid}
+    states = {"hv1": source, "hv2": dest}
+    said = [{"host": one, "domains": [{"uuid": uuid, "state": state}]} for one, state in states.items()]
+    assert ask(cloud, "live-migration", state="resolve", outcomes=said[:1])["errors"] != []
+    ask(cloud, "live-migration", state="resolve", outcomes=said)
+    assert (row(cloud, uuid).host, status(cloud)) == (host, of_move)
+    assert set(claims(cloud, uuid)) == ({"hv1", "hv2"} if of_move == "running" else {host})
+    check_sums(cloud)
+
+
+def test_only_a_word_about_the_guest_itself_says_that_it_has_left(cloud: t.Any) -> None:
+    uuid = server(cloud)
+    begun = ask(cloud, "live-migration", "web")
+    silent = ask(cloud, "live-migration", state="end", moves=begun["moves"], parts=["from_host"], outcomes=well("hv1"))
+    assert (silent["lost"][0]["known"], status(cloud), row(cloud, uuid).host) == (False, "running", "hv1")
+    assert set(claims(cloud, uuid)) == {"hv1", "hv2"}
+
+
+def test_a_live_migration_is_over_when_it_is_over(cloud: t.Any) -> None:
+    uuid = server(cloud)
+    begun = ask(cloud, "live-migration", {"name": "web", "host": "hv2"})
+    carried(cloud, "live-migration", begun)
+    now = row(cloud, uuid)
+    assert (now.host, now.vm_state, now.task_state, status(cloud)) == ("hv2", "active", None, "completed")
+    assert set(claims(cloud, uuid)) == {"hv2"}
+    check_sums(cloud)
+    assert ask(cloud, "live-migration", {"name": "web", "host": "hv2"})["changed"] is False
+
+
+def test_a_resize_on_its_own_host_keeps_one_claim(cloud: t.Any) -> None:
+    uuid = server(cloud)
+    begun = ask(cloud, "resize", "web", flavor="m1.tiny", same_host="only")
+    assert [one["uuid"] for one in begun["hosts"]["hv1"]["staying"]] == [uuid]
+    assert claims(cloud, uuid) == {"hv1": (1, 512)}
+    carried(cloud, "resize", begun)
+    back = ask(cloud, "revertResize", "web")
+    carried(cloud, "revertResize", back)
+    assert (claims(cloud, uuid), row(cloud, uuid).flavor["name"]) == ({"hv1": (1, 96)}, "m1.nano")
+    check_sums(cloud)
+
+
+def test_where_no_other_host_has_room_its_own_may(cloud: t.Any) -> None:
+    server(cloud)
+    cloud.write(sa.update(tables.compute_host).where(tables.compute_host.c.name != "hv1").values(enabled=False))
+    with pytest.raises(NovaliteError, match="No valid host"):
+        ask(cloud, "migrate", "web")
+    with pytest.raises(NovaliteError, match="No valid host"):
+        ask(cloud, "resize", "web", flavor="m1.tiny", same_host="never")
+    assert ask(cloud, "resize", "web", flavor="m1.tiny")["moves"][0]["same_host"] is True
+
+
+def test_what_cannot_be_is_refused_and_nothing_written(cloud: t.Any) -> None:
+    server(cloud)
+    server(cloud, "off", vm_state="paused")
+    before = cloud.dump()
+    for action, name, params, message in (
+        ("resize", "web", {"flavor": "m1.nothing"}, "unknown flavor"),
+        ("resize", "web", {}, "name the flavor"),
+        ("migrate", "web", {"host": "hv9"}, "unknown compute host"),
+        ("migrate", "off", {}, "Cannot 'migrate' instance .* vm_state paused"),
+        ("confirmResize", "web", {}, "Cannot 'confirmResize'"),
+        ("evacuate", "web", {}, "Compute service of hv1 is still in use"),
+    ):
+        with pytest.raises(NovaliteError, match=message):
+            ask(cloud, action, name, **params)
+    assert cloud.dump() == before
+
+
+def test_a_resize_is_within_the_quota(cloud: t.Any) -> None:
+    uuid = server(cloud)
+    cloud.write(sa.insert(tables.quota).values(project_id="d" * 32, resource="ram", hard_limit=200))
+    with pytest.raises(QuotaError, match="Quota exceeded for ram: Requested 416, but already used 96 of 200 ram"):
+        ask(cloud, "resize", "web", flavor="m1.tiny")
+    assert row(cloud, uuid).task_state is None
+
+
+def test_an_evacuation_gives_the_dead_hosts_claim_back(cloud: t.Any) -> None:
+    uuid = server(cloud)
+    cloud.write(sa.update(tables.compute_host).where(tables.compute_host.c.name == "hv1").values(up=False))
+    begun = ask(cloud, "evacuate", from_host="hv1")
+    assert list(begun["hosts"]["hv2"]["build"]["disks"][0]) != []
+    ask(cloud, "evacuate", state="commit", moves=begun["moves"], parts=[])
+    ended = ask(cloud, "evacuate", state="end", moves=begun["moves"], parts=["to_host"], outcomes=well("hv2"))
+    assert ended["errors"] == []
+    now = row(cloud, uuid)
+    assert (now.host, now.vm_state, status(cloud), set(claims(cloud, uuid))) == ("hv2", "active", "done", {"hv2"})
+    check_sums(cloud)
+
+
+def test_what_left_for_maintenance_comes_back_once(cloud: t.Any) -> None:
+    uuid = server(cloud)
+    server(cloud, "other", host="hv2")
+    carried(cloud, "live-migration", ask(cloud, "live-migration", from_host="hv1", reason="maintenance"))
+    back = ask(cloud, "live-migration", returning_to="hv1", reason="return")
+    assert [(one["uuid"], one["to_host"]) for one in back["moves"]] == [(uuid, "hv1")]
+    carried(cloud, "live-migration", back, parts=("hv2", "hv1"))
+    assert ask(cloud, "live-migration", returning_to="hv1")["changed"] is False
+
+
+def test_who_is_deleted_while_resized_leaves_nothing(cloud: t.Any) -> None:
+    uuid = server(cloud)
+    carried(cloud, "migrate", ask(cloud, "migrate", "web"))
+    (leaving,) = cloud.server({"name": "web"}, state="absent")["to_delete"]
+    with transaction(cloud.engine) as connection:
+        given = {"instances": [], "existing": [], "leaving": [leaving], "compute_hosts": [], "state_dir": "/x"}
+        hosts = plans.server_plan(connection, given)["hosts"]
+    assert hosts["hv1"]["vacate"]["disks"][0]["uuid"] == uuid
+    assert "vacate" not in hosts["hv2"]
+    cloud.state({"uuids": [uuid], "state": "deleted"})
+    assert (status(cloud), claims(cloud, uuid)) == ("confirmed", {})
+    check_sums(cloud)
+
+
+def test_two_begin_at_once_and_one_wins(cloud: t.Any) -> None:
+    uuid = server(cloud)
+    with transaction(cloud.engine) as connection:
+        flavor = flavor_of(dict(connection.execute(sa.select(tables.flavor).where(tables.flavor.c.name == "m1.tiny"))
+                                .mappings().one()))  # fmt: skip
+        move_begin.begin_move(connection, "resize", [uuid], request_id="req-1", flavor=flavor)
+    with pytest.raises(ConflictError, match="task_state resize_prep"), transaction(cloud.engine) as connection:
+        move_begin.begin_move(connection, "migrate", [uuid], request_id="req-2")

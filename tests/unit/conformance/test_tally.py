@@ -1,0 +1,57 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import pathlib
+import re
+
+import yaml
+
+from tests.conformance import tally
+
+SKIPS = pathlib.Path(__file__).resolve().parents[2] / "conformance/skips.yml"
+TESTS = ["a.b.One.test_x[id-1,smoke]", "a.b.One.test_y[id-2]", "a.b.Two.test_z[id-3]", "a.b.Two.test_w[id-4]"]
+
+
+def line(test: str, status: str, text: str = "") -> dict[str, object]:
+    return {"id": test, "status": status, "seconds": 1.0, "text": text}
+
+
+def test_each_test_has_one_outcome() -> None:
+    lines = [
+        line(TESTS[0], "success"),
+        line(TESTS[1], "skip", "no such feature"),
+        line("setUpClass (a.b.Two)", "fail", "no server"),
+        line("tearDownClass (a.b.One)", "fail", "left over"),
+    ]
+    found = tally.settle(TESTS, lines)
+    assert [(one.test, one.word, one.text) for one in found] == [
+        ("a.b.One.test_x", tally.PASSED, ""),
+        ("a.b.One.test_y", tally.SKIPPED, "no such feature"),
+        ("a.b.Two.test_z", tally.FAILED, "no server"),
+        ("a.b.Two.test_w", tally.FAILED, "no server"),
+        ("tearDownClass (a.b.One)", tally.FAILED, "left over"),
+    ]
+    assert [text.split() for text in tally.table(found)[1:]] == [
+        ["1", "1", "1", "a.b.One"], ["0", "2", "0", "a.b.Two"], ["1", "3", "1", "all"],
+    ]  # fmt: skip
+    assert tally.reasons(found) == ["skipped: no such feature", "  a.b.One.test_y"]
+
+
+def test_what_was_not_reported_has_failed() -> None:
+    assert [one.word for one in tally.settle(TESTS, [])] == [tally.FAILED] * 4
+
+
+def test_the_list_of_skips_names_tests_with_a_reason() -> None:
+    skips = [{"reason": "not here", "tests": [r"Two\.test_z", "nosuch"]}]
+    found, unused = tally.left_out(TESTS, skips)
+    assert [(one.test, one.word, one.text) for one in found] == [("a.b.Two.test_z", tally.SKIPPED, "not here")]
+    assert unused == ["nosuch"]
+
+
+def test_the_list_is_one_that_can_be_read() -> None:
+    for skip in yaml.safe_load(SKIPS.read_text()):
+        assert set(skip) == {"reason", "tests"} and skip["reason"].strip()
+        assert all(re.compile(pattern) for pattern in skip["tests"])
