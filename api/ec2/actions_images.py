@@ -139,8 +139,10 @@ def _is_executable(row: Record, whom: t.Sequence[str], project: str) -> bool:
 
 def _image(row: Record, tags: t.Mapping[str, t.Any]) -> Body:
     number = images.image_id(row)
+    made_of = row["properties"].get("instance_uuid")
     return {
         "imageId": number,
+        "sourceInstanceId": ids.of("i", made_of) if made_of and row["owner"] else None,
         "imageLocation": f"{row['owner'] or 'amazon'}/{row['handle']}",
         "imageState": _STATES.get(row["status"], "failed"),
         "imageOwnerId": row["owner"] or "amazon",
