@@ -23,7 +23,7 @@ Register = t.Callable[[Flask, Settings], None]
 
 # A service is a package with a function register(app, settings) that puts its blueprints into the application, under
 # its own path. What guests ask has no path of its own, and comes in at another door.
-API = ("identity", "compute", "image", "network", "volume", "native", "pages")
+API = ("identity", "compute", "image", "network", "volume", "ec2", "native", "pages")
 SERVICES = (*API, "metadata")
 
 

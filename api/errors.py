@@ -44,6 +44,14 @@ class NotAcceptableError(NovaliteError):
     """A version that is not spoken here."""
 
 
+class TooLargeError(NovaliteError):
+    """More than is taken, or than there is room for."""
+
+
+class UnsupportedMediaTypeError(NovaliteError):
+    """A body of another kind than the route reads."""
+
+
 class TooManyRequestsError(NovaliteError):
     """Too many guesses, or requests, from one place."""
 
@@ -61,6 +69,8 @@ STATUS: dict[type[NovaliteError], int] = {
     NotFoundError: 404,
     NotAcceptableError: 406,
     ConflictError: 409,
+    TooLargeError: 413,
+    UnsupportedMediaTypeError: 415,
     TooManyRequestsError: 429,
 }
 

@@ -12,6 +12,7 @@ import re
 import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tenant_networks import Carrier, carrier
 from ansible_collections.novalite.cloud.plugins.module_utils._metadata_secret import secret_path
 
 from . import proxy
@@ -35,10 +36,13 @@ class Settings:
     api_public_url: str | None = None  # https://cloud.example.org: what the catalog says; default: as it was asked
     api_trusted_proxies: str | None = None  # addresses and networks, with commas, whose X-Forwarded-* are believed
     api_policy: str | None = None  # action=role, with commas: rules other than the policy table's
+    tenant_networks: str = "vxlan"  # what carries the networks that projects make: vxlan, vlan:<interface>, flat_dhcp
+    image_max_gigabytes: int = 1024  # of one image that is uploaded
     token_seconds: int = 8 * 3600
     auth_failures: int = 5  # wrong passwords for one user
     auth_failures_address: int = 50  # from one address
     auth_lock_seconds: int = 15 * 60
+    ec2_window_seconds: int = 5 * 60  # how far a signed request's time may be from ours
 
     @classmethod
     def from_environment(cls, environ: t.Mapping[str, str] | None = None) -> Settings:
@@ -62,9 +66,14 @@ class Settings:
         """Raise NovaliteError for what only shows when it is used."""
         proxy.networks(self.api_trusted_proxies, "NOVALITE_API_TRUSTED_PROXIES")
         proxy.networks(self.api_metrics_from, "NOVALITE_API_METRICS_FROM")
+        carrier(self.tenant_networks)
         if self.api_public_url is not None and not re.fullmatch(r"https?://[^\s?#]+", self.api_public_url):
             raise NovaliteError(f"NOVALITE_API_PUBLIC_URL={self.api_public_url!r}: write https://host[:port][/path]")
 
     @property
     def secret_file(self) -> str:
         return self.metadata_secret_file or secret_path(self.home)
+
+    @property
+    def carrier(self) -> Carrier:
+        return carrier(self.tenant_networks)

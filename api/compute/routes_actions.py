@@ -17,6 +17,7 @@ from flask import Response
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger import (
+    actions,
     server_actions,
     server_changes,
     server_listing,
@@ -27,9 +28,9 @@ from ..context import Caller, current, request_id
 from ..errors import BadRequestError
 from ..jobs.queue import enqueue
 from ..ledger import writing_ledger
-from . import console
+from . import console, routes_floating_ips
 from .blueprint import Answer, compute
-from .microversions import microversion
+from .microversions import Version, microversion
 from .routes_servers import delete, reach
 from .schemas_servers import NAME, Schema, of
 
@@ -69,30 +70,41 @@ LENGTH: Schema = {
 ACCEPTED = 202
 
 Row = t.Any
-Do = t.Callable[[sa.Connection, Row, t.Any, Caller], t.Optional[dict[str, t.Any]]]
+# None, a body, or what is answered in the place of both
+Do = t.Callable[[sa.Connection, Row, t.Any, Caller], t.Any]
 
 
 @dataclasses.dataclass(frozen=True)
 class Action:
-    """What the body's only key asks for: the schema of its value, and what is done about it. It may return a body."""
+    """What the body's only key asks for: the schema of its value, or of each microversion's, and what is done about it.
 
-    schema: Schema
+    `prepare` makes of the value what `do` takes, before the ledger is locked.
+    """
+
+    schema: Schema | t.Callable[[Version], Schema]
     do: Do
+    prepare: t.Callable[[t.Any], t.Any] | None = None
     status: int = ACCEPTED
 
 
 def _power(name: str) -> Do:
     """Begin the action `name` of server_actions, and have it carried out."""
 
-    def begin(connection: sa.Connection, row: Row, value: t.Any, caller: Caller) -> None:
-        _begin(connection, name, row, caller)
+    def do(connection: sa.Connection, row: Row, value: t.Any, caller: Caller) -> None:
+        begin(connection, name, row, caller)
 
-    return begin
+    return do
 
 
-def _begin(
-    connection: sa.Connection, name: str, row: Row, caller: Caller, details: t.Mapping[str, t.Any] | None = None
+def begin(
+    connection: sa.Connection,
+    name: str,
+    row: Row,
+    caller: Caller,
+    details: t.Mapping[str, t.Any] | None = None,
+    variables: t.Mapping[str, t.Any] | None = None,
 ) -> None:
+    """Begin the action `name` of server_actions on the instance, and have it carried out."""
     server_actions.begin(
         connection,
         name,
@@ -102,7 +114,7 @@ def _begin(
         details=details,
         ignore_lock=caller.is_admin,
     )
-    _enqueue(connection, name, row, caller, details)
+    _enqueue(connection, name, row, caller, variables)
 
 
 def _enqueue(
@@ -120,7 +132,8 @@ def _enqueue(
 
 
 def _reboot(connection: sa.Connection, row: Row, value: t.Any, caller: Caller) -> None:
-    _begin(connection, "reboot", row, caller, {"type": value["type"].upper()})
+    kind = {"type": value["type"].upper()}
+    begin(connection, "reboot", row, caller, kind, kind)
 
 
 def _lock(connection: sa.Connection, row: Row, value: t.Any, caller: Caller) -> None:
@@ -157,7 +170,9 @@ def _tell_hosts(connection: sa.Connection, row: Row, caller: Caller, variables: 
 
 def _reset_state(connection: sa.Connection, row: Row, value: t.Any, caller: Caller) -> None:
     policy.check("compute:servers:reset_state")
-    server_changes.change(connection, row, {"vm_state": value["state"], "task_state": None})
+    server_changes.change(connection, row, {"vm_state": value["state"], "task_state": None, "rescue_image": None})
+    # whatever was under way: what comes of it is not recorded any more
+    actions.abandon(connection, [row.uuid], "the state was reset")
 
 
 def _delete(connection: sa.Connection, row: Row, value: t.Any, caller: Caller) -> None:
@@ -176,16 +191,16 @@ ACTIONS: dict[str, Action] = {
     "unlock": Action(NOTHING, _unlock),
     "addSecurityGroup": Action(GROUP, _add_group),
     "removeSecurityGroup": Action(GROUP, _remove_group),
+    "addFloatingIp": Action(routes_floating_ips.ADD, routes_floating_ips.add),
+    "removeFloatingIp": Action(routes_floating_ips.REMOVE, routes_floating_ips.remove),
     "os-resetState": Action(STATE, _reset_state),
     "forceDelete": Action(NOTHING, _delete),
 }
 # What Nova can and novalite cannot
 UNSUPPORTED = frozenset(
     [
-        *("rebuild", "rescue", "unrescue", "createImage", "createBackup"),
-        *("shelve", "shelveOffload", "unshelve", "changePassword", "restore"),
-        *("addFixedIp", "removeFixedIp", "addFloatingIp", "removeFloatingIp", "trigger_crash_dump"),
-        *("os-getVNCConsole", "os-getSPICEConsole", "os-getRDPConsole", "os-getSerialConsole", "os-getMKSConsole"),
+        *("createBackup", "shelve", "shelveOffload", "unshelve", "restore"),
+        *("addFixedIp", "removeFixedIp", "trigger_crash_dump"),
         *("injectNetworkInfo", "resetNetwork"),
     ]
 )
@@ -209,8 +224,13 @@ def act(server_id: str) -> Answer | Response:
     if name not in ACTIONS:
         raise BadRequestError(f"There is no such action: {name[:40]}. Available actions: {', '.join(ACTIONS)}")
     action = ACTIONS[name]
-    validation.check(body, of(name, action.schema))
+    schema = action.schema(microversion()) if callable(action.schema) else action.schema
+    validation.check(body, of(name, schema))
+    if action.prepare is not None:
+        value = action.prepare(value)
     with writing_ledger() as connection:
         row = server_listing.one(connection, server_id, reach(caller))
         answer = action.do(connection, row, value, caller)
-    return Response(status=action.status) if answer is None else (answer, action.status)
+    if answer is None:
+        return Response(status=action.status)
+    return (answer, action.status) if isinstance(answer, dict) else answer

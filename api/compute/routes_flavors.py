@@ -109,12 +109,12 @@ def list_flavors_in_detail() -> Answer:
 def _list(view: t.Callable[[Record, Lens], Record]) -> Answer:
     args, caller = request.args, current()
     with reading_ledger() as connection:
-        rows = flavor_records.flavors_seen(connection, private=caller.is_admin)
+        rows = flavor_records.flavors_seen(connection, caller.is_admin, caller.project)
     memory, disk = paging.number("minRam"), paging.number("minDisk")
     rows = [row for row in rows if row["memory_mb"] >= memory and row["root_gb"] >= disk]
     public = _is_public(args.get("is_public"), caller.is_admin)
     if public is not None:
-        rows = [row for row in rows if bool(row["is_public"]) == public]
+        rows = [row for row in rows if bool(row["is_public"]) == public or (public and row["granted"])]
     key, direction = args.get("sort_key", "flavorid"), args.get("sort_dir", "asc")
     if key not in SORTABLE:
         raise BadRequestError(f"Invalid input for query parameters sort_key. Value: {key[:60]}.")
@@ -190,11 +190,12 @@ def delete_flavor(flavor_id: str) -> Answer:
 @compute.get("/flavors/<flavor_id>/os-flavor-access")
 @policy.allows("compute:flavors:write")
 def list_access(flavor_id: str) -> Answer:
-    """A private flavor is the administrators' alone."""
+    """The projects that a private flavor was given to; administrators see it anyway."""
     with reading_ledger() as connection:
-        if _flavor(connection, flavor_id)["is_public"]:
+        row = _flavor(connection, flavor_id)
+        if row["is_public"]:
             raise NotFoundError("Access list not available for public flavors.")
-    return {"flavor_access": []}, 200
+        return _access(connection, row), 200
 
 
 @compute.post("/flavors/<flavor_id>/action")
@@ -211,17 +212,31 @@ def change_access(flavor_id: str) -> Answer:
             "additionalProperties": False,
         }
     )
-    with reading_ledger() as connection:
+    ((action, given),) = wanted.items()
+    project = given["tenant"]
+    with writing_ledger() as connection:
         row = _flavor(connection, flavor_id)
-    if row["is_public"]:
-        raise ConflictError("Can not add or remove access to a public flavor.")
-    if "removeTenantAccess" in wanted:
-        raise NotFoundError(f"Flavor access not found for {flavor_id} / {wanted['removeTenantAccess']['tenant'][:64]}.")
-    raise ConflictError("a private flavor is for administrators alone: it cannot be given to a project")
+        if row["is_public"]:
+            raise ConflictError("Can not add or remove access to a public flavor.")
+        if action == "addTenantAccess":
+            try:
+                added = flavor_records.grant_access(connection, row["id"], project)
+            except NotFoundError as error:
+                raise BadRequestError(str(error)) from error
+            if not added:
+                raise ConflictError(f"Flavor access already exists for flavor {flavor_id} and project {project[:64]}")
+        elif not flavor_records.revoke_access(connection, row["id"], project):
+            raise NotFoundError(f"Flavor access not found for {flavor_id} / {project[:64]} combination.")
+        return _access(connection, row), 200
+
+
+def _access(connection: sa.Connection, row: Record) -> Record:
+    found = flavor_records.access_of(connection, row["id"])
+    return {"flavor_access": [{"flavor_id": row["flavorid"], "tenant_id": project} for project in found]}
 
 
 def _flavor(connection: sa.Connection, flavor_id: str) -> Record:
-    for row in flavor_records.flavors_seen(connection, private=current().is_admin):
+    for row in flavor_records.flavors_seen(connection, current().is_admin, current().project):
         if row["flavorid"] == flavor_id:
             return row
     raise NotFoundError(f"Flavor {flavor_id[:255]} could not be found.")

@@ -2,17 +2,18 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What Compute had of other services' until microversion 2.35: images, security groups, networks, floating IPs."""
+"""What Compute had of other services' until microversion 2.35: security groups, networks."""
 
 from __future__ import annotations
 
 import typing as t
+import uuid
 
 import sqlalchemy as sa
 from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import group_rules, image_records, network_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import group_rules, network_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security_groups import (
     DEFAULT_GROUP,
     ensure_default_group,
@@ -21,10 +22,9 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security_gr
 from .. import policy, validation
 from ..context import current
 from ..errors import BadRequestError, as_bad_request
-from ..image.views import time as image_time
 from ..ledger import reading_ledger, writing_ledger
 from ..network.changes import tell_group_hosts
-from . import paging
+from ..network.routes_groups import delete_group_and_tell
 from .blueprint import Answer, compute
 from .microversions import since
 
@@ -38,74 +38,6 @@ LAST = "2.35"
 def _wrapped(name: str, properties: Record, required: t.Sequence[str]) -> Record:
     one = {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
     return {"type": "object", "properties": {name: one}, "required": [name], "additionalProperties": False}
-
-
-# --- Images ---------------------------------------------------------------------------------------------------------
-
-
-@compute.get("/images")
-@policy.allows("compute:proxies:read")
-@since("2.1", LAST)
-def list_images_here() -> Answer:
-    return _images(lambda row: {"id": row["id"], "name": row["name"], "links": _links("images", row["id"])})
-
-
-@compute.get("/images/detail")
-@policy.allows("compute:proxies:read")
-@since("2.1", LAST)
-def list_images_in_detail_here() -> Answer:
-    return _images(_image)
-
-
-@compute.get("/images/<image_id>")
-@policy.allows("compute:proxies:read")
-@since("2.1", LAST)
-def show_image_here(image_id: str) -> Answer:
-    with reading_ledger() as connection:
-        found = image_records.images_seen(connection, current().project, image_id)
-    if not found:
-        raise NotFoundError("Image not found.")
-    return {"image": _image(found[0])}, 200
-
-
-def _images(view: t.Callable[[Record], Record]) -> Answer:
-    args = request.args
-    with reading_ledger() as connection:
-        rows = image_records.images_seen(connection, current().project)
-    for name, key in (("minDisk", "min_disk_gb"), ("minRam", "min_ram_mb")):
-        rows = [row for row in rows if row[key] >= paging.number(name)]
-    if "name" in args:
-        rows = [row for row in rows if row["name"] == args["name"]]
-    if args.get("status", "ACTIVE").upper() != "ACTIVE" or args.get("type") == "snapshot":
-        rows = []
-    rows, links = paging.page(rows, "id", "image")
-    body: Record = {"images": [view(row) for row in rows]}
-    if links:
-        body["images_links"] = links
-    return body, 200
-
-
-def _image(row: Record) -> Record:
-    return {
-        "id": row["id"],
-        "name": row["name"],
-        "status": "ACTIVE",
-        "progress": 100,
-        "minDisk": row["min_disk_gb"],
-        "minRam": row["min_ram_mb"],
-        "created": image_time(row["created_at"]),
-        "updated": image_time(row["updated_at"]),
-        "metadata": row["properties"],
-        "OS-EXT-IMG-SIZE:size": row["size"],
-        "links": _links("images", row["id"]),
-    }
-
-
-def _links(kind: str, number: str) -> list[Record]:
-    return [
-        {"rel": "self", "href": f"{request.url_root}compute/v2.1/{kind}/{number}"},
-        {"rel": "bookmark", "href": f"{request.url_root}compute/{kind}/{number}"},
-    ]
 
 
 # --- Security groups ------------------------------------------------------------------------------------------------
@@ -131,13 +63,17 @@ RULE = _wrapped(
 @policy.allows("compute:proxies:read")
 @since("2.1", LAST)
 def list_security_groups_here() -> Answer:
-    project = current().project
+    caller = current()
+    project = caller.project
     with reading_ledger() as connection:
         rows = group_rules.groups_of(connection, project)
     if not any(row["name"] == DEFAULT_GROUP for row in rows):
         with writing_ledger() as connection:
             ensure_default_group(connection, project)
             rows = group_rules.groups_of(connection, project)
+    if caller.is_admin and "all_tenants" in request.args:
+        with reading_ledger() as connection:
+            rows = group_rules.groups_of(connection, None)
     names = {row["id"]: row["name"] for row in rows}
     return {"security_groups": [_group(row, names) for row in rows]}, 200
 
@@ -188,7 +124,7 @@ def delete_security_group_here(group_id: str) -> Answer:
     with writing_ledger() as connection:
         _found(connection, group_id)
         try:
-            group_rules.delete_group(connection, current().project, group_id)
+            delete_group_and_tell(connection, group_id)
         except ConflictError as error:
             raise BadRequestError(str(error)) from error
     return "", 202
@@ -213,7 +149,13 @@ def create_security_group_rule_here() -> Answer:
     project = current().project
     with writing_ledger() as connection, as_bad_request():
         parent = wanted["parent_group_id"]
-        number, group = group_rules.add_rule(connection, project, parent, rule)
+        try:
+            uuid.UUID(parent)
+            number, group = group_rules.add_rule(connection, project, parent, rule)
+        except ValueError:
+            raise BadRequestError("Security group id should be uuid") from None
+        except ConflictError as error:
+            raise BadRequestError(str(error)) from error
         found = _found(connection, parent)
         tell_group_hosts(connection, group, found["name"])
     return {"security_group_rule": next(one for one in found["rules"] if one["id"] == number)}, 200
@@ -275,7 +217,7 @@ def _rule(one: Record, row: Record, names: t.Mapping[int, str]) -> Record:
     }
 
 
-# --- Networks and floating IPs --------------------------------------------------------------------------------------
+# --- Networks --------------------------------------------------------------------------------------------------------
 
 
 @compute.get("/<any('os-networks', 'os-tenant-networks'):kind>")
@@ -300,42 +242,3 @@ def show_network_here(kind: str, network_id: str) -> Answer:
 
 def _network(row: Record) -> Record:
     return {"id": row["uuid"], "label": row["name"], "cidr": row["cidr"]}
-
-
-@compute.get("/os-floating-ip-pools")
-@policy.allows("compute:proxies:read")
-@since("2.1", LAST)
-def list_floating_ip_pools_here() -> Answer:
-    with reading_ledger() as connection:
-        rows = network_records.pools_seen(connection)
-    return {"floating_ip_pools": [{"name": row["name"]} for row in rows]}, 200
-
-
-@compute.get("/os-floating-ips")
-@policy.allows("compute:proxies:read")
-@since("2.1", LAST)
-def list_floating_ips_here() -> Answer:
-    with reading_ledger() as connection:
-        rows = network_records.floating_ips_of(connection, current().project)
-    return {"floating_ips": [_floating(row) for row in rows]}, 200
-
-
-@compute.get("/os-floating-ips/<number>")
-@policy.allows("compute:proxies:read")
-@since("2.1", LAST)
-def show_floating_ip_here(number: str) -> Answer:
-    with reading_ledger() as connection:
-        found = network_records.floating_ips_of(connection, current().project, number)
-    if not found:
-        raise NotFoundError(f"Floating IP not found for ID {number[:255]}")
-    return {"floating_ip": _floating(found[0])}, 200
-
-
-def _floating(row: Record) -> Record:
-    return {
-        "id": row["id"],
-        "ip": row["address"],
-        "pool": row["pool"],
-        "fixed_ip": row["fixed_ip"],
-        "instance_id": row["instance_uuid"],
-    }

@@ -12,7 +12,13 @@ import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger import project_usage
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.quotas import DEFAULTS, quota_limits, write_quotas
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.quotas import (
+    default_limits,
+    quota_limits,
+    reset_quotas,
+    write_default_limits,
+    write_quotas,
+)
 
 from .. import policy, validation
 from ..context import current
@@ -41,6 +47,7 @@ RESOURCES: dict[str, tuple[str, Version]] = {
     "server_group_members": ("server_group_members", (3, 0)),
     "server_groups": ("server_groups", (3, 0)),
 }
+DEFAULT_CLASS = "default"
 LIMIT = {
     "anyOf": [
         {"type": "integer", "minimum": -1, "maximum": 2**31 - 1},
@@ -62,7 +69,7 @@ def show_quotas(project: str) -> Answer:
 def show_default_quotas(project: str) -> Answer:
     with reading_ledger() as connection:
         _check_project(connection, project)
-    return {"quota_set": {"id": project, **_shown(DEFAULTS)}}, 200
+        return {"quota_set": {"id": project, **_shown(default_limits(connection))}}, 200
 
 
 @compute.get("/os-quota-sets/<project>/detail")
@@ -82,22 +89,7 @@ def show_quotas_in_detail(project: str) -> Answer:
 @compute.put("/os-quota-sets/<project>")
 @policy.allows("compute:quotas:write")
 def update_quotas(project: str) -> Answer:
-    known = [name for name in RESOURCES if microversion() <= RESOURCES[name][1]]
-    wanted = validation.body(
-        {
-            "type": "object",
-            "properties": {
-                "quota_set": {
-                    "type": "object",
-                    "properties": {**dict.fromkeys(known, LIMIT), "force": BOOLEAN, "tenant_id": {"type": "string"}},
-                    "additionalProperties": False,
-                }
-            },
-            "required": ["quota_set"],
-            "additionalProperties": False,
-        }
-    )["quota_set"]
-    limits = {RESOURCES[name][0]: int(wanted[name]) for name in known if name in wanted}
+    wanted, limits = _wanted("quota_set", {"force": BOOLEAN, "tenant_id": {"type": "string"}})
     with writing_ledger() as connection:
         _check_project(connection, project)
         if wanted.get("force", False) not in TRUE:
@@ -114,11 +106,39 @@ def update_quotas(project: str) -> Answer:
 
 @compute.delete("/os-quota-sets/<project>")
 @policy.allows("compute:quotas:write")
-def reset_quotas(project: str) -> Answer:
+def delete_quotas(project: str) -> Answer:
     with writing_ledger() as connection:
         _check_project(connection, project)
-        write_quotas(connection, project, {ours: DEFAULTS[ours] for ours, _last in RESOURCES.values()})
+        reset_quotas(connection, project, [ours for ours, _last in RESOURCES.values()])
     return "", 202
+
+
+@compute.get("/os-quota-class-sets/<name>")
+@policy.allows("compute:quotas:write")
+def show_class(name: str) -> Answer:
+    """There is one class, of the projects that have no limits of their own; any other has its limits."""
+    with reading_ledger() as connection:
+        return {"quota_class_set": {"id": name, **_shown(default_limits(connection))}}, 200
+
+
+@compute.put("/os-quota-class-sets/<name>")
+@policy.allows("compute:quotas:write")
+def update_class(name: str) -> Answer:
+    _given, limits = _wanted("quota_class_set", {"id": {"type": "string", "maxLength": 255}})
+    if name != DEFAULT_CLASS:
+        raise BadRequestError(f"there is no quota class '{name[:60]}': projects have the limits of '{DEFAULT_CLASS}'")
+    with writing_ledger() as connection:
+        write_default_limits(connection, limits)
+        return {"quota_class_set": _shown(default_limits(connection))}, 200
+
+
+def _wanted(key: str, more: t.Mapping[str, t.Any]) -> tuple[dict[str, t.Any], dict[str, int]]:
+    """What the body has under `key`, and the limits in it by our names."""
+    known = [name for name in RESOURCES if microversion() <= RESOURCES[name][1]]
+    one = {"type": "object", "properties": {**dict.fromkeys(known, LIMIT), **more}, "additionalProperties": False}
+    schema = {"type": "object", "properties": {key: one}, "required": [key], "additionalProperties": False}
+    given = validation.body(schema)[key]
+    return given, {RESOURCES[name][0]: int(given[name]) for name in known if name in given}
 
 
 def _shown(limits: t.Mapping[str, int]) -> dict[str, int]:

@@ -20,7 +20,7 @@ from ..errors import BadRequestError
 from ..ledger import reading_ledger
 from . import query_servers, views_parts, views_servers
 from .blueprint import Answer, compute
-from .microversions import microversion, since
+from .microversions import microversion
 from .routes_servers import reach
 
 policy.grant(
@@ -62,65 +62,6 @@ def list_groups_of_server(server_id: str) -> Answer:
         row = server_listing.one(connection, server_id, reach(current()))
         groups = server_history.groups_with_rules(connection, row.id)
     return {"security_groups": [views_parts.security_group(group) for group in groups]}, 200
-
-
-# --- interfaces
-
-
-@compute.get("/servers/<server_id>/os-interface")
-@policy.allows("compute:server-parts:read")
-def list_interfaces(server_id: str) -> Answer:
-    record = _record(server_id)
-    found = [views_parts.interface(nic, record["vm_state"], microversion()) for nic in record["nics"]]
-    return {"interfaceAttachments": found}, 200
-
-
-@compute.get("/servers/<server_id>/os-interface/<port_id>")
-@policy.allows("compute:server-parts:read")
-def show_interface(server_id: str, port_id: str) -> Answer:
-    record = _record(server_id)
-    for nic in record["nics"]:
-        if nic["id"] == port_id:
-            return {"interfaceAttachment": views_parts.interface(nic, record["vm_state"], microversion())}, 200
-    raise NotFoundError(f"Instance {server_id} does not have a port with id {port_id}")
-
-
-@compute.post("/servers/<server_id>/os-interface")
-@policy.allows("compute:server-parts:write")
-def add_interface(server_id: str) -> Answer:
-    _record(server_id)
-    raise BadRequestError("Interfaces cannot be added to a server that is there.")
-
-
-@compute.delete("/servers/<server_id>/os-interface/<port_id>")
-@policy.allows("compute:server-parts:write")
-def remove_interface(server_id: str, port_id: str) -> Answer:
-    show_interface(server_id, port_id)
-    raise BadRequestError("Interfaces cannot be taken from a server.")
-
-
-# --- volumes
-
-
-@compute.get("/servers/<server_id>/os-volume_attachments")
-@policy.allows("compute:server-parts:read")
-def list_volume_attachments(server_id: str) -> Answer:
-    _record(server_id)
-    return {"volumeAttachments": []}, 200
-
-
-@compute.get("/servers/<server_id>/os-volume_attachments/<volume_id>")
-@policy.allows("compute:server-parts:read")
-def show_volume_attachment(server_id: str, volume_id: str) -> Answer:
-    _record(server_id)
-    raise NotFoundError(f"volume_id not found: {volume_id}")
-
-
-@compute.post("/servers/<server_id>/os-volume_attachments")
-@policy.allows("compute:server-parts:write")
-def attach_volume(server_id: str) -> Answer:
-    _record(server_id)
-    raise BadRequestError("There are no volumes here to attach.")
 
 
 # --- what was done
@@ -193,11 +134,3 @@ def show_password(server_id: str) -> Answer:
 def clear_password(server_id: str) -> Response:
     _record(server_id)
     return Response(status=204)
-
-
-@compute.post("/servers/<server_id>/remote-consoles")
-@policy.allows("compute:server-parts:write")
-@since("2.6")
-def create_remote_console(server_id: str) -> Answer:
-    _record(server_id)
-    raise BadRequestError("There are no graphical consoles here: os-getConsoleOutput has what the guest said.")

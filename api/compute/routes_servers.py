@@ -60,7 +60,8 @@ def refusals_as_bad_requests() -> t.Iterator[None]:
     except (NotFoundError, AddressInUseError) as error:
         raise BadRequestError(str(error)) from error
     except NovaliteError as error:
-        if isinstance(error, tuple(STATUS)):
+        of_volumes = str(error).startswith(("Invalid volume", "Block Device Mapping"))  # as Nova answers it
+        if isinstance(error, tuple(STATUS)) and not of_volumes:
             raise
         raise BadRequestError(str(error)) from error
 
@@ -131,10 +132,11 @@ def show_server(server_id: str) -> Answer:
     caller = current()
     with reading_ledger() as connection:
         row = server_listing.one(connection, server_id, reach(caller))
-        return {"server": _shown(connection, row, caller)}, 200
+        return {"server": shown(connection, row, caller)}, 200
 
 
-def _shown(connection: t.Any, row: t.Any, caller: Caller) -> dict[str, t.Any]:
+def shown(connection: t.Any, row: t.Any, caller: Caller) -> dict[str, t.Any]:
+    """The server as it is now."""
     (record,) = server_listing.load(connection, [row.id])
     body = views_servers.detail(record, lens(caller))
     if microversion() >= (2, 71):
@@ -162,7 +164,7 @@ def update_server(server_id: str) -> Answer:
         row = server_listing.one(connection, server_id, reach(caller))
         if values:
             server_changes.change(connection, row, values)
-        return {"server": _shown(connection, row, caller)}, 200
+        return {"server": shown(connection, row, caller)}, 200
 
 
 @compute.delete("/servers/<server_id>")

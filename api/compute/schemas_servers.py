@@ -50,6 +50,16 @@ HINTS: Schema = {
     },
     "additionalProperties": True,
 }
+PERSONALITY: Schema = {
+    "type": "array",
+    "maxItems": 100,
+    "items": {
+        "type": "object",
+        "properties": {"path": {"type": "string", "maxLength": 4096}, "contents": {"type": "string"}},
+        "required": ["path", "contents"],
+        "additionalProperties": False,
+    },
+}
 NETWORK_IDS: Schema = {"type": ["string", "null"], "pattern": UUID["pattern"]}
 DEVICE_TAG: Schema = {"type": "string", "minLength": 1, "maxLength": 60, "pattern": "^[^,/]*$"}
 BLOCK_DEVICE: Schema = {
@@ -117,16 +127,7 @@ def create(version: Version) -> Schema:
         "block_device_mapping_v2": {"type": "array", "items": BLOCK_DEVICE, "maxItems": 100},
     }
     if version < (2, 57):
-        server["personality"] = {
-            "type": "array",
-            "maxItems": 100,
-            "items": {
-                "type": "object",
-                "properties": {"path": {"type": "string", "maxLength": 4096}, "contents": {"type": "string"}},
-                "required": ["path", "contents"],
-                "additionalProperties": False,
-            },
-        }
+        server["personality"] = PERSONALITY
     later: list[tuple[Version, str, Schema]] = [
         ((2, 19), "description", TEXT),
         ((2, 52), "tags", TAGS),

@@ -16,6 +16,14 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Nova
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger import guest_requests, hints
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.new_servers import Wanted
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.server_requests import NetworkRequest
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volume_asks import (
+    BLANK,
+    IMAGE,
+    MAX_VOLUMES,
+    VOLUME,
+    VolumeRequest,
+    root_of,
+)
 
 from ..errors import BadRequestError
 from .schemas_servers import TRUE
@@ -42,18 +50,21 @@ def parse(body: Body) -> Asked:
     zone, forced = _zone(server)
     group_names = [group["name"] for group in server.get("security_groups") or () if "name" in group]
     generated = not server.get("adminPass")
-    password = "".join(secrets.choice(PASSWORD_CHARACTERS) for _char in range(PASSWORD_LENGTH))
-    password = password if generated else server["adminPass"]
+    password = new_password() if generated else server["adminPass"]
     for_scheduler = _hints(name, body)
     for_scheduler.pop("host", None)  # ours alone: a user who names one is sent anywhere
     if forced is not None:
         for_scheduler["host"] = forced
+    image, volumes = _devices(server)
+    if most > 1 and any(one.source == VOLUME for one in volumes):
+        raise BadRequestError("Block Device Mapping is Invalid: one volume goes to one server: ask for one at a time.")
     wanted = Wanted(
         name=name,
         min_count=least,
         max_count=most,
         flavor=str(server["flavorRef"]),
-        image=_image(server),
+        image=image,
+        volumes=volumes,
         key=server.get("key_name"),
         networks=_networks(server.get("networks")),
         security_groups=tuple(group_names),
@@ -122,27 +133,65 @@ def _zone(server: Body) -> tuple[str | None, str | None]:
     return zone or None, next(iter(asked), None)
 
 
-def _image(server: Body) -> str:
-    """The image's id. A mapping of block devices may say the same: that the disk is a copy of the image."""
+def _devices(server: Body) -> tuple[str | None, tuple[VolumeRequest, ...]]:
+    """The image's id (None: the server starts from a volume), and the volumes that it gets."""
     image: str = server.get("imageRef") or ""
     if server.get("block_device_mapping"):
-        raise BadRequestError("Block Device Mapping is Invalid: volumes cannot be attached when a server is made.")
+        raise BadRequestError("Block Device Mapping is Invalid: use block_device_mapping_v2.")
+    volumes: list[VolumeRequest] = []
+    boots = 0
     for device in server.get("block_device_mapping_v2") or ():
-        if (
-            device.get("source_type") != "image"
-            or device.get("destination_type") not in ("local", None)
-            or str(device.get("boot_index")) != "0"
-            or not device.get("uuid")
-            or image not in ("", device["uuid"])
-        ):
-            raise BadRequestError(
-                "Block Device Mapping is Invalid: only the image that the server boots from, copied to a local disk, "
-                "can be mapped."
-            )
-        image = device["uuid"]
-    if not image:
-        raise BadRequestError("Invalid imageRef provided.")
-    return image
+        boot = str(device.get("boot_index")) == "0"
+        boots += boot
+        if device.get("source_type") == IMAGE and device.get("destination_type") in ("local", None):
+            if not boot or not device.get("uuid") or image not in ("", device["uuid"]):
+                raise BadRequestError(
+                    "Block Device Mapping is Invalid: only the image that the server boots from can be copied to a "
+                    "local disk."
+                )
+            image = device["uuid"]
+        else:
+            volumes.append(_volume(device, boot, image))
+    if boots > 1 or (boots == 0 and not image):
+        # Nova's words; an image's id that is missing is what most clients forget
+        raise BadRequestError(
+            "Invalid imageRef provided." if not volumes else "Block Device Mapping is Invalid: Boot sequence for the "
+            "instance and image/block device mapping combination is not valid."
+        )
+    if len(volumes) > MAX_VOLUMES:
+        raise BadRequestError(f"Block Device Mapping is Invalid: a server gets at most {MAX_VOLUMES} volumes.")
+    return (None if root_of(volumes) else image), tuple(volumes)
+
+
+def _volume(device: Body, boot: bool, image: str) -> VolumeRequest:
+    source = device.get("source_type", VOLUME)
+    if device.get("destination_type", "volume") not in ("volume", None) or device.get("no_device"):
+        raise BadRequestError("Block Device Mapping is Invalid: a local disk beside the flavor's cannot be had.")
+    of = device.get("uuid")
+    size = device.get("volume_size")
+    if size in (None, ""):
+        size = None
+    elif isinstance(size, bool) or not str(size).isdigit() or not 0 < int(size) < 2**31:
+        raise BadRequestError("Invalid input for field/attribute volume_size. Value must be a number of GiB.")
+    if source == BLANK and (boot or size is None or of):
+        raise BadRequestError("Block Device Mapping is Invalid: a blank volume has a size, no uuid and no boot_index.")
+    if source != BLANK and not of:
+        raise BadRequestError("Block Device Mapping is Invalid: block device mapping needs a uuid.")
+    if source == IMAGE and size is None:
+        raise BadRequestError(
+            "Block Device Mapping is Invalid: Images with destination_type 'volume' need to have a non-zero size "
+            "specified"
+        )
+    return VolumeRequest(
+        source=source,
+        of=of,
+        size_gb=None if size is None else int(size),
+        type=device.get("volume_type"),
+        boot=boot,
+        device=device.get("device_name"),
+        tag=device.get("tag"),
+        delete_on_termination=device.get("delete_on_termination") in TRUE,
+    )
 
 
 def _networks(value: t.Any) -> tuple[NetworkRequest, ...] | None:
@@ -153,12 +202,18 @@ def _networks(value: t.Any) -> tuple[NetworkRequest, ...] | None:
     found = []
     for one in value:
         if one.get("port") is not None:
-            raise BadRequestError(f"Port {one['port']} could not be found.")  # each is of a server that has it
+            if one.get("fixed_ip") is not None:
+                raise BadRequestError(
+                    f"Specified Fixed IP '{one['fixed_ip']}' cannot be used with port '{one['port']}'."
+                )
+            found.append(NetworkRequest("", port=one["port"].lower()))
+            continue
         if one.get("uuid") is None:
             raise BadRequestError("Bad network format: missing 'uuid'")
         found.append(NetworkRequest(one["uuid"].lower(), _address(one.get("fixed_ip"))))
-    if len({one.name for one in found}) != len(found):
-        raise BadRequestError("Network is duplicated: a server has one interface in a network")
+    given = [one.port for one in found if one.port is not None]
+    if len(set(given)) != len(given):
+        raise BadRequestError(f"Port {given[0]} is given twice: a server has a port once")
     return tuple(found)
 
 
@@ -179,25 +234,32 @@ def _hints(name: str, body: Body) -> dict[str, t.Any]:
         raise BadRequestError(str(error)) from None
 
 
+def check_base64(user_data: str) -> None:
+    """Raises BadRequestError for user data that is none."""
+    try:
+        base64.b64decode("".join(user_data.split()).encode(), validate=True)
+    except (binascii.Error, ValueError):
+        raise BadRequestError("Invalid input for field/attribute user_data. It must be encoded in base64.") from None
+
+
+def files(personality: t.Iterable[Body]) -> list[dict[str, str]]:
+    """The files of a request, as guest_requests takes them."""
+    return [{"path": one["path"], "content": one["contents"], "encoding": "base64"} for one in personality]
+
+
+def new_password() -> str:
+    return "".join(secrets.choice(PASSWORD_CHARACTERS) for _char in range(PASSWORD_LENGTH))
+
+
 def _guest(name: str, server: Body, password: str, generated: bool) -> guest_requests.GuestRequest:
-    if server.get("user_data"):
-        try:
-            base64.b64decode("".join(server["user_data"].split()).encode(), validate=True)
-        except (binascii.Error, ValueError):
-            raise BadRequestError(
-                "Invalid input for field/attribute user_data. It must be encoded in base64."
-            ) from None
-    files = [
-        {"path": file["path"], "content": file["contents"], "encoding": "base64"}
-        for file in server.get("personality") or ()
-    ]
+    check_base64(server.get("user_data") or "")
     try:
         return guest_requests.checked(
             name[:70],
             {
                 "user_data": server.get("user_data"),
                 "config_drive": server.get("config_drive") in TRUE,
-                "files": files or None,
+                "files": files(server.get("personality") or ()) or None,
                 "password_hash": guest_requests.hashed(name[:70], password, generated),
                 "password_optional": generated,
             },

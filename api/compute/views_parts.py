@@ -51,7 +51,7 @@ def interface(nic: Record, vm_state: str, version: Version) -> Body:
         if address is not None
     ]
     body: Body = {
-        "port_state": "ACTIVE" if vm_state == "active" else "DOWN",
+        "port_state": "ACTIVE" if vm_state == "active" and nic["status"] != "attaching" else "DOWN",
         "fixed_ips": fixed,
         "port_id": nic["id"],
         "net_id": nic["network_uuid"],

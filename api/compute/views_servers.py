@@ -61,7 +61,7 @@ def detail(record: Record, lens: Lens) -> Body:
         "user_id": record["user_id"] or "",
         "metadata": record["metadata"],
         "hostId": host_id(record["project_id"], record["host"]),
-        "image": {"id": record["image_id"], "links": lens.bookmark("images", record["image_id"])},
+        "image": _image(record, lens),
         "flavor": _flavor(record["flavor"], lens),
         "created": iso(record["created_at"]),
         "updated": iso(record["updated_at"]),
@@ -88,7 +88,7 @@ def detail(record: Record, lens: Lens) -> Body:
     body["OS-EXT-STS:task_state"] = record["task_state"]
     body["OS-EXT-STS:vm_state"] = record["vm_state"]
     body["OS-EXT-STS:power_state"] = record["power_state"]
-    body["os-extended-volumes:volumes_attached"] = []
+    body["os-extended-volumes:volumes_attached"] = [_volume(one, version) for one in record["volumes"]]
     if version > (2, 1):
         _add_later(body, record, lens)
     return body
@@ -185,6 +185,20 @@ def _flavor(flavor: Record, lens: Lens) -> Body:
         "original_name": flavor["name"],
         "extra_specs": flavor["extra_specs"],
     }
+    return body
+
+
+def _image(record: Record, lens: Lens) -> Body | str:
+    """Nothing, as in Nova, for one that starts from a volume."""
+    if any(one["boot_index"] == 0 for one in record["volumes"]):
+        return ""
+    return {"id": record["image_id"], "links": lens.bookmark("images", record["image_id"])}
+
+
+def _volume(one: Record, version: Version) -> Body:
+    body: Body = {"id": one["volume_id"]}
+    if version >= (2, 3):
+        body["delete_on_termination"] = one["delete_on_termination"]
     return body
 
 

@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The Image API, version 2, as clients of OpenStack Glance speak it: as far as Compute's clients need it.
+"""The Image API, version 2, as clients of OpenStack Glance speak it.
 
-Images are looked at, described and removed here. Their files come in by the module `image`.
+Images come in here, as streams into the store, or by the module `image`, which knows where the operator has them.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import pkgutil
 from flask import Flask
 
 from ..settings import Settings
+from . import transfers
 from .blueprint import image, image_versions
 
 
@@ -22,5 +23,6 @@ def register(app: Flask, settings: Settings) -> None:
     for found in pkgutil.iter_modules(__path__):
         if found.name.startswith("routes"):
             importlib.import_module(f"{__name__}.{found.name}")
+    app.extensions[transfers.EXTENSION] = transfers.slots(settings)
     app.register_blueprint(image_versions)
     app.register_blueprint(image)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import typing as t
 
-from flask import Blueprint, current_app, request
+from flask import Blueprint, Response, current_app, g, request
 
 from .. import policy
 from ..context import authenticate
@@ -24,3 +24,10 @@ def _begin() -> None:
     view = current_app.view_functions.get(request.endpoint or "")
     if policy.POLICY.get(getattr(view, "policy_action", "")) != "public":
         authenticate()
+
+
+@image.after_request
+def _end(response: Response) -> Response:
+    if g.get("image_close"):  # what was not read of the body would be taken for the next request
+        response.headers["Connection"] = "close"
+    return response

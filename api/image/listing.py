@@ -24,6 +24,7 @@ SORTABLE = (
     "name", "status", "container_format", "disk_format", "size", "id", "created_at", "updated_at", "min_disk",
     "min_ram", "visibility", "owner", "virtual_size", "protected", "os_hidden",
 )  # fmt: skip
+MEMBER_STATES = ("accepted", "pending", "rejected", "all")
 SEVERAL = ("id", "name", "status", "container_format", "disk_format")  # these take in:a,b
 TIMES = ("created_at", "updated_at")
 COMPARED = {
@@ -31,6 +32,31 @@ COMPARED = {
     "neq": operator.ne,
 }  # fmt: skip
 CONTROL = ("limit", "marker", "sort", "sort_key", "sort_dir", "member_status")
+
+
+def offered(rows: t.Sequence[Record], project: str) -> list[Record]:
+    """Those of the records that a project may use which it is shown unless it asks for others, or was asked about.
+
+    Hidden ones, those of the community and those that others share with it are told of on request only.
+    """
+    asked = request.args.get("visibility")
+    hidden = request.args.get("os_hidden") is not None
+    state = request.args.get("member_status", "accepted")
+    if state not in MEMBER_STATES:
+        raise BadRequestError(f"Invalid status: {state[:60]}. It must be one of: {', '.join(MEMBER_STATES)}")
+    found = []
+    for row in rows:
+        own = row["owner"] == project
+        if row["os_hidden"] and not hidden:
+            continue
+        if row["visibility"] == "community" and not own and asked not in ("community", "all"):
+            continue
+        if row["visibility"] == "shared" and not own and row["member_status"] and state not in (
+            "all", row["member_status"],
+        ):  # fmt: skip
+            continue
+        found.append(row)
+    return found
 
 
 def answer(found: t.Sequence[Record]) -> Record:
@@ -68,7 +94,8 @@ def _matches(row: Record, name: str, text: str) -> bool:
         return text in row["tags"]
     if name in ("size_min", "size_max"):
         number = _number(name, text)
-        return bool(row["size"] >= number if name == "size_min" else row["size"] <= number)
+        size = row["size"]
+        return size is not None and bool(size >= number if name == "size_min" else size <= number)
     if name in TIMES:
         word, _colon, moment = text.partition(":")
         compare = COMPARED.get(word)

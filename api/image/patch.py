@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Changes to an image as clients write them: JSON patches (RFC 6902, of which Glance takes add, replace and remove)."""
+"""Images as clients describe them: anew, or by JSON patches (RFC 6902: add, replace and remove)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError
 
-from .. import validation
-from ..errors import BadRequestError, ForbiddenError
+from .. import policy, validation
+from ..context import current
+from ..errors import BadRequestError, ForbiddenError, UnsupportedMediaTypeError
+from ..shell import unfit
 from .views import BASE, READ_ONLY
 
 Record = dict[str, t.Any]
@@ -34,70 +36,148 @@ PATCH: dict[str, t.Any] = {
         "additionalProperties": False,
     },
 }
-TAG: dict[str, t.Any] = {"type": "string", "minLength": 1, "maxLength": 255}
-TAGS: dict[str, t.Any] = {"type": "array", "maxItems": 128, "items": TAG}
-# what can be changed of what every image has: our field and the values that it takes
-FIELDS: dict[str, tuple[str, dict[str, t.Any]]] = {
-    "name": ("name", {"type": "string", "minLength": 1, "maxLength": 255}),
-    "min_disk": ("min_disk_gb", {"type": "integer", "minimum": 0, "maximum": 2**31 - 1}),
-    "min_ram": ("min_ram_mb", {"type": "integer", "minimum": 0, "maximum": 2**31 - 1}),
-    "tags": ("tags", TAGS),
-    "protected": ("protected", {"type": "boolean"}),
+OLD_PATCH: dict[str, t.Any] = {  # [{"replace": "/name", "value": "x"}], the form of version 2.0
+    "type": "array",
+    "maxItems": MOST,
+    "items": {
+        "type": "object",
+        "properties": {
+            **{op: {"type": "string", "pattern": "^/", "maxLength": 512} for op in ("add", "replace", "remove")},
+            "value": {},
+        },
+        "additionalProperties": False,
+    },
 }
+PATCH_TYPES = ("application/openstack-images-v2.1-json-patch", "application/openstack-images-v2.0-json-patch")
+# what can be said of what every image has: our field
+FIELDS = {
+    "name": "name", "min_disk": "min_disk_gb", "min_ram": "min_ram_mb", "tags": "tags", "protected": "protected",
+    "os_hidden": "os_hidden", "visibility": "visibility", "owner": "owner", "disk_format": "disk_format",
+    "container_format": "container_format",
+}  # fmt: skip
+UNTIL_DATA = ("disk_format", "container_format")
 PROPERTY: dict[str, t.Any] = {"type": "string", "maxLength": 255}
+COMMAND_LINE: dict[str, t.Any] = {"type": "string", "maxLength": 2048}
+RESERVED = "os_glance"
+OWN: dict[str, t.Any] = {
+    "type": "object",
+    "properties": {name: rules for name, rules in BASE.items() if name not in READ_ONLY},
+    "additionalProperties": True,
+    "maxProperties": 200,
+}
+
+policy.grant({"image:publicize": "admin", "image:give": "admin"})
+
+
+def wanted() -> Record:
+    """What the request's body says of a new image, as insert_image() takes it.
+
+    Raises BadRequestError for what cannot be, ForbiddenError for what the caller may not say.
+    """
+    body = validation.body({"type": "object"})
+    for name in body:
+        if name in READ_ONLY or name.startswith(RESERVED):
+            raise ForbiddenError(f"Attribute '{name[:60]}' is read-only.")
+    validation.check(body, OWN)
+    row: Record = {
+        "id": (body["id"].lower() if "id" in body else None), "owner": current().project, "name": None,
+        "disk_format": "", "container_format": "", "visibility": "shared", "min_disk_gb": 0, "min_ram_mb": 0,
+        "cmdline": "", "protected": False, "os_hidden": False, "tags": [], "properties": {}, "kernel": None,
+        "status": "queued",
+    }  # fmt: skip
+    for name, value in body.items():
+        if name != "id":
+            _say(row, name, value)
+    return row
 
 
 def changes() -> list[Record]:
-    """The request's body. Raises BadRequestError unless it is a list of changes."""
+    """The changes in the request's body. Raises BadRequestError unless it is a list of them."""
+    if request.mimetype not in PATCH_TYPES:
+        raise UnsupportedMediaTypeError(f"send a JSON patch as {PATCH_TYPES[0]}")
     try:
         value = json.loads(request.get_data())
     except (ValueError, RecursionError):
         raise BadRequestError("Malformed request body: give a JSON patch") from None
+    if unfit(value):
+        raise BadRequestError("Malformed request body: it holds a character that cannot be stored")
+    if request.mimetype == PATCH_TYPES[1]:
+        validation.check(value, OLD_PATCH)
+        value = [_new_form(one) for one in value]
     validation.check(value, PATCH)
     return t.cast("list[Record]", value)
 
 
-def applied(row: Record, shown: Record, wanted: t.Iterable[Record]) -> Record:
+def _new_form(one: Record) -> Record:
+    named = [op for op in ("add", "replace", "remove") if op in one]
+    if len(named) != 1:
+        raise BadRequestError("Each change needs one operation: add, replace or remove")
+    return {"op": named[0], "path": one[named[0]], **({"value": one["value"]} if "value" in one else {})}
+
+
+def applied(row: Record, shown: Record, asked: t.Iterable[Record]) -> Record:
     """`row` after these changes; `shown` is how its owner saw it.
 
     Raises ForbiddenError for what cannot be changed, ConflictError for the replacement of what is not there.
     """
     after = {**row, "properties": dict(row["properties"])}
-    for change in wanted:
+    for change in asked:
         op, name = change["op"], _name(change["path"])
         if op != "remove" and "value" not in change:
             raise BadRequestError(f"Operation '{op}' needs a value.")
+        if name == "locations" or name.startswith(("locations/", RESERVED)) or name in READ_ONLY or name == "id":
+            raise ForbiddenError(f"Attribute '{name[:60]}' is read-only.")
         if name in FIELDS:
-            field, schema = FIELDS[name]
             if op == "remove":
                 raise ForbiddenError(f"Property '{name}' may not be removed.")
-            validation.check(change["value"], schema, f"value of {name}")
-            after[field] = change["value"]
-        elif name in READ_ONLY:
-            raise ForbiddenError(f"Attribute '{name}' is read-only.")
-        elif name in BASE:
-            if op == "remove" or change["value"] != shown[name]:
-                raise ForbiddenError(f"Attribute '{name}' comes with the image's files and its owner: it stays.")
-        elif name == "os_command_line":
-            raise ForbiddenError(f"Property '{name}' comes with the image's kernel, from the cloud's operator.")
+            if change["value"] != shown[name]:
+                validation.check(change["value"], BASE[name], f"value of {name}")
+                _say(after, name, change["value"])
         else:
-            _property(after["properties"], op, name, change.get("value"))
+            if op != "add" and name not in after["properties"] and not (name == "os_command_line" and row["cmdline"]):
+                raise ConflictError(f"Property {name[:60]} does not exist.")
+            _say(after, name, None if op == "remove" else change["value"])
     return after
 
 
-def _property(properties: Record, op: str, name: str, value: t.Any) -> None:
-    if op != "add" and name not in properties:
-        raise ConflictError(f"Property {name[:60]} does not exist.")
-    if op == "remove":
-        del properties[name]
-        return
-    validation.check(value, PROPERTY, f"value of {name[:60]}")
-    properties[name] = value
+def _say(row: Record, name: str, value: t.Any) -> None:
+    """Put one attribute, or property (None: take it away), into a record, if the caller may."""
+    if name == "os_command_line":
+        if row["kernel"] is not None:
+            raise ForbiddenError(f"Property '{name}' comes with the image's kernel, from the cloud's operator.")
+        if value is not None:
+            validation.check(value, COMMAND_LINE, f"value of {name}")
+        row["cmdline"] = value or ""
+    elif name not in FIELDS:
+        if value is None:
+            row["properties"].pop(name, None)
+            return
+        validation.check(value, PROPERTY, f"value of {name[:60]}")
+        row["properties"][name] = value
+    else:
+        if name == "visibility":
+            _check_visibility(row, value)
+        if name == "owner" and value != row["owner"]:
+            policy.check("image:give")
+            if not value:
+                raise ForbiddenError("An image needs an owner.")
+        if name in UNTIL_DATA and row["status"] != "queued":
+            raise ForbiddenError(f"Attribute '{name}' may not be changed: the image has its data already.")
+        row[FIELDS[name]] = value if name == "name" or value is not None else ""
+
+
+def _check_visibility(row: Record, value: str) -> None:
+    if not row["owner"] and value != "public":
+        raise ForbiddenError("This image is the cloud's own, and public: give it an owner first.")
+    if value == "public" and row["visibility"] != "public":
+        policy.check("image:publicize")
 
 
 def _name(path: str) -> str:
     """`/a~1b` names a/b (RFC 6901). Nothing here has parts that have names of their own."""
     name = path[1:]
+    if name.startswith("locations/"):
+        return name
     if not name or "/" in name:
         raise BadRequestError(f"Invalid JSON pointer for this resource: '{path[:60]}'")
     return name.replace("~1", "/").replace("~0", "~")

@@ -11,13 +11,22 @@ from datetime import datetime, timezone
 
 Record = dict[str, t.Any]
 
+STORE = "file"
+DISK_FORMATS = ("raw", "qcow2", "vmdk", "vhd", "vhdx", "vdi", "ploop", "iso", "ami", "ari", "aki")
+CONTAINER_FORMATS = ("bare", "ami", "ari", "aki", "ovf", "ova", "docker", "compressed")
+VISIBILITIES = ("public", "private", "shared", "community")
+STATES = ("queued", "saving", "uploading", "importing", "active", "killed", "deactivated")
+UUID = "^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$"
+SIZE = {"type": "integer", "minimum": 0, "maximum": 2**31 - 1}
+TAG = {"type": "string", "minLength": 1, "maxLength": 255}
+
 # Attributes of every image, with their JSON types; what is beside them are properties
 BASE: dict[str, t.Any] = {
-    "id": {"type": "string", "readOnly": True},
+    "id": {"type": "string", "pattern": UUID},
     "name": {"type": ["null", "string"], "maxLength": 255},
-    "status": {"type": "string", "readOnly": True, "enum": ["active"]},
-    "visibility": {"type": "string", "enum": ["public", "private"]},
-    "owner": {"type": ["null", "string"], "maxLength": 255},
+    "status": {"type": "string", "readOnly": True, "enum": list(STATES)},
+    "visibility": {"type": "string", "enum": list(VISIBILITIES)},
+    "owner": {"type": ["null", "string"], "maxLength": 32},
     "protected": {"type": "boolean"},
     "os_hidden": {"type": "boolean"},
     "checksum": {"type": ["null", "string"], "readOnly": True},
@@ -25,18 +34,43 @@ BASE: dict[str, t.Any] = {
     "os_hash_value": {"type": ["null", "string"], "readOnly": True},
     "size": {"type": ["null", "integer"], "readOnly": True},
     "virtual_size": {"type": ["null", "integer"], "readOnly": True},
-    "container_format": {"type": ["null", "string"], "enum": ["bare"]},
-    "disk_format": {"type": ["null", "string"], "enum": ["raw", "qcow2"]},
-    "min_disk": {"type": "integer"},
-    "min_ram": {"type": "integer"},
-    "tags": {"type": "array", "items": {"type": "string", "maxLength": 255}},
+    "container_format": {"type": ["null", "string"], "enum": [None, *CONTAINER_FORMATS]},
+    "disk_format": {"type": ["null", "string"], "enum": [None, *DISK_FORMATS]},
+    "min_disk": {**SIZE},
+    "min_ram": {**SIZE},
+    "tags": {"type": "array", "maxItems": 128, "items": TAG},
     "created_at": {"type": "string", "readOnly": True},
     "updated_at": {"type": "string", "readOnly": True},
     "self": {"type": "string", "readOnly": True},
     "file": {"type": "string", "readOnly": True},
     "schema": {"type": "string", "readOnly": True},
+    "stores": {"type": "string", "readOnly": True},
+    "direct_url": {"type": "string", "readOnly": True},
+    "locations": {"type": "array", "readOnly": True},
 }
 READ_ONLY = {name for name, schema in BASE.items() if schema.get("readOnly")}
+MEMBER: dict[str, t.Any] = {
+    "member_id": {"type": "string"},
+    "image_id": {"type": "string"},
+    "status": {"type": "string", "enum": ["pending", "accepted", "rejected"]},
+    "created_at": {"type": "string"},
+    "updated_at": {"type": "string"},
+    "schema": {"type": "string", "readOnly": True},
+}
+TASK: dict[str, t.Any] = {
+    "id": {"type": "string"},
+    "type": {"type": "string", "enum": ["api_image_import"]},
+    "status": {"type": "string", "enum": ["pending", "processing", "success", "failure"]},
+    "owner": {"type": ["null", "string"]},
+    "input": {"type": ["null", "object"]},
+    "result": {"type": ["null", "object"]},
+    "message": {"type": "string"},
+    "created_at": {"type": "string"},
+    "updated_at": {"type": "string"},
+    "expires_at": {"type": ["null", "string"]},
+    "self": {"type": "string"},
+    "schema": {"type": "string"},
+}
 
 
 def image(row: Record) -> Record:
@@ -45,22 +79,27 @@ def image(row: Record) -> Record:
     described = dict(row["properties"])
     if row["cmdline"]:
         described["os_command_line"] = row["cmdline"]  # Nova's name for it
+    if row["fault"]:
+        described["os_glance_failed_import"] = STORE
+    has_data = row["status"] in ("active", "deactivated")
+    if has_data and row["md5"]:
+        described["stores"] = STORE
     return {
         **described,
         "id": row["id"],
         "name": row["name"],
-        "status": "active",
-        "visibility": "private" if row["owner"] else "public",
+        "status": row["status"],
+        "visibility": row["visibility"],
         "owner": row["owner"] or None,
         "protected": row["protected"],
-        "os_hidden": False,
-        "checksum": None,  # an MD5, which nobody should compare
-        "os_hash_algo": algorithm,
-        "os_hash_value": value,
-        "size": row["size"],
-        "virtual_size": row["virtual_size"],
-        "container_format": "bare",
-        "disk_format": row["disk_format"],
+        "os_hidden": row["os_hidden"],
+        "checksum": row["md5"] if has_data else None,
+        "os_hash_algo": algorithm if has_data else None,
+        "os_hash_value": value if has_data else None,
+        "size": row["size"] if has_data else None,
+        "virtual_size": row["virtual_size"] or None,
+        "container_format": row["container_format"] or None,
+        "disk_format": row["disk_format"] or None,
         "min_disk": row["min_disk_gb"],
         "min_ram": row["min_ram_mb"],
         "tags": row["tags"],
@@ -69,6 +108,38 @@ def image(row: Record) -> Record:
         "self": path,
         "file": f"{path}/file",
         "schema": "/v2/schemas/image",
+    }
+
+
+def member(row: Record) -> Record:
+    return {
+        "member_id": row["member"],
+        "image_id": row["image_id"],
+        "status": row["status"],
+        "created_at": time(row["created_at"]),
+        "updated_at": time(row["updated_at"]),
+        "schema": "/v2/schemas/member",
+    }
+
+
+def task(row: Record) -> Record:
+    done = row["status"] in ("success", "failure")
+    return {
+        "id": row["id"],
+        "type": "api_image_import",
+        "status": row["status"],
+        "owner": row["project_id"],
+        "image_id": row["image_id"],
+        "request_id": row["request_id"],
+        "user_id": row["user_id"],
+        "input": row["input"],
+        "result": {"image_id": row["image_id"]} if row["status"] == "success" else None,
+        "message": row["message"],
+        "created_at": time(row["created_at"]),
+        "updated_at": time(row["updated_at"]),
+        "expires_at": time(row["updated_at"] + 48 * 3600) if done else None,
+        "self": f"/v2/tasks/{row['id']}",
+        "schema": "/v2/schemas/task",
     }
 
 
@@ -89,17 +160,11 @@ def schema(name: str) -> Record | None:
                 {"rel": "describedby", "href": "{schema}"},
             ],
         }
-    member = {
-        "member_id": {"type": "string"},
-        "image_id": {"type": "string"},
-        "status": {"type": "string"},
-        "created_at": {"type": "string"},
-        "updated_at": {"type": "string"},
-        "schema": {"type": "string", "readOnly": True},
-    }
     if name == "member":
-        return {"name": "member", "properties": member}
-    if name in ("images", "members"):
+        return {"name": "member", "properties": MEMBER}
+    if name == "task":
+        return {"name": "task", "properties": TASK}
+    if name in ("images", "members", "tasks"):
         items = schema(name[:-1])
         properties = {
             name: {"type": "array", "items": items},
@@ -109,7 +174,7 @@ def schema(name: str) -> Record | None:
         }
         return {
             "name": name,
-            "properties": properties if name == "images" else {key: properties[key] for key in (name, "schema")},
+            "properties": {key: properties[key] for key in (name, "schema")} if name == "members" else properties,
             "links": [{"rel": "describedby", "href": "{schema}"}],
         }
     return None

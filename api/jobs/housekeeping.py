@@ -2,7 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is thrown away after a while: outputs and events of old runs, locks, DBOS's records of workflows that ended."""
+"""What is thrown away after a while: outputs and events of old runs, old jobs, locks, DBOS's records of workflows that
+ended, uploads of images that died, and files of images that nothing needs any more."""
 
 from __future__ import annotations
 
@@ -15,15 +16,17 @@ import time
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import image_states
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables_jobs import job_event, run
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables_jobs import job, job_event, run, run_job
 
-from . import durable, workers
+from . import durable, queue, workers
 from .options import Options
 
 log = logging.getLogger(__name__)
 
 DAY = 24 * 3600.0
+FORGOTTEN_AT_ONCE = 1000  # jobs
 
 
 def keep_house(engine: sa.Engine, options: Options) -> None:
@@ -33,13 +36,24 @@ def keep_house(engine: sa.Engine, options: Options) -> None:
         with transaction(engine) as connection:
             old = sa.select(run.c.id).where(run.c.state == "ended", run.c.finished_at < then)
             connection.execute(sa.delete(job_event).where(job_event.c.run_id.in_(old)))
+            _forget_jobs(connection, time.time() - options.keep_job_days * DAY)
             running = set(connection.execute(sa.select(run.c.id).where(run.c.state == "running")).scalars())
             workers.forget(connection, options)
+        with transaction(engine) as connection:
+            image_states.sweep(connection, options.home)
         for kind in ("runs", "locks"):
             _remove_old(os.path.join(options.directory, kind), running, options.keep_runs, then)
         durable.forget(then)
     except (NovaliteError, OSError) as error:
         log.warning("old runs could not be cleared: %s", error)
+
+
+def _forget_jobs(connection: sa.Connection, then: float) -> None:
+    """Delete jobs that ended before `then`, and runs that no job is left of. Some at a time: others wait to write."""
+    old = sa.select(job.c.id).where(job.c.state.in_(queue.FINAL), job.c.finished_at < then).limit(FORGOTTEN_AT_ONCE)
+    connection.execute(sa.delete(job).where(job.c.id.in_(old)))
+    of_a_job = sa.select(run_job.c.job_id).where(run_job.c.run_id == run.c.id).exists()
+    connection.execute(sa.delete(run).where(run.c.state == "ended", run.c.finished_at < then, ~of_a_job))
 
 
 def _remove_old(directory: str, running: set[str], count: int, then: float) -> None:

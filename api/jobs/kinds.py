@@ -151,8 +151,7 @@ def _action(name: str, description: str, playbook: str | None = None, **more: t.
         role="member",
         merge=True,
         instances="required",
-        action=name,
-        **{"runs": 2, "timeout": 900, **more},
+        **{"action": name, "runs": 2, "timeout": 900, **more},
     )
 
 
@@ -195,6 +194,13 @@ _KINDS = (
     _action("unpause", "let paused instances go on"),
     _action("suspend", "keep instances' memory on the disk and stop them"),
     _action("resume", "let suspended instances go on"),
+    _action("rescue", "start instances from another disk, beside their own", timeout=1800, variables={"image": NAME}),
+    _action("unrescue", "start rescued instances from their own disks again"),
+    _action("rebuild", "give instances their disks anew", timeout=3600, variables={"image": NAME}),
+    _action(
+        "createImage", "make images of instances", "snapshot.yml", timeout=7200,
+        variables={"image_name": NAME},
+    ),
     _action("resize", "give instances another size, on another host or their own", timeout=3600),
     _action("migrate", "bring instances to other hosts, switched off", timeout=3600),
     _action("confirmResize", "confirm resizes and migrations", "confirm_resize.yml"),
@@ -209,6 +215,8 @@ _KINDS = (
         "host_restore", "host_restore.yml", "enable a compute host and bring back what was there", runs=1,
         timeout=4 * 3600, variables={"host": HOST},
     ),
+    _action("interface_attach", "give instances a network interface", action="attach_interface"),
+    _action("interface_detach", "take a network interface from instances", action="detach_interface"),
     _action(
         "console", "read what instances wrote to their consoles", timeout=120, read_only=True, runs=4,
         variables={

@@ -26,6 +26,8 @@ INHERITED = re.compile(
     r"|NOVALITE_(HOME|LEDGER_URL|IMAGES|METADATA_[A-Z_]+)"
 )
 
+MAY_BE_0 = ("gather_ms", "reconcile_seconds")
+
 
 @dataclasses.dataclass(frozen=True)
 class Options:
@@ -42,7 +44,9 @@ class Options:
     lost_after: int = 20  # seconds without a sign of life, after which a worker of another machine counts as dead
     keep_runs: int = 200  # outputs of runs that are kept as files
     keep_days: int = 7  # days that they and the events are kept
+    keep_job_days: int = 90  # days that jobs themselves are kept after their end
     gather_ms: int = 50  # how long a first job waits for others to go with it
+    reconcile_seconds: int = 0  # $NOVALITE_API_RECONCILE_SECONDS: how often all hosts are reconciled; 0 for never
     trace: str | None = None  # file that notes when each run's lock was taken and given back
 
     @classmethod
@@ -58,12 +62,13 @@ class Options:
             if path := environ.get(f"NOVALITE_{name.upper()}"):
                 found[name] = os.path.abspath(path)
         for field in dataclasses.fields(cls):
-            text = environ.get(f"NOVALITE_JOBS_{field.name.upper()}", "")
+            prefix = "API" if field.name == "reconcile_seconds" else "JOBS"
+            text = environ.get(f"NOVALITE_{prefix}_{field.name.upper()}", "")
             if field.name in ("home", "ledger_url", "inventory", "playbooks") or not text:
                 continue
             if field.type == "int":
-                if not text.isascii() or not text.isdigit() or int(text) < (field.name != "gather_ms"):
-                    raise NovaliteError(f"NOVALITE_JOBS_{field.name.upper()}={text!r} is no positive number")
+                if not text.isascii() or not text.isdigit() or int(text) < (field.name not in MAY_BE_0):
+                    raise NovaliteError(f"NOVALITE_{prefix}_{field.name.upper()}={text!r} is no positive number")
                 found[field.name] = int(text)
             else:
                 found[field.name] = text

@@ -13,6 +13,7 @@ import typing as t
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger import (
+    interfaces,
     server_actions,
     servers,
     volume_attachments,
@@ -24,6 +25,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables impo
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volume_views import attachments_by
 
 LAUNCH, TERMINATE = "launch", "terminate"
+INTERFACES = {"interface_attach": interfaces.ATTACHING, "interface_detach": interfaces.DETACHING}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,6 +71,9 @@ def settle(connection: sa.Connection, kind: str, uuids: t.Collection[str], reaso
         found = [row.uuid for row in rows if row.task_state == "deleting"]
     elif kind in server_actions.NAMES:
         server_actions.finish(connection, kind, [row.uuid for row in rows], error=reason)
+        return
+    elif kind in INTERFACES:
+        interfaces.finish(connection, INTERFACES[kind], {row.uuid: reason for row in rows})
         return
     else:
         return

@@ -26,7 +26,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Nova
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import open_ledger, reading, transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables_jobs import job, run
 
-from . import claiming, durable, events, housekeeping, progress, runs, supervisor, wake, workers
+from . import claiming, durable, events, housekeeping, progress, runs, schedule, supervisor, wake, workers
 from .children import Child, Nursery
 from .options import Options, libpq_url, postgresql_url
 
@@ -37,6 +37,7 @@ GATHER_ROUNDS = 5  # how often a first job waits for others
 CALM = 3.0  # seconds after a start, until the next supervisor is started ahead
 STALE = 30.0  # seconds for which a run may be ours without being at work
 KEEPING_INTERVAL = 600.0  # seconds between two clearings of old things
+SCHEDULE_INTERVAL = 5.0  # seconds between two looks whether something is due
 
 
 class Worker:
@@ -56,6 +57,7 @@ class Worker:
         self._stopping = threading.Event()
         self._last_start = 0.0
         self._last_keeping = 0.0
+        self._last_schedule = 0.0
 
     @property
     def id(self) -> str:
@@ -105,6 +107,10 @@ class Worker:
         if now - self._last_keeping > KEEPING_INTERVAL:
             self._last_keeping = now
             housekeeping.keep_house(self._engine, self._options)
+        if self._options.reconcile_seconds and now - self._last_schedule > SCHEDULE_INTERVAL:
+            self._last_schedule = now
+            if job_id := schedule.reconcile_when_due(self._engine, self._options.reconcile_seconds):
+                log.info("job %s: it is time to compare ledger and hosts", job_id)
 
     def _mine(self) -> sa.ColumnElement[bool]:
         return sa.and_(run.c.worker_id == self.id, run.c.state == "running")

@@ -11,13 +11,13 @@ import typing as t
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import recorded, server_actions
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import anew_requests, recorded, server_actions
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables_jobs import job as job_table
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.views import Instance, instances_by
 
 from .. import policy
 from ..context import Caller
-from ..errors import ForbiddenError
+from ..errors import ForbiddenError, as_bad_request
 from ..jobs import kinds, queue
 
 # Which kinds of job a member may ask for and which only an administrator
@@ -52,8 +52,13 @@ def trigger(
         timeout_seconds=asked.get("timeout_seconds"),
     )
     if known is None and instances:
-        own(connection, caller, instances)
-        if kind.name in server_actions.NAMES:
+        found = own(connection, caller, instances)
+        if kind.name in anew_requests.ACTIONS:
+            asked_for = {"action": kind.name, "request": variables}
+            who = {"user_id": caller.user_id, "ignore_lock": caller.is_admin}
+            with as_bad_request():
+                anew_requests.begin(connection, asked_for, found, request_id, **who)
+        elif kind.name in server_actions.NAMES:
             details = {"type": variables["type"].upper()} if "type" in variables else None
             server_actions.begin(
                 connection,

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What hosts must be told of a change, as a job in the transaction of the change."""
+"""What hosts must be told of a change, as a job in the transaction of the change; and whose a change may be."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger import grou
 
 from ..context import current, request_id
 from ..jobs.queue import enqueue, is_waiting
+from .blueprint import NeutronError
 
 
 def tell_group_hosts(connection: sa.Connection, group: int, name: str) -> None:
@@ -35,3 +36,10 @@ def tell_hosts(connection: sa.Connection, kind: str, variables: t.Mapping[str, t
             user_id=caller.user_id,
             request_id=request_id(),
         )
+
+
+def check_owner(wanted: t.Mapping[str, t.Any]) -> None:
+    """What is made is the project's that the token is for."""
+    for key in ("project_id", "tenant_id"):
+        if wanted.get(key) not in (None, "", current().project):
+            raise NeutronError(403, "PolicyNotAuthorized", f"{key} is another project's: use a token for that one")

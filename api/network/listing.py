@@ -47,9 +47,9 @@ def fields(row: Record) -> Record:
 
 
 def _matches(row: Record, name: str, wanted: t.Sequence[str]) -> bool:
-    """Whether the attribute has one of the values `wanted`. Of nothing that has tags there is any here."""
+    """Whether the attribute has one of the values `wanted`."""
     if name in TAGS:
-        return name.startswith("not-") or not any(wanted)
+        return _tagged(name, set(row.get("tags") or ()), {tag for text in wanted for tag in text.split(",") if tag})
     value = row.get(name)
     if name == "fixed_ips":
         return all(any(_has(one, text) for one in value or ()) for text in wanted)
@@ -58,6 +58,11 @@ def _matches(row: Record, name: str, wanted: t.Sequence[str]) -> bool:
     if isinstance(value, bool):
         return str(value).lower() in [{"1": "true", "0": "false"}.get(text, text.lower()) for text in wanted]
     return ("" if value is None else str(value)) in wanted
+
+
+def _tagged(name: str, tags: set[str], wanted: set[str]) -> bool:
+    has = bool(wanted & tags) if name.endswith("-any") else wanted <= tags
+    return not wanted or has != name.startswith("not-")
 
 
 def _has(address: Record, text: str) -> bool:

@@ -17,10 +17,9 @@ from .. import policy, validation
 from ..context import current
 from ..errors import BadRequestError, as_bad_request
 from ..ledger import reading_ledger, writing_ledger
-from . import listing, schemas, views
+from . import listing, records, schemas, views
 from .blueprint import Answer, NeutronError, network, not_found
-from .changes import tell_hosts
-from .routes_groups import check_owner
+from .changes import check_owner, tell_hosts
 
 Record = dict[str, t.Any]
 
@@ -37,14 +36,16 @@ FLOATING = (
 def list_floating_ips() -> Answer:
     with reading_ledger() as connection:
         rows = network_records.floating_ips_of(connection, current().project)
-    return listing.answer("floatingips", [views.floating_ip(row) for row in rows], FLOATING), 200
+        found = records.with_tags(connection, [views.floating_ip(row) for row in rows])
+    return listing.answer("floatingips", found, FLOATING), 200
 
 
 @network.get("/floatingips/<number>")
 @policy.allows("network:floating_ips:read")
 def show_floating_ip(number: str) -> Answer:
     with reading_ledger() as connection:
-        return {"floatingip": listing.fields(views.floating_ip(_row(connection, number)))}, 200
+        (shown,) = records.with_tags(connection, [views.floating_ip(_row(connection, number))])
+    return {"floatingip": listing.fields(shown)}, 200
 
 
 @network.post("/floatingips")
@@ -55,24 +56,23 @@ def create_floating_ip() -> Answer:
     with writing_ledger() as connection, as_bad_request():
         pool = _pool(connection, wanted["floating_network_id"].lower())
         port = _port(connection, wanted)
-        item = {"address": wanted.get("floating_ip_address"), "pool": pool, "server": None, "fixed_ip": None}
-        done = floating_ips.floating_ip(
-            connection,
-            {
-                "project": current().project_name,
-                "state": "present",
-                "floating_ips": [{**item, "new": item["address"] is None}],
-            },
-        )
-        number = done["floating_ips"][0]["id"]
-        if not done["changed"]:
-            raise NeutronError(
-                409, "FloatingIpAddressInUse", f"the project has the floating IP {item['address']} already"
-            )
+        number = allocate(connection, pool, wanted.get("floating_ip_address"))
         if port is not None:
-            _associate(connection, number, port)
+            associate(connection, number, port)
+        _describe(connection, number, wanted)
         row = _row(connection, number)
     return {"floatingip": views.floating_ip(row)}, 201
+
+
+def allocate(connection: sa.Connection, pool: str | None, address: str | None = None) -> str:
+    """Give the project an address of `pool` (None: the only one), a certain one or any; returns its id."""
+    item = {"address": address, "pool": pool, "server": None, "fixed_ip": None, "new": address is None}
+    done = floating_ips.floating_ip(
+        connection, {"project": current().project_name, "state": "present", "floating_ips": [item]}
+    )
+    if not done["changed"]:
+        raise NeutronError(409, "FloatingIpAddressInUse", f"the project has the floating IP {address} already")
+    return str(done["floating_ips"][0]["id"])
 
 
 @network.put("/floatingips/<number>")
@@ -82,7 +82,8 @@ def update_floating_ip(number: str) -> Answer:
     with writing_ledger() as connection, as_bad_request():
         _row(connection, number)
         if "port_id" in wanted:
-            _associate(connection, number, _port(connection, wanted))
+            associate(connection, number, _port(connection, wanted))
+        _describe(connection, number, wanted)
         row = _row(connection, number)
     return {"floatingip": views.floating_ip(row)}, 200
 
@@ -91,16 +92,20 @@ def update_floating_ip(number: str) -> Answer:
 @policy.allows("network:floating_ips:write")
 def delete_floating_ip(number: str) -> Answer:
     with writing_ledger() as connection, as_bad_request():
-        before = _row(connection, number)
-        item = {"address": before["address"], "pool": None, "server": None, "fixed_ip": None}
-        floating_ips.floating_ip(
-            connection, {"project": current().project_name, "state": "absent", "floating_ips": [item]}
-        )
-        _tell_hosts_of(connection, before, None)
+        release(connection, _row(connection, number))
     return "", 204
 
 
-def _associate(connection: sa.Connection, number: str, port: Record | None) -> None:
+def release(connection: sa.Connection, before: Record) -> None:
+    """Take a floating IP from the project."""
+    item = {"address": before["address"], "pool": None, "server": None, "fixed_ip": None}
+    floating_ips.floating_ip(
+        connection, {"project": current().project_name, "state": "absent", "floating_ips": [item]}
+    )
+    tell_hosts_of(connection, before, None)
+
+
+def associate(connection: sa.Connection, number: str, port: Record | None) -> None:
     """Let the floating IP lead to `port`, or nowhere."""
     before = _row(connection, number)
     if port is not None and before["vif_id"] == port["id"]:
@@ -113,22 +118,30 @@ def _associate(connection: sa.Connection, number: str, port: Record | None) -> N
                 f"Cannot associate floating IP {before['address']} ({number}) with port {port['id']} using fixed IP "
                 f"{port['ip']}, as that fixed IP already has a floating IP on that external network.",
             )  # fmt: skip
+    attached = port is not None and port["instance_name"] is not None
     item = {
         "address": before["address"],
         "pool": None,
-        "server": "" if port is None else port["instance_name"],
-        "fixed_ip": None if port is None else port["ip"],
+        "server": port["instance_name"] if port is not None and attached else "",
+        "fixed_ip": port["ip"] if port is not None and attached else None,
     }
     floating_ips.floating_ip(
         connection, {"project": current().project_name, "state": "present", "floating_ips": [item]}
     )
+    if port is not None and not attached:
+        floating_ips.lead_to_port(connection, current().project, number, port["id"], port["ip"])
     after = _row(connection, number)
     if port is not None and after["vif_id"] != port["id"]:
         raise ConflictError(f"the server has {port['ip']} on several interfaces: no floating IP can tell them apart")
-    _tell_hosts_of(connection, before, after)
+    tell_hosts_of(connection, before, after)
 
 
-def _tell_hosts_of(connection: sa.Connection, before: Record, after: Record | None) -> None:
+def _describe(connection: sa.Connection, number: str, wanted: Record) -> None:
+    if wanted.get("description") is not None:
+        floating_ips.describe(connection, current().project, number, wanted["description"])
+
+
+def tell_hosts_of(connection: sa.Connection, before: Record, after: Record | None) -> None:
     """The host that had it stops, then the host of its server translates; both learn from a job what the ledger says.
 
     The address is not named: when the job runs, it may be another project's.
@@ -163,7 +176,7 @@ def _port(connection: sa.Connection, wanted: Record) -> Record | None:
         if fixed:
             raise BadRequestError("fixed_ip_address cannot be specified without a port_id")
         return None
-    for row in network_records.interfaces_of(connection, current().project):
+    for row in network_records.ports_of(connection, current().project, number.lower()):
         if row["id"] == number.lower():
             if row["ip"] is None:
                 raise BadRequestError(f"Port {number} has no fixed IPv4 address yet: no floating IP can lead to it")

@@ -21,9 +21,9 @@ from .. import policy, validation
 from ..context import current
 from ..errors import BadRequestError, as_bad_request
 from ..ledger import reading_ledger, writing_ledger
-from . import listing, schemas, views
+from . import listing, records, schemas, views
 from .blueprint import Answer, NeutronError, network, not_found, refused
-from .changes import tell_group_hosts
+from .changes import check_owner, tell_group_hosts
 
 Record = dict[str, t.Any]
 
@@ -56,7 +56,9 @@ def list_groups() -> Answer:
         with writing_ledger() as connection:
             ensure_default_group(connection, caller.project)
             rows = group_rules.groups_of(connection, caller.project)
-    return listing.answer("security_groups", [views.security_group(row) for row in rows], GROUP), 200
+    with reading_ledger() as connection:
+        found = records.with_tags(connection, [views.security_group(row) for row in rows])
+    return listing.answer("security_groups", found, GROUP), 200
 
 
 @network.post("/security-groups")
@@ -79,8 +81,8 @@ def create_group() -> Answer:
 @policy.allows("network:security_groups:read")
 def show_group(number: str) -> Answer:
     with reading_ledger() as connection:
-        row = _group(connection, number)
-    return {"security_group": listing.fields(views.security_group(row))}, 200
+        (shown,) = records.with_tags(connection, [views.security_group(_group(connection, number))])
+    return {"security_group": listing.fields(shown)}, 200
 
 
 @network.put("/security-groups/<number>")
@@ -111,30 +113,17 @@ def delete_group(number: str) -> Answer:
                 409, "SecurityGroupCannotRemoveDefault", "Insufficient rights for removing default security group."
             )
         try:
-            group_rules.delete_group(connection, current().project, number)
+            delete_group_and_tell(connection, number)
         except ConflictError as error:
             message = f"Security Group {number} in use: {error}"
             raise NeutronError(409, "SecurityGroupInUse", message) from error
     return "", 204
 
 
-@network.get("/security-groups/<number>/tags")
-@policy.allows("network:security_groups:read")
-def list_group_tags(number: str) -> Answer:
-    with reading_ledger() as connection:
-        _group(connection, number)
-    return {"tags": []}, 200
-
-
-@network.put("/security-groups/<number>/tags")
-@policy.allows("network:security_groups:write")
-def replace_group_tags(number: str) -> Answer:
-    wanted = validation.body(schemas.TAGS)
-    with reading_ledger() as connection:
-        _group(connection, number)
-    if wanted["tags"]:
-        raise BadRequestError("tags are not kept here: leave them out")
-    return {"tags": []}, 200
+def delete_group_and_tell(connection: sa.Connection, number: str) -> None:
+    """As in Neutron, the rules of others that name a group go with it."""
+    for group, name in group_rules.delete_group(connection, current().project, number, naming_rules=True):
+        tell_group_hosts(connection, group, name)
 
 
 # --- Rules ----------------------------------------------------------------------------------------------------------
@@ -228,6 +217,7 @@ def _as_rule(wanted: Record) -> Record:
         "direction": wanted["direction"],
         "ethertype": f"IPv{version}",
         "protocol": name,
+        "description": wanted.get("description") or "",
         "cidr": wanted.get("remote_ip_prefix") or None,
         "remote_group_uuid": wanted["remote_group_id"].lower() if wanted.get("remote_group_id") else None,
     }
@@ -254,10 +244,3 @@ def _number(value: t.Any) -> int | None:
 def _check_name(name: str) -> None:
     if any(mark in name for mark in TEMPLATES):
         raise BadRequestError(f"Invalid input for name. '{name[:60]}' holds the beginning of a template")
-
-
-def check_owner(wanted: Record) -> None:
-    """What is made is the project's that the token is for."""
-    for key in ("project_id", "tenant_id"):
-        if wanted.get(key) not in (None, "", current().project):
-            raise NeutronError(403, "PolicyNotAuthorized", f"{key} is another project's: use a token for that one")

@@ -2,189 +2,149 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Networks, subnets, ports and routers: to be looked at. The operator makes them, and servers their ports."""
+"""Networks and their subnets. A project makes its own; the operator's are there to be looked at, and to be used."""
 
 from __future__ import annotations
 
 import typing as t
 
-import sqlalchemy as sa
+from flask import current_app
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import network_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import subnets, tenant_networks
 
 from .. import policy, validation
 from ..context import current
-from ..errors import BadRequestError
-from ..ledger import reading_ledger
-from . import listing, schemas, views
-from .blueprint import Answer, NeutronError, network, not_found
+from ..errors import BadRequestError, as_bad_request
+from ..ledger import writing_ledger
+from . import records, schemas
+from .blueprint import Answer, network
+from .changes import check_owner
 
 Record = dict[str, t.Any]
 
 policy.grant({"network:read": "reader", "network:write": "member", "network:operate": "admin"})
 
-NETWORK = (
-    "id", "name", "tenant_id", "project_id", "description", "admin_state_up", "status", "subnets", "mtu", "shared",
-    "router:external", "availability_zone_hints", "availability_zones", "port_security_enabled", "is_default",
-    "ipv4_address_scope", "ipv6_address_scope", "revision_number", "provider:network_type",
-    "provider:physical_network", "provider:segmentation_id",
-)  # fmt: skip
-SUBNET = (
-    "id", "name", "network_id", "tenant_id", "project_id", "description", "ip_version", "cidr", "gateway_ip",
-    "enable_dhcp", "ipv6_ra_mode", "ipv6_address_mode", "subnetpool_id", "revision_number", "dns_nameservers",
-    "host_routes", "service_types", "allocation_pools",
-)  # fmt: skip
-PORT = (
-    "id", "name", "network_id", "tenant_id", "project_id", "description", "admin_state_up", "status", "mac_address",
-    "fixed_ips", "device_id", "device_owner", "security_groups", "binding:vnic_type", "binding:host_id",
-    "binding:vif_type", "port_security_enabled", "revision_number",
-)  # fmt: skip
-ROUTER = ("id", "name", "tenant_id", "project_id", "description", "admin_state_up", "status")
+CREATE = schemas.one_or_many("network", schemas.CREATE_NETWORK)
+UPDATE = schemas.wrapped("network", schemas.NETWORK)
+CREATE_SUBNET = schemas.one_or_many("subnet", schemas.CREATE_SUBNET, ["network_id", "ip_version", "cidr"])
+UPDATE_SUBNET = schemas.wrapped("subnet", schemas.UPDATE_SUBNET)
 
-MADE_BY = {
-    "networks": "networks are made by the cloud's operator, with the module novalite.cloud.network",
-    "subnets": "subnets come with their networks, which the cloud's operator makes",
-    "ports": "ports come and go with the interfaces of servers",
-    "routers": "there are no routers: each hypervisor routes for its own servers",
+# Neutron's attributes of a subnet, and what the ledger calls them
+SUBNET = {
+    "name": "name",
+    "description": "description",
+    "gateway_ip": "gateway",
+    "dns_nameservers": "dns",
+    "host_routes": "routes",
+    "enable_dhcp": "enable_dhcp",
 }
 
 
-def _networks(connection: sa.Connection) -> list[Record]:
-    caller = current()
-    return [
-        *(views.network(row, caller.is_admin) for row in network_records.networks_seen(connection, caller.project)),
-        *(views.pool_network(row) for row in network_records.pools_seen(connection)),
-    ]
-
-
-def _subnets(connection: sa.Connection) -> list[Record]:
-    rows = network_records.networks_seen(connection, current().project)
-    return [
-        *(one for row in rows for one in views.subnets(row)),
-        *(one for row in network_records.pools_seen(connection) for one in views.pool_subnets(row)),
-    ]
-
-
-def _ports(connection: sa.Connection) -> list[Record]:
-    caller = current()
-    return [views.port(row, caller.is_admin) for row in network_records.interfaces_of(connection, caller.project)]
-
-
-def _routers(connection: sa.Connection) -> list[Record]:
-    return []
-
-
-# plural: (the word for one in a body, in an error, attributes, what there is)
-KINDS: dict[str, tuple[str, str, tuple[str, ...], t.Callable[[sa.Connection], list[Record]]]] = {
-    "networks": ("network", "Network", NETWORK, _networks),
-    "subnets": ("subnet", "Subnet", SUBNET, _subnets),
-    "ports": ("port", "Port", PORT, _ports),
-    "routers": ("router", "Router", ROUTER, _routers),
-}
-
-
-def _list(plural: str) -> Answer:
-    _word, _shown, attributes, find = KINDS[plural]
-    with reading_ledger() as connection:
-        found = find(connection)
-    return listing.answer(plural, found, attributes), 200
-
-
-def _find(plural: str, number: str) -> Record:
-    _word, shown, _attributes, find = KINDS[plural]
-    with reading_ledger() as connection:
-        for one in find(connection):
-            if one["id"] == number:
-                return one
-    raise not_found(shown, number)
-
-
-def _show(plural: str, number: str) -> Answer:
-    return {KINDS[plural][0]: listing.fields(_find(plural, number))}, 200
-
-
-def _refuse(plural: str, number: str | None = None) -> Answer:
-    """Nobody changes these here. What is not there is still said first."""
-    if number is not None:
-        _find(plural, number)
-    raise NeutronError(403, "PolicyNotAuthorized", MADE_BY[plural])
+# --- Networks -------------------------------------------------------------------------------------------------------
 
 
 @network.get("/networks")
 @policy.allows("network:read")
 def list_networks() -> Answer:
-    return _list("networks")
+    return records.list_all("networks")
 
 
 @network.get("/networks/<number>")
 @policy.allows("network:read")
 def show_network(number: str) -> Answer:
-    return _show("networks", number)
+    return records.show("networks", number)
+
+
+@network.post("/networks")
+@policy.allows("network:write")
+def create_networks() -> Answer:
+    body = validation.body(CREATE)
+    how = current_app.extensions["settings"].carrier
+    made = []
+    with writing_ledger() as connection, as_bad_request():
+        for wanted in _items(body, "network"):
+            check_owner(wanted)
+            given = {"name": "", "description": "", "mtu": None, **wanted}
+            made.append(tenant_networks.create_network(connection, current().project, given, how))
+        return records.some(connection, "networks", made, "networks" in body), 201
+
+
+@network.put("/networks/<number>")
+@policy.allows("network:write")
+def update_network(number: str) -> Answer:
+    wanted = validation.body(UPDATE)["network"]
+    with writing_ledger() as connection, as_bad_request():
+        row = records.network_row(connection, number, write=True)
+        tenant_networks.update_network(connection, row, wanted)
+        return {"network": records.find(connection, "networks", row["uuid"])}, 200
+
+
+@network.delete("/networks/<number>")
+@policy.allows("network:write")
+def delete_network(number: str) -> Answer:
+    with writing_ledger() as connection:
+        tenant_networks.delete_network(connection, records.network_row(connection, number, write=True))
+    return "", 204
+
+
+# --- Subnets --------------------------------------------------------------------------------------------------------
 
 
 @network.get("/subnets")
 @policy.allows("network:read")
 def list_subnets() -> Answer:
-    return _list("subnets")
+    return records.list_all("subnets")
 
 
 @network.get("/subnets/<number>")
 @policy.allows("network:read")
 def show_subnet(number: str) -> Answer:
-    return _show("subnets", number)
+    return records.show("subnets", number)
 
 
-@network.get("/ports")
-@policy.allows("network:read")
-def list_ports() -> Answer:
-    return _list("ports")
-
-
-@network.get("/ports/<number>")
-@policy.allows("network:read")
-def show_port(number: str) -> Answer:
-    return _show("ports", number)
-
-
-@network.get("/routers")
-@policy.allows("network:read")
-def list_routers() -> Answer:
-    return _list("routers")
-
-
-@network.get("/routers/<number>")
-@policy.allows("network:read")
-def show_router(number: str) -> Answer:
-    return _show("routers", number)
-
-
-@network.post("/<any(networks, subnets, ports, routers):plural>")
+@network.post("/subnets")
 @policy.allows("network:write")
-def create_any(plural: str) -> Answer:
-    return _refuse(plural)
+def create_subnets() -> Answer:
+    body = validation.body(CREATE_SUBNET)
+    made = []
+    with writing_ledger() as connection, as_bad_request():
+        for wanted in _items(body, "subnet"):
+            check_owner(wanted)
+            version = int(wanted["ip_version"])
+            if version == 4 and (wanted.get("ipv6_ra_mode") or wanted.get("ipv6_address_mode")):
+                raise BadRequestError("Invalid input for operation: ipv6_ra_mode and ipv6_address_mode need IPv6.")
+            row = records.network_row(connection, wanted["network_id"], write=True)
+            given = {"version": version, "cidr": wanted["cidr"], **_given(wanted)}
+            made.append(subnets.create_subnet(connection, row, given))
+        return records.some(connection, "subnets", made, "subnets" in body), 201
 
 
-@network.route("/<any(networks, subnets, ports, routers):plural>/<number>", methods=["PUT", "DELETE"])
+@network.put("/subnets/<number>")
 @policy.allows("network:write")
-def change_any(plural: str, number: str) -> Answer:
-    return _refuse(plural, number)
+def update_subnet(number: str) -> Answer:
+    wanted = validation.body(UPDATE_SUBNET)["subnet"]
+    with writing_ledger() as connection, as_bad_request():
+        row, version = records.subnet_row(connection, number, write=True)
+        before = tenant_networks.subnets_of(connection, [row["id"]])[row["id"], version]
+        subnets.update_subnet(connection, row, before, _given(wanted))
+        return {"subnet": records.find(connection, "subnets", number.lower())}, 200
 
 
-# Nothing here carries tags. Clients that compare what there is with what was asked for (nothing) find them equal.
-
-
-@network.get("/<any(networks, subnets, ports, routers):plural>/<number>/tags")
-@policy.allows("network:read")
-def list_tags(plural: str, number: str) -> Answer:
-    _find(plural, number)
-    return {"tags": []}, 200
-
-
-@network.put("/<any(networks, subnets, ports, routers):plural>/<number>/tags")
+@network.delete("/subnets/<number>")
 @policy.allows("network:write")
-def replace_tags(plural: str, number: str) -> Answer:
-    asked = validation.body(schemas.TAGS)
-    _find(plural, number)
-    if asked["tags"]:
-        raise BadRequestError("tags are not kept here: leave them out")
-    return {"tags": []}, 200
+def delete_subnet(number: str) -> Answer:
+    with writing_ledger() as connection:
+        row, version = records.subnet_row(connection, number, write=True)
+        subnets.delete_subnet(connection, row, version)
+    return "", 204
+
+
+def _given(wanted: Record) -> Record:
+    given = {ours: wanted[name] for name, ours in SUBNET.items() if name in wanted}
+    if "allocation_pools" in wanted:
+        given["pools"] = [(one["start"], one["end"]) for one in wanted["allocation_pools"]]
+    return given
+
+
+def _items(body: Record, word: str) -> list[Record]:
+    return t.cast("list[Record]", body.get(f"{word}s") or [body[word]])

@@ -6,17 +6,23 @@
 
 from __future__ import annotations
 
+import time
 import typing as t
 
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import project_usage
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.quotas import DEFAULTS, quota_limits, write_quotas
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import hypervisor_records, project_usage
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.quotas import (
+    default_limits,
+    quota_limits,
+    reset_quotas,
+    write_quotas,
+)
 
 from .. import policy, validation
 from ..context import current
 from ..ledger import reading_ledger, writing_ledger
-from . import listing, schemas
+from . import listing, schemas, views
 from .blueprint import Answer, NeutronError, network, not_found
 
 policy.grant({"network:quotas:update": "admin"})
@@ -42,15 +48,20 @@ EXTENSIONS = {
     "fip-port-details": "Floating IP Port Details Extension",
     "port-security-groups-filtering": "Port filtering on security groups",
     "ip-substring-filtering": "IP address substring filtering",
+    "ext-gw-mode": "Neutron L3 Configurable external gateway mode",
+    "router_availability_zone": "Router Availability Zone",
+    "standard-attr-description": "standard-attr-description",
+    "standard-attr-tag": "Tag support for resources with standard attributes",
+    "tag": "Tag support",
 }
 UPDATED = "2026-01-01T00:00:00-00:00"
 
 # Neutron's resources, and what our quotas call them; -1: nobody counts them
 RESOURCES = {
     "network": "networks",
-    "subnet": None,
-    "port": None,
-    "router": None,
+    "subnet": "subnets",
+    "port": "ports",
+    "router": "routers",
     "floatingip": "floating_ips",
     "security_group": "security_groups",
     "security_group_rule": "security_group_rules",
@@ -101,7 +112,7 @@ def show_quotas(project: str) -> Answer:
 def show_default_quotas(project: str) -> Answer:
     with reading_ledger() as connection:
         _project(connection, project)
-    return {"quota": _limits(DEFAULTS)}, 200
+        return {"quota": _limits(default_limits(connection))}, 200
 
 
 @network.get("/quotas/<project>/details.json")
@@ -133,10 +144,10 @@ def update_quotas(project: str) -> Answer:
 
 @network.delete("/quotas/<project>")
 @policy.allows("network:quotas:update")
-def reset_quotas(project: str) -> Answer:
+def delete_quotas(project: str) -> Answer:
     with writing_ledger() as connection:
         owner = _project(connection, project)
-        write_quotas(connection, owner, {name: DEFAULTS[name] for name in RESOURCES.values() if name is not None})
+        reset_quotas(connection, owner, [name for name in RESOURCES.values() if name is not None])
     return "", 204
 
 
@@ -150,3 +161,33 @@ def _project(connection: sa.Connection, number: str) -> str:
     if number == caller.project or (caller.is_admin and project_usage.is_project(connection, number)):
         return number
     raise NeutronError(404, "ProjectNotFound", f"Project {number[:64]} could not be found.")
+
+
+# --- Agents ---------------------------------------------------------------------------------------------------------
+
+policy.grant({"network:agents:read": "admin"})
+
+
+@network.get("/agents")
+@policy.allows("network:agents:read")
+def list_agents() -> Answer:
+    """Nothing of ours runs on the hosts. Who asks for agents wants to know which hosts answer."""
+    attributes = ("id", "agent_type", "binary", "host", "alive", "admin_state_up", "topic", "availability_zone")
+    with reading_ledger() as connection:
+        found = _agents(connection)
+    return listing.answer("agents", found, attributes), 200
+
+
+@network.get("/agents/<number>")
+@policy.allows("network:agents:read")
+def show_agent(number: str) -> Answer:
+    with reading_ledger() as connection:
+        for one in _agents(connection):
+            if one["id"] == number:
+                return {"agent": listing.fields(one)}, 200
+    raise not_found("Agent", number)
+
+
+def _agents(connection: sa.Connection) -> list[dict[str, t.Any]]:
+    rows = hypervisor_records.hosts(connection, int(time.time()))
+    return [views.agent(row, time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(row["last_seen_at"]))) for row in rows]

@@ -22,9 +22,10 @@ PROTOCOLS = {"any": None, "icmpv6": "ipv6-icmp"}
 
 
 def network(row: Record, admin: bool = False) -> Record:
-    subnets = [subnet_id(row["uuid"], 4), *([subnet_id(row["uuid"], 6)] if row["cidr_v6"] else [])]
-    shown = _network(row["uuid"], row["name"], row["owner"], subnets, row["mtu"] or DEFAULT_MTU)
-    shown.update({"shared": row["owner"] == "", "router:external": False})
+    ranges = {4: row["cidr"], 6: row["cidr_v6"]}
+    subnets = [subnet_id(row["uuid"], version) for version in ranges if ranges[version] is not None]
+    shown = _network(row["uuid"], shown_name(row), row["owner"], subnets, row["mtu"] or DEFAULT_MTU)
+    shown.update({"shared": row["owner"] == "", "router:external": False, "description": row["description"]})
     if admin:
         kind = {"vlan": "vlan", "vxlan": "vxlan"}.get(row["manager"], "flat")
         shown.update(
@@ -35,6 +36,11 @@ def network(row: Record, admin: bool = False) -> Record:
             }
         )
     return shown
+
+
+def shown_name(row: Record) -> str:
+    """What the Network API calls a network: names that projects give need not differ."""
+    return str(row["name"] if row["display_name"] is None else row["display_name"])
 
 
 def pool_network(row: Record) -> Record:
@@ -66,19 +72,23 @@ def _network(number: str, name: str, owner: str, subnets: list[str], mtu: int) -
     }
 
 
-def subnets(row: Record) -> list[Record]:
-    found = [
-        {
-            **_subnet(row["uuid"], 4, row["owner"]),
-            "name": row["name"],
-            "cidr": row["cidr"],
-            "gateway_ip": row["gateway"],
-            "enable_dhcp": bool(row["dhcp"]),
-            "dns_nameservers": _of_family(row["dns"], 4),
-            "allocation_pools": _ranges(row["ranges"]),
-        }
-    ]
-    if row["cidr_v6"]:
+def subnets(row: Record, said: t.Mapping[tuple[int, int], Record]) -> list[Record]:
+    """A network's subnets; `said` is what projects told of them, by network and IP version."""
+    found = []
+    if row["cidr"] is not None:
+        found.append(
+            {
+                **_subnet(row["uuid"], 4, row["owner"]),
+                "name": row["name"],
+                "cidr": row["cidr"],
+                "gateway_ip": row["gateway"],
+                "enable_dhcp": bool(row["dhcp"]),
+                "dns_nameservers": _of_family(row["dns"], 4),
+                "allocation_pools": _ranges(row["ranges"]),
+                "host_routes": row["routes"],
+            }
+        )
+    if row["cidr_v6"] is not None:
         whole = ipaddress.IPv6Network(row["cidr_v6"])
         found.append(
             {
@@ -93,6 +103,11 @@ def subnets(row: Record) -> list[Record]:
                 "ipv6_address_mode": "slaac",
             }
         )
+    for one in found:
+        told = said.get((row["id"], one["ip_version"]))
+        if told is not None:
+            one.update({key: told[key] for key in ("name", "description", "enable_dhcp")})
+            one.update({"gateway_ip": told["gateway"], "allocation_pools": _ranges(told["pools"])})
     return found
 
 
@@ -143,19 +158,24 @@ def port(row: Record, admin: bool = False) -> Record:
         for version, address in ((4, row["ip"]), (6, row["ipv6"]))
         if address
     ]
+    attached = row["instance_uuid"] is not None
+    runs = row["router_id"] is not None or (
+        attached and row["power_state"] == RUNNING and row["status"] != "attaching"
+    )
+    up = True if row["admin_state_up"] is None else bool(row["admin_state_up"])
     shown = {
         "id": row["id"],
-        "name": "",
+        "name": row["name"] or "",
         "network_id": row["network_uuid"],
         "tenant_id": row["project_id"],
         "project_id": row["project_id"],
-        "description": "",
-        "admin_state_up": True,
-        "status": "ACTIVE" if row["power_state"] == RUNNING else "DOWN",
+        "description": row["description"] or "",
+        "admin_state_up": up,
+        "status": "ACTIVE" if runs and up else "DOWN",
         "mac_address": row["mac"],
         "fixed_ips": addresses,
-        "device_id": row["instance_uuid"],
-        "device_owner": f"compute:{row['availability_zone'] or ZONE}",
+        "device_id": row["instance_uuid"] if attached else row["device_id"],
+        "device_owner": f"compute:{row['availability_zone'] or ZONE}" if attached else row["device_owner"],
         "security_groups": row["security_groups"],
         "allowed_address_pairs": [
             {"ip_address": pair["ip_address"], "mac_address": pair.get("mac_address") or row["mac"]}
@@ -168,8 +188,56 @@ def port(row: Record, admin: bool = False) -> Record:
         "revision_number": 1,
     }
     if admin:
-        shown.update({"binding:host_id": row["host"] or "", "binding:vif_type": "bridge", "binding:profile": {}})
+        kind = "bridge" if attached else "unbound"
+        shown.update({"binding:host_id": row["host"] or "", "binding:vif_type": kind, "binding:profile": {},
+                      "binding:vif_details": {}})  # fmt: skip
     return shown
+
+
+def router(row: Record) -> Record:
+    leads = None
+    if row["external_pool"] is not None:
+        # guests leave under the address of their own host: a router has none
+        leads = {
+            "network_id": pool_network_id(row["external_pool"]),
+            "enable_snat": bool(row["enable_snat"]),
+            "external_fixed_ips": [],
+        }
+    return {
+        "id": row["id"],
+        "name": row["name"],
+        "tenant_id": row["project_id"],
+        "project_id": row["project_id"],
+        "description": row["description"],
+        "admin_state_up": bool(row["admin_state_up"]),
+        "status": "ACTIVE",
+        "external_gateway_info": leads,
+        "routes": [],
+        "availability_zone_hints": [],
+        "availability_zones": [ZONE],
+        "tags": [],
+        "revision_number": 1,
+    }
+
+
+def agent(row: Record, seen: str) -> Record:
+    """A compute host as the agent that its network is done by."""
+    return {
+        "id": row["service_uuid"],
+        "agent_type": "Linux bridge agent",
+        "binary": "novalite",
+        "topic": "N/A",
+        "host": row["name"],
+        "availability_zone": None,
+        "admin_state_up": bool(row["state"].enabled),
+        "alive": bool(row["state"].up),
+        "created_at": seen,
+        "started_at": seen,
+        "heartbeat_timestamp": seen,
+        "description": None,
+        "resources_synced": None,
+        "configurations": {},
+    }
 
 
 def security_group(row: Record) -> Record:
@@ -203,7 +271,7 @@ def rule(row: Record, project_id: str) -> Record:
         "remote_ip_prefix": None if anywhere else row["cidr"],
         "remote_group_id": row["remote_group_uuid"],
         "remote_address_group_id": None,
-        "description": "",
+        "description": row.get("description") or "",
         "tags": [],
         "revision_number": 1,
     }
@@ -217,19 +285,19 @@ def floating_ip(row: Record) -> Record:
         "floating_network_id": pool_network_id(row["pool"]),
         "port_id": row["vif_id"],
         "fixed_ip_address": row["fixed_ip"],
-        "router_id": None,
+        "router_id": row["router_id"],
         "status": "ACTIVE" if led else "DOWN",
         "tenant_id": row["project_id"],
         "project_id": row["project_id"],
-        "description": "",
+        "description": row["description"],
         "port_details": {
             "name": "",
             "network_id": row["network_uuid"],
             "mac_address": row["mac"],
             "admin_state_up": True,
             "status": "ACTIVE" if row["power_state"] == RUNNING else "DOWN",
-            "device_id": row["instance_uuid"],
-            "device_owner": f"compute:{ZONE}",
+            "device_id": row["instance_uuid"] or "",
+            "device_owner": f"compute:{ZONE}" if row["instance_uuid"] else "",
         }
         if led
         else None,

@@ -27,6 +27,7 @@ from .session import pages
 policy.grant(
     {
         "pages:instances": "reader",
+        "pages:placement": "admin",  # it names hosts
         "pages:instances:act": "member",  # and each action for itself, as jobs of its kind
     }
 )
@@ -124,7 +125,7 @@ def ask_console(uuid: str) -> t.Any:
 
 
 @pages.get("/instances/<uuid>/placement")
-@policy.allows("pages:instances")
+@policy.allows("pages:placement")
 def show_placement(uuid: str) -> str:
     caller = current()
     with reading_ledger() as connection:

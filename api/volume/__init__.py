@@ -2,19 +2,25 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The Block Storage API, version 3, as far as Compute's clients ask it: limits, quotas, zones, and empty lists.
+"""The Block Storage API, version 3, as clients of OpenStack Cinder speak it.
 
-There are no volumes yet; whoever wants to make one is told so.
+Volumes are recorded here and made by jobs. There are no backups, transfers, groups or consistency groups.
 """
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
+
 from flask import Flask
 
 from ..settings import Settings
-from .routes import volume, volume_versions
+from .blueprint import volume, volume_versions
 
 
 def register(app: Flask, settings: Settings) -> None:
+    for found in pkgutil.iter_modules(__path__):
+        if found.name.startswith("routes"):
+            importlib.import_module(f"{__name__}.{found.name}")
     app.register_blueprint(volume_versions)
     app.register_blueprint(volume)

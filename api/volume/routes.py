@@ -2,76 +2,36 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What clients ask a Block Storage service beside volumes. The project in a path is the token's, or it is not there."""
+"""What is asked beside the volumes: versions, limits, quotas, zones, services, extensions."""
 
 from __future__ import annotations
 
-import re
 import time
 import typing as t
 
-from flask import Blueprint, Response, current_app, g, request
-from werkzeug.exceptions import NotFound
+from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger import hypervisor_records, project_usage
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.quotas import DEFAULTS, quota_limits, write_quotas
 
-from .. import policy
-from ..context import authenticate, current
-from ..errors import BadRequestError, ForbiddenError, NotAcceptableError
-from ..ledger import reading_ledger
+from .. import policy, validation
+from ..context import current
+from ..errors import BadRequestError
+from ..ledger import reading_ledger, writing_ledger
+from . import schemas
+from .blueprint import MAX_VERSION, MIN_VERSION, UPDATED, Answer, Record, volume, volume_versions
+from .views import time as moment
 
-Answer = tuple[t.Any, int]
-
-volume_versions = Blueprint("volume_versions", __name__, url_prefix="/volume")
-volume = Blueprint("volume", __name__, url_prefix="/volume/v3")
-
-policy.grant({"volume:read": "reader", "volume:write": "member"})
-
-MIN_VERSION, MAX_VERSION = (3, 0), (3, 71)
-UPDATED = "2026-01-01T00:00:00Z"
-# Cinder's names; of all of them there is none, and none may be made
-QUOTAS = (
-    "volumes", "snapshots", "gigabytes", "backups", "backup_gigabytes", "groups", "per_volume_gigabytes",
-)  # fmt: skip
-
-
-@volume.before_request
-def _begin() -> None:
-    view = current_app.view_functions.get(request.endpoint or "")
-    if policy.POLICY.get(getattr(view, "policy_action", "")) != "public":
-        authenticate()
-    _negotiate()
-    project = (request.view_args or {}).pop("project", None)
-    if project is not None and project != current().project:
-        raise NotFound()
-
-
-def _negotiate() -> None:
-    """Find out what the request speaks: the header is Nova's, with another service's name."""
-    g.volume_version = MIN_VERSION
-    for part in request.headers.get("OpenStack-API-Version", "").split(","):
-        service, _blank, version = part.strip().partition(" ")
-        if service.lower() not in ("volume", "block-storage") or not version:
-            continue
-        if version.strip() == "latest":
-            g.volume_version = MAX_VERSION
-            continue
-        found = re.fullmatch(r"([1-9][0-9]{0,3})\.(0|[1-9][0-9]{0,3})", version.strip())
-        if found is None:
-            raise BadRequestError(
-                f"API Version String {version[:40]} is of invalid format. Must be of format MajorNum.MinorNum."
-            )
-        g.volume_version = int(found[1]), int(found[2])
-        if not MIN_VERSION <= g.volume_version <= MAX_VERSION:
-            raise NotAcceptableError(f"Version {version[:40]} is not supported by the API.")
-
-
-@volume.after_request
-def _end(response: Response) -> Response:
-    response.headers["OpenStack-API-Version"] = "volume {}.{}".format(*g.get("volume_version", MIN_VERSION))
-    response.vary.add("OpenStack-API-Version")
-    return response
+# Cinder's names. Of the last three there is none, and none may be made.
+QUOTAS = ("volumes", "snapshots", "gigabytes", "per_volume_gigabytes")
+NONE = ("backups", "backup_gigabytes", "groups")
+EXTENSIONS = {
+    "os-quota-sets": "Quotas", "os-availability-zone": "AvailabilityZones", "os-services": "Services",
+    "os-types-manage": "TypesManage", "os-types-extra-specs": "TypesExtraSpecs",
+    "os-volume-type-access": "VolumeTypeAccess", "os-volume-actions": "VolumeActions",
+    "os-extended-snapshot-attributes": "ExtendedSnapshotAttributes", "os-used-limits": "UsedLimits",
+}  # fmt: skip
 
 
 def _document() -> dict[str, t.Any]:
@@ -98,81 +58,32 @@ def show_version() -> Answer:
     return {"versions": [_document()]}, 200
 
 
-# --- What there is none of ------------------------------------------------------------------------------------------
-
-# path: the key of the list
-EMPTY = {
-    "volumes": "volumes",
-    "volumes/detail": "volumes",
-    "snapshots": "snapshots",
-    "snapshots/detail": "snapshots",
-    "backups": "backups",
-    "backups/detail": "backups",
-    "types": "volume_types",
-    "attachments": "attachments",
-    "attachments/detail": "attachments",
-    "os-services": "services",
-    "scheduler-stats/get_pools": "pools",
-}
-
-
-def _empty(key: str) -> t.Callable[[], Answer]:
-    @policy.allows("volume:read")
-    def listed() -> Answer:
-        return {key: []}, 200
-
-    return listed
-
-
-for _path, _key in EMPTY.items():
-    for _prefix in ("/", "/<project>/"):
-        volume.add_url_rule(f"{_prefix}{_path}", f"list {_prefix}{_path}", _empty(_key))
-
-
-@volume.get("/<project>/<any(volumes, snapshots, backups, types, attachments):kind>/<number>")
-@policy.allows("volume:read")
-def show_none(kind: str, number: str) -> Answer:
-    raise NotFoundError(f"{kind.rstrip('s').capitalize()} {number[:60]} could not be found.")
-
-
-@volume.route(
-    "/<project>/<any(volumes, snapshots, backups, types, attachments):kind>/<number>", methods=["PUT", "DELETE"]
-)
-@policy.allows("volume:write")
-def change_none(kind: str, number: str) -> Answer:
-    return show_none(kind, number)
-
-
-@volume.post("/<project>/<any(volumes, snapshots, backups, types, attachments):kind>")
-@policy.allows("volume:write")
-def create_none(kind: str) -> Answer:
-    raise ForbiddenError(f"there is no storage for {kind} yet: launch servers from images")
-
-
-# --- What is asked beside -------------------------------------------------------------------------------------------
-
-
 @volume.get("/limits")
 @volume.get("/<project>/limits")
 @policy.allows("volume:read")
 def show_limits() -> Answer:
-    return {
-        "limits": {
-            "rate": [],
-            "absolute": {
-                "totalVolumesUsed": 0,
-                "totalGigabytesUsed": 0,
-                "totalSnapshotsUsed": 0,
-                "totalBackupsUsed": 0,
-                "totalBackupGigabytesUsed": 0,
-                "maxTotalVolumes": 0,
-                "maxTotalVolumeGigabytes": 0,
-                "maxTotalSnapshots": 0,
-                "maxTotalBackups": 0,
-                "maxTotalBackupGigabytes": 0,
-            },
-        }
-    }, 200
+    target = current().project
+    asked = request.args.get("project_id")
+    if asked and current().is_admin:
+        target = asked
+    with reading_ledger() as connection:
+        limits, used = quota_limits(connection, target), project_usage.used(connection, target)
+    absolute = {
+        "totalVolumesUsed": used["volumes"],
+        "totalGigabytesUsed": used["gigabytes"],
+        "totalSnapshotsUsed": used["snapshots"],
+        "totalBackupsUsed": 0,
+        "totalBackupGigabytesUsed": 0,
+        "maxTotalVolumes": limits["volumes"],
+        "maxTotalVolumeGigabytes": limits["gigabytes"],
+        "maxTotalSnapshots": limits["snapshots"],
+        "maxTotalBackups": 0,
+        "maxTotalBackupGigabytes": 0,
+    }
+    return {"limits": {"rate": [], "absolute": absolute}}, 200
+
+
+# --- Quotas ---------------------------------------------------------------------------------------------------------
 
 
 @volume.get("/os-quota-sets/<target>")
@@ -180,9 +91,14 @@ def show_limits() -> Answer:
 @policy.allows("volume:read")
 def show_quotas(target: str) -> Answer:
     _check_target(target)
-    usage = request.args.get("usage", "").lower() in ("true", "1")
-    empty = {"limit": 0, "in_use": 0, "reserved": 0} if usage else 0
-    return {"quota_set": {"id": target, **dict.fromkeys(QUOTAS, empty)}}, 200
+    with reading_ledger() as connection:
+        limits, used = quota_limits(connection, target), project_usage.used(connection, target)
+    shown = _shown(limits)
+    if request.args.get("usage", "").lower() in ("true", "1"):
+        shown = {
+            name: {"limit": limit, "in_use": used.get(name, 0), "reserved": 0} for name, limit in shown.items()
+        }
+    return {"quota_set": {"id": target, **shown}}, 200
 
 
 @volume.get("/os-quota-sets/<target>/defaults")
@@ -190,7 +106,34 @@ def show_quotas(target: str) -> Answer:
 @policy.allows("volume:read")
 def show_default_quotas(target: str) -> Answer:
     _check_target(target)
-    return {"quota_set": {"id": target, **dict.fromkeys(QUOTAS, 0)}}, 200
+    return {"quota_set": {"id": target, **_shown(DEFAULTS)}}, 200
+
+
+@volume.put("/<project>/os-quota-sets/<target>")
+@policy.allows("volume:admin")
+def update_quotas(target: str) -> Answer:
+    body = validation.body(schemas.QUOTAS)["quota_set"]
+    _check_target(target)
+    for name in body:
+        if name not in QUOTAS:
+            known = ", ".join(QUOTAS)
+            raise BadRequestError(f"Bad key(s) in quota set: {name[:60]}; there are limits for {known}")
+    with writing_ledger() as connection:
+        write_quotas(connection, target, {name: int(limit) for name, limit in body.items()})
+        return {"quota_set": _shown(quota_limits(connection, target))}, 200
+
+
+@volume.delete("/<project>/os-quota-sets/<target>")
+@policy.allows("volume:admin")
+def reset_quotas(target: str) -> Answer:
+    _check_target(target)
+    with writing_ledger() as connection:
+        write_quotas(connection, target, {name: DEFAULTS[name] for name in QUOTAS})
+    return "", 200
+
+
+def _shown(limits: t.Mapping[str, int]) -> Record:
+    return {**{name: limits[name] for name in QUOTAS}, **dict.fromkeys(NONE, 0)}
 
 
 def _check_target(target: str) -> None:
@@ -217,14 +160,50 @@ def list_zones() -> Answer:
     }, 200
 
 
+@volume.get("/os-services")
+@volume.get("/<project>/os-services")
+@policy.allows("volume:admin")
+def list_services() -> Answer:
+    """Hosts store their volumes themselves: each compute host is what Cinder calls a volume service."""
+    now = int(time.time())
+    with reading_ledger() as connection:
+        zones = hypervisor_records.zones(connection, now)
+    args = request.args
+    services = [
+        {
+            "binary": "cinder-volume",
+            "host": f"{name}@file",
+            "zone": zone,
+            "status": "enabled" if host["active"] else "disabled",
+            "state": "up" if host["available"] else "down",
+            "updated_at": moment(host["last_seen_at"] or now),
+            "disabled_reason": None,
+        }
+        for zone, hosts in zones.items()
+        for name, host in hosts.items()
+    ]
+    wanted = {key: args[key] for key in ("host", "binary") if key in args}
+    found = [
+        one
+        for one in services
+        if all(str(one[key]) == value or str(one[key]).partition("@")[0] == value for key, value in wanted.items())
+    ]
+    return {"services": found}, 200
+
+
+@volume.get("/<project>/scheduler-stats/get_pools")
+@policy.allows("volume:admin")
+def list_pools() -> Answer:
+    return {"pools": []}, 200
+
+
 @volume.get("/extensions")
 @volume.get("/<project>/extensions")
 @policy.allows("volume:read")
 def list_extensions() -> Answer:
-    aliases = {"os-quota-sets": "Quotas", "os-availability-zone": "AvailabilityZones"}
     return {
         "extensions": [
             {"alias": alias, "name": name, "description": name, "updated": UPDATED, "links": []}
-            for alias, name in aliases.items()
+            for alias, name in EXTENSIONS.items()
         ]
     }, 200

@@ -14,7 +14,12 @@ import uuid
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._controller import operation_of
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import credentials, tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import (
+    credentials,
+    tables,
+    tables_volumes,
+    volume_types,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
 from tests.api.seeds import PUBLIC_KEY, Api, network
 
@@ -53,10 +58,9 @@ OWNED: dict[tuple[str, str], str] = {
     ("network", "quotas"): "project",
     ("volume", "v3"): "project",
     ("volume", "os-quota-sets"): "project",
-    ("volume", "volumes"): "nothing",
-    ("volume", "snapshots"): "nothing",
-    ("volume", "backups"): "nothing",
-    ("volume", "attachments"): "nothing",
+    ("volume", "volumes"): "volume",
+    ("volume", "snapshots"): "volume_snapshot",
+    ("volume", "attachments"): "volume_attachment",
     ("v1", "instances"): "server",
     ("v1", "jobs"): "job",
     ("instances", "instances"): "server",
@@ -79,6 +83,8 @@ SHARED: dict[tuple[str, str], str] = {
     ("compute", "os-server-tags"): "tag",
     ("compute", "os-hypervisors"): "1",
     ("compute", "os-services"): "1",
+    ("compute", "os-hosts"): "hv1",
+    ("compute", "hv1"): "startup",
     ("compute", "os-aggregates"): "1",
     ("compute", "os-availability-zone"): "nova",
     ("compute", "os-migrations"): "1",
@@ -87,9 +93,13 @@ SHARED: dict[tuple[str, str], str] = {
     ("image", "tags"): "tag",
     ("image", "members"): "nosuch",
     ("image", "schemas"): "image",
+    ("image", "tasks"): "nosuch",
     ("network", "extensions"): "router",
     ("network", "tags"): "tag",
-    ("volume", "types"): "nosuch",
+    ("network", "agents"): "nosuch",
+    ("volume", "types"): "default",
+    ("volume", "metadata"): "key",
+    ("volume", "extra_specs"): "key",
     ("volume", "extensions"): "nosuch",
     ("v1", "hosts"): "hv1",
     ("hosts", "hosts"): "hv1",
@@ -174,6 +184,25 @@ def make(api: Api) -> Objects:
         request_id=request, variables={"uuids": [server]}, state="succeeded", timeout_seconds=60, created_at=now,
         started_at=now, finished_at=now,
     )  # fmt: skip
+    kept, taken, hung = (str(uuid.uuid4()) for _ in range(3))
+    with transaction(api.engine) as connection:
+        of_type = volume_types.ensure_default(connection)["id"]
+    api.insert(
+        tables_volumes.volume, id=kept, project_id=project, user_id=api.users["alt"], name="alts", size_gb=1,
+        type_id=of_type, format="qcow2", status="in-use", metadata={}, created_at=now, updated_at=now, made_at=now,
+    )  # fmt: skip
+    api.insert(
+        tables_volumes.volume_snapshot, id=taken, volume_id=kept, project_id=project, name="alts", size_gb=1,
+        status="available", metadata={}, created_at=now, updated_at=now,
+    )  # fmt: skip
+    api.insert(
+        tables_volumes.volume_attachment, id=hung, volume_id=kept, instance_uuid=server, device="vdb", created_at=now,
+        attached_at=now,
+    )  # fmt: skip
+    router = str(uuid.uuid4())
+    api.insert(
+        tables.tables_networking.router, id=router, project_id=project, name="alts", created_at=now, updated_at=now
+    )
     subnets = api.client_as("alt").get("/network/v2.0/subnets").get_json() or {}
     ours = [one["id"] for one in subnets.get("subnets", []) if one["network_id"] == net["uuid"]]
     return Objects(
@@ -182,6 +211,7 @@ def make(api: Api) -> Objects:
             "ec2_credential": ec2["access"], "server": server, "request": request, "port": vif, "keypair": "alts",
             "server_group": grouped, "security_group": group, "security_group_rule": rule, "floating_ip": floating,
             "network": net["uuid"], "subnet": (ours or [str(uuid.uuid4())])[0], "image": image, "job": job,
-            "router": str(uuid.uuid4()), "nothing": str(uuid.uuid4()),
+            "router": router, "nothing": str(uuid.uuid4()), "volume": kept, "volume_snapshot": taken,
+            "volume_attachment": hung,
         }
     )  # fmt: skip

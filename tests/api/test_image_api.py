@@ -52,7 +52,7 @@ def patched(doors: Doors, number: str, changes: t.Any, status: int = 200, who: s
 def test_anybody_reads_the_versions(doors: Doors, path: str) -> None:
     answer = doors.client.get(path)
     assert answer.status_code == 300
-    assert answer.get_json()["versions"][0]["id"] == "v2.9"
+    assert answer.get_json()["versions"][0]["id"] == "v2.12"
     assert answer.get_json()["versions"][0]["links"][0]["href"].endswith("/image/v2/")
 
 
@@ -86,7 +86,7 @@ def test_images_are_public_or_own(cloud: Cloud, doors: Doors) -> None:
 
 
 def test_filters(cloud: Cloud, doors: Doors) -> None:
-    a = make(cloud, "a", size=10, properties={"os_distro": "debian", "novalite:tags": ["x"]})
+    a = make(cloud, "a", size=10, properties={"os_distro": "debian"}, tags=["x"])
     b = make(cloud, "b", doors.project, disk_format="raw", created_at=MADE + 100)
     for query, found in (
         (f"id=in%3A{a},{b}", [b, a]), ("name=in:a,zz", [a]), ("name=a&name=b", []), ("visibility=public", [a]),
@@ -138,6 +138,7 @@ def test_an_image_is_described_anew(cloud: Cloud, doors: Doors) -> None:
     }  # fmt: skip
     (row,) = doors.rows(tables.image)
     assert row["properties"]["novalite:stat"] == {}, "what is novalite's own stays"
+    assert row["name"] == "b", "playbooks find it under its new name"
     doors.member.delete(f"/images/{number}", 403)
     patched(doors, number, [{"op": "replace", "path": "/protected", "value": False}])
     doors.member.delete(f"/images/{number}", 204)
@@ -153,7 +154,10 @@ def test_an_image_is_described_anew(cloud: Cloud, doors: Doors) -> None:
         ({"op": "remove", "path": "/name"}, 403),
         ({"op": "replace", "path": "/nosuch", "value": "x"}, 409),
         ({"op": "remove", "path": "/nosuch"}, 409),
-        ({"op": "replace", "path": "/name", "value": "taken"}, 409),
+        ({"op": "replace", "path": "/owner", "value": "0" * 32}, 403),
+        ({"op": "add", "path": "/os_glance_x", "value": "y"}, 403),
+        ({"op": "add", "path": "/locations/-", "value": {}}, 403),
+        ({"op": "replace", "path": "/container_format", "value": "ovf"}, 403),
         ({"op": "add", "path": "/novalite:stat", "value": "x"}, 400),
         ({"op": "add", "path": "/x", "value": 5}, 400),
         ({"op": "add", "path": "/x", "value": "two\nlines"}, 400),
@@ -166,7 +170,6 @@ def test_an_image_is_described_anew(cloud: Cloud, doors: Doors) -> None:
     ],
 )
 def test_changes_that_cannot_be(cloud: Cloud, doors: Doors, change: dict[str, t.Any], status: int) -> None:
-    make(cloud, "taken", doors.project)
     number = make(cloud, "a", doors.project)
     before = doors.member.get(f"/images/{number}")
     patched(doors, number, [change], status)
@@ -190,13 +193,12 @@ def test_who_may_what(cloud: Cloud, doors: Doors) -> None:
         user.put(f"/images/{number}/tags/x", None, 403)
         patched(doors, number, [], 403, who=who)
     patched(doors, public, [{"op": "replace", "path": "/name", "value": "c"}], who="admin")
-    assert "uploaded" in doors.member.post("/images", {"name": "x"}, 403)["message"]
     doors.reader.post("/images", {"name": "x"}, 403)
     assert doors.client.get("/image/v2/images").status_code == 401
     assert doors.member.get(f"/images/{own}/members")["members"] == []
 
 
-@pytest.mark.parametrize("name", ["image", "images", "member", "members"])
+@pytest.mark.parametrize("name", ["image", "images", "member", "members", "task", "tasks"])
 def test_schemas(doors: Doors, name: str) -> None:
     assert doors.member.get(f"/schemas/{name}")["name"] == name
     doors.member.get("/schemas/nosuch", 404)
@@ -226,7 +228,8 @@ def test_nothing_is_answered_with_5xx(
 ) -> None:
     rows = doors.rows(tables.image)
     number = rows[0]["id"] if rows else make(cloud, "a", doors.project)
-    answer = doors.client.patch(f"/image/v2/images/{number}", json=changes, headers=doors.member.headers)
+    headers = {**doors.member.headers, "Content-Type": "application/openstack-images-v2.1-json-patch"}
+    answer = doors.client.patch(f"/image/v2/images/{number}", data=json.dumps(changes), headers=headers)
     assert answer.status_code < 500, (changes, answer.get_data(as_text=True))
     answer = doors.client.get("/image/v2/images", query_string=query, headers=doors.member.headers)
     assert answer.status_code < 500, (query, answer.get_data(as_text=True))

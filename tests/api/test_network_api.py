@@ -128,9 +128,22 @@ def test_ports_are_the_interfaces_of_the_projects_servers(cloud: Cloud, doors: D
     doors.stranger.get(f"/ports/{port['id']}", 404)
 
 
+def test_what_the_operator_made_is_refused_with_a_reason(cloud: Cloud, doors: Doors) -> None:
+    net = cloud.network("private", "10.20.0.0/24")
+    own = cloud.network("mine", "10.21.0.0/24", owner=doors.project)
+    pool = make_pool(cloud)
+    for number in (net.uuid, own.uuid, pool):
+        change = {"network": {"name": "x"}}
+        assert error_of(doors.member.put(f"/networks/{number}", change, 403)) == "PolicyNotAuthorized"
+        assert error_of(doors.member.delete(f"/networks/{number}", 403)) == "PolicyNotAuthorized"
+        subnet = network_records.subnet_id(number, 4)
+        assert error_of(doors.member.put(f"/subnets/{subnet}", {"subnet": {"name": "x"}}, 403)) == "PolicyNotAuthorized"
+        assert error_of(doors.member.delete(f"/subnets/{subnet}", 403)) == "PolicyNotAuthorized"
+        doors.member.put(f"/networks/{number}/tags/red", None, 403)
+
+
 @pytest.mark.parametrize("plural", ["networks", "subnets", "ports", "routers"])
-def test_what_the_operator_makes_is_refused_with_a_reason(doors: Doors, plural: str) -> None:
-    assert error_of(doors.member.post(f"/{plural}", {plural[:-1]: {"name": "x"}}, 403)) == "PolicyNotAuthorized"
+def test_what_is_not_there_cannot_be_changed(doors: Doors, plural: str) -> None:
     doors.member.put(f"/{plural}/{NOWHERE}", {plural[:-1]: {"name": "x"}}, 404)
     doors.member.delete(f"/{plural}/{NOWHERE}", 404)
 
@@ -239,7 +252,8 @@ def test_a_group_as_the_other_end(doors: Doors) -> None:
     body = rule_body(db["id"], protocol="tcp", port_range_min=5432, port_range_max=5432, remote_group_id=web["id"])
     rule = doors.member.post("/security-group-rules", body, 201)["security_group_rule"]
     assert (rule["remote_group_id"], rule["remote_ip_prefix"]) == (web["id"], None)
-    assert error_of(doors.member.delete(f"/security-groups/{web['id']}", 409)) == "SecurityGroupInUse"
+    doors.member.delete(f"/security-groups/{web['id']}", 204)  # and the rule goes with it
+    doors.member.get(f"/security-group-rules/{rule['id']}", 404)
     _number, foreign = doors.group("theirs", doors.other)
     doors.member.post("/security-group-rules", rule_body(db["id"], remote_group_id=foreign), 404)
     doors.member.post("/security-group-rules", rule_body(foreign), 404)
@@ -328,13 +342,13 @@ def test_quotas_hold(cloud: Cloud, doors: Doors) -> None:
     make_group(doors)
     assert error_of(doors.member.post("/security-groups", {"security_group": {"name": "b"}}, 409)) == "OverQuota"
     limits = doors.member.get(f"/quotas/{doors.project}")["quota"]
-    assert (limits["security_group"], limits["floatingip"], limits["port"]) == (1, 10, -1)
+    assert (limits["security_group"], limits["floatingip"], limits["port"]) == (1, 10, 500)
     details = doors.member.get(f"/quotas/{doors.project}/details.json")["quota"]
     assert details["security_group"] == {"limit": 1, "used": 1, "reserved": 0}
     doors.member.get(f"/quotas/{doors.other}", 404)
     doors.member.put(f"/quotas/{doors.project}", {"quota": {"security_group": 5}}, 403)
     assert doors.admin.put(f"/quotas/{doors.other}", {"quota": {"security_group": 5}})["quota"]["security_group"] == 5
-    doors.admin.put(f"/quotas/{doors.other}", {"quota": {"port": 5}}, 400)
+    doors.admin.put(f"/quotas/{doors.other}", {"quota": {"subnetpool": 5}}, 400)
     doors.admin.delete(f"/quotas/{doors.other}", 204)
     assert doors.admin.get(f"/quotas/{doors.other}")["quota"]["security_group"] == 10
     doors.admin.get(f"/quotas/{uuid.uuid4().hex}", 404)

@@ -89,7 +89,8 @@ def test_security_groups(cloud: Cloud, doors: Doors) -> None:
         "id": one["id"], "parent_group_id": made["id"], "ip_protocol": "tcp", "from_port": 22, "to_port": 22,
         "ip_range": {"cidr": "10.0.0.0/8"}, "group": {},
     }  # fmt: skip
-    doors.member.post("/os-security-group-rules", {"security_group_rule": rule}, 409)
+    doors.member.post("/os-security-group-rules", {"security_group_rule": rule}, 400)
+    doors.member.post("/os-security-group-rules", {"security_group_rule": {**rule, "parent_group_id": "7"}}, 400)
     icmp = {**rule, "ip_protocol": "icmp", "from_port": -1, "to_port": -1, "cidr": None, "group_id": made["id"]}
     two = doors.member.post("/os-security-group-rules", {"security_group_rule": icmp}, 200)["security_group_rule"]
     assert two["group"] == {"name": "web", "tenant_id": doors.project} and two["from_port"] == -1
@@ -115,3 +116,42 @@ def test_networks_and_floating_ips(cloud: Cloud, doors: Doors) -> None:
     assert doors.member.get("/os-floating-ip-pools") == {"floating_ip_pools": [{"name": "public"}]}
     assert doors.member.get("/os-floating-ips") == {"floating_ips": []}
     doors.member.get("/os-floating-ips/x", 404)
+
+
+def test_all_projects_groups_are_for_admins(doors: Doors) -> None:
+    doors.group("theirs", doors.other)
+    for user, seen in ((doors.admin, True), (doors.member, False)):
+        names = [each["name"] for each in user.get("/os-security-groups?all_tenants=1")["security_groups"]]
+        assert ("theirs" in names) is seen and "default" in names
+
+
+def test_floating_ips_are_taken_led_to_servers_and_given_back(cloud: Cloud, doors: Doors) -> None:
+    net = cloud.network("private", "10.20.0.0/24")
+    one = cloud.instance(doors.project, "a", cloud.host("hv1"), [(net, "10.20.0.5")])
+    two = cloud.instance(doors.project, "b", cloud.host("hv2"), [(net, "10.20.0.6")])
+    network = make_pool(cloud)
+    doors.member.post("/os-floating-ips", {"pool": "nosuch"}, 404)
+    doors.reader.post("/os-floating-ips", {"pool": "public"}, 403)
+    first, other = (
+        doors.member.post("/os-floating-ips", {"pool": pool}, 200)["floating_ip"] for pool in ("public", network)
+    )
+    assert (first["pool"], first["instance_id"], first["fixed_ip"]) == ("public", None, None)
+
+    def act(server: str, name: str, value: dict[str, str], status: int) -> None:
+        doors.member.post(f"/servers/{server}/action", {name: value}, status)
+
+    add, remove, address = "addFloatingIp", "removeFloatingIp", {"address": first["ip"]}
+    act(one, add, {**address, "fixed_address": "10.20.0.9"}, 400)
+    act(one, add, {**address, "fixed_address": "10.20.0.5"}, 202)
+    shown = doors.member.get(f"/os-floating-ips/{first['id']}")["floating_ip"]
+    assert (shown["instance_id"], shown["fixed_ip"]) == (one, "10.20.0.5")
+    act(one, add, {"address": other["ip"]}, 400)  # it has one of this pool
+    act(two, remove, address, 409)
+    act(two, add, address, 202)  # it moves
+    act(two, remove, address, 202)
+    act(two, remove, {"address": "203.0.113.200"}, 404)
+    assert {job["kind"] for job in doors.jobs()} == {"floating_ips"}
+    doors.stranger.delete(f"/os-floating-ips/{first['id']}", 404)
+    doors.member.delete(f"/os-floating-ips/{first['id']}", 202)
+    doors.member.delete(f"/os-floating-ips/{first['id']}", 404)
+    doors.member.post("/os-floating-ips", {"pool": "public"}, 404, version="2.36")

@@ -160,6 +160,8 @@ def send(
     if route.is_page:
         return _send_form(api, client, token, route, path or route.path)
     headers = {"OpenStack-API-Version": f"compute {version}"} if route.path.startswith("/compute") else {}
+    if route.path.startswith("/volume"):
+        headers = {"OpenStack-API-Version": f"volume {'latest' if version == 'latest' else '3.0'}"}
     if token is not None:
         headers["X-Auth-Token"] = token
     return client.open(

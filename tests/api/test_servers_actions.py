@@ -117,6 +117,7 @@ def test_what_nova_can_and_we_cannot_is_said_so(does: Does, name: str) -> None:
 @pytest.mark.parametrize("name", [*routes_actions.ACTIONS, console.ACTION])
 def test_a_foreign_server_is_not_found_and_a_reader_may_nothing(does: Does, name: str) -> None:
     values = {"reboot": {"type": "SOFT"}, "os-resetState": {"state": "error"}}
+    values |= {name: {"address": "203.0.113.9"} for name in ("addFloatingIp", "removeFloatingIp")}
     body = {name: values.get(name, {"name": "x"} if "Group" in name else None)}
     assert does(body, user="alt")[0] == 404
     assert does(body, user="reader")[0] == 403

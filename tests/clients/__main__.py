@@ -12,7 +12,7 @@ import threading
 import time
 import typing as t
 
-from . import command, libraries
+from . import amazon, command, libraries, storage
 from .cloud import Cloud, cloud
 from .report import Report
 
@@ -22,6 +22,11 @@ PARTS: dict[str, t.Callable[[Report, Cloud], None]] = {
     "sdk": libraries.sdk,
     "ansible": libraries.ansible,
     "others": command.others,
+    "images": storage.images,
+    "volumes": storage.volumes,
+    "aws": amazon.command,
+    "boto3": amazon.library,
+    "amazon.aws": amazon.collection,
 }
 
 

@@ -78,8 +78,8 @@ def record(one: Cloud, workspace: pathlib.Path) -> None:
         raise SystemExit(f"the accounts were not recorded:\n{done.stdout[-3000:]}{done.stderr[-3000:]}")
 
 
-def write(one: Cloud, workspace: pathlib.Path, tempest: pathlib.Path) -> None:
-    """Write all files that Tempest reads. `tempest` is the directory of its package."""
+def write(one: Cloud, workspace: pathlib.Path, tempest: pathlib.Path, ssh: bool = True) -> None:
+    """Write all files that Tempest reads. `tempest`: the directory of its package. `ssh`: it logs in to guests."""
     (workspace / "accounts.yaml").touch(mode=0o600)
     (workspace / "accounts.yaml").write_text(
         json.dumps(  # which is YAML, too
@@ -102,17 +102,18 @@ def write(one: Cloud, workspace: pathlib.Path, tempest: pathlib.Path) -> None:
         f"[DEFAULT]\ntest_path={tempest}/test_discover\ntop_dir={tempest.parent}\ngroup_regex=([^\\.]*\\.)*\n"
     )
     settings = configparser.ConfigParser(interpolation=None)
-    settings.read_dict(_settings(one, workspace))
+    settings.read_dict(_settings(one, workspace, ssh))
     with (workspace / "tempest.conf").open("w") as file:
         settings.write(file)
 
 
-def _settings(one: Cloud, workspace: pathlib.Path) -> dict[str, dict[str, t.Any]]:
+def _settings(one: Cloud, workspace: pathlib.Path, ssh: bool) -> dict[str, dict[str, t.Any]]:
     admin = one.connect("openrc-admin")
     flavors = {each.name: each.id for each in admin.compute.flavors()}
     images = {each.name: each.id for each in admin.image.images()}
     networks = {each.name: each.id for each in admin.network.networks()}
-    compute = admin.compute.get_endpoint_data()
+    compute, volume = admin.compute.get_endpoint_data(), admin.block_storage.get_endpoint_data()
+    operator = next(each for each in accounts(workspace) if each["role"] == "admin")
     return {
         "DEFAULT": {"log_file": workspace / "tempest.log", "debug": True},
         "oslo_concurrency": {"lock_path": workspace / "locks"},
@@ -120,6 +121,11 @@ def _settings(one: Cloud, workspace: pathlib.Path) -> dict[str, dict[str, t.Any]
             "use_dynamic_credentials": False,
             "test_accounts_file": workspace / "accounts.yaml",
             "default_credentials_domain_name": "Default",
+            # for the classes that want users and projects of their own
+            "admin_username": operator["user"],
+            "admin_password": operator["password"],
+            "admin_project_name": operator["project"],
+            "admin_domain_name": "Default",
         },
         "identity": {
             "uri_v3": one.environment("openrc-admin")["OS_AUTH_URL"],
@@ -147,8 +153,7 @@ def _settings(one: Cloud, workspace: pathlib.Path) -> dict[str, dict[str, t.Any]
             "build_interval": 2,
             "min_compute_nodes": 2,
             "hypervisor_type": "QEMU",
-            "min_microversion": ".".join(map(str, compute.min_microversion)),
-            "max_microversion": ".".join(map(str, compute.max_microversion)),
+            **_microversions(compute),
         },
         "compute-feature-enabled": {
             "resize": True,
@@ -168,7 +173,7 @@ def _settings(one: Cloud, workspace: pathlib.Path) -> dict[str, dict[str, t.Any]
             "floating_network_name": FLOATING,
         },
         "validation": {
-            "run_validation": True,
+            "run_validation": ssh,
             "connect_method": "floating",
             "image_ssh_user": "root",
             "image_alt_ssh_user": "root",
@@ -177,10 +182,17 @@ def _settings(one: Cloud, workspace: pathlib.Path) -> dict[str, dict[str, t.Any]
             "ssh_timeout": GUEST,
             "ssh_shell_prologue": "set -eu; PATH=$$PATH:/sbin:/usr/sbin;",  # its default asks for bash
         },
-        "volume": {"build_timeout": GUEST, "volume_size": 1},
+        "volume": {"build_timeout": GUEST, "volume_size": 1, **_microversions(volume)},
         "volume-feature-enabled": {
             "backup": False,
             "manage_volume": False,
             "manage_snapshot": False,
         },
     }  # fmt: skip
+
+
+def _microversions(endpoint: t.Any) -> dict[str, str]:
+    least, most = endpoint.min_microversion, endpoint.max_microversion
+    if not most:
+        return {}
+    return {"min_microversion": ".".join(map(str, least)), "max_microversion": ".".join(map(str, most))}

@@ -23,6 +23,8 @@ import requests
 COMPUTE, IDENTITY, IMAGE = "/compute/v2.1", "/identity/v3", "/image/v2"
 PATIENCE = 180.0  # seconds, for an API that is being started again
 ANSWER = 60.0  # seconds
+# How often each is asked for, beside what else can be asked for at that moment
+WEIGHTS = {"create": 5, "delete": 2, "reboot": 5, "stop": 2, "start": 4}
 REPEATS = 5  # of an action whose answer was lost
 
 
@@ -168,22 +170,32 @@ class Client(threading.Thread):
 
     def _ask_something(self) -> None:
         there = self.servers()
+        room = self._servers - len(there)
         free = [one for one in there if one["metadata"].get("chaos") in self._book.settled]
-        what = self._random.choices(["create", "delete", "reboot", "stop", "start"], weights=[6, 3, 4, 2, 3])[0]
+        # Chosen among what can be asked for now: otherwise a server that runs is soon deleted as a rule, for little
+        # else than creates and deletions is possible at most moments, and hardly one is rebooted.
+        possible = {what: self._candidates(what, free) for what in WEIGHTS}
+        choices = [what for what, servers in possible.items() if servers or (what == "create" and room > 0)]
+        if not choices:
+            return None
+        what = self._random.choices(choices, weights=[WEIGHTS[one] for one in choices])[0]
         if what == "create":
-            room = self._servers - len(there)
-            return self._create(self._random.choice([1, 1, 2][: 1 + room])) if room > 0 else None
+            return self._create(self._random.choice([1, 1, 2][: 1 + room]))
+        one = self._random.choice(possible[what])["id"]
+        return self.delete(one) if what == "delete" else self._act(what, one)
+
+    def _candidates(self, what: str, free: list[dict[str, t.Any]]) -> list[dict[str, t.Any]]:
+        """The servers of which `what` may be asked; now and then also those of which it cannot be."""
+        if what == "create":
+            return []
+        patient = self._random.random() < 0.97  # most users wait for what they asked for
         if what == "delete":
             free = [one for one in free if one["OS-EXT-STS:task_state"] != "deleting"]
-            if self._random.random() < 0.97:  # most users wait for what they asked for
-                free = [one for one in free if one["status"] != "BUILD"]
-        elif self._random.random() < 0.97:  # now and then what cannot be
-            status = "SHUTOFF" if what == "start" else "ACTIVE"
-            free = [one for one in free if one["status"] == status and one["OS-EXT-STS:task_state"] is None]
-        if not free:
-            return None
-        one = self._random.choice(free)["id"]
-        return self.delete(one) if what == "delete" else self._act(what, one)
+            return [one for one in free if one["status"] != "BUILD"] if patient else free
+        if not patient:
+            return free
+        status = "SHUTOFF" if what == "start" else "ACTIVE"
+        return [one for one in free if one["status"] == status and one["OS-EXT-STS:task_state"] is None]
 
     def _create(self, count: int) -> None:
         name = f"chaos-{uuid.uuid4().hex[:12]}"

@@ -224,6 +224,25 @@ class TestEmbedded:
         rows = jobs.rows(sa.select(worker.c.pid).where(worker.c.stopped_at.is_(None)))
         return [pid for (pid,) in rows if b"api.jobs" in _command(pid)]
 
+    def test_a_worker_whose_server_is_killed_has_cancelled_nothing(self, jobs: JobCloud) -> None:
+        environment = {**os.environ, **jobs.environment(), "ANSIBLE_NOVALITE_SLEEP": LONG}
+        made = jobs.create("a")
+        with subprocess.Popen(
+            [sys.executable, "-c", self.SERVER, str(jobs.home)], env=environment, stdout=subprocess.DEVNULL
+        ) as server:
+            before = until(lambda: at_sleep(jobs, made["id"]), "the playbook's sleep")
+            (orphan,) = self.workers(jobs)
+            server.kill()
+        until(lambda: not _command(orphan), "the worker's end")
+        until(lambda: not [pid for pid in before if _command(pid)], "the end of its processes")
+        # what it cut off is no result: the job is still one that is at work, and whoever comes next goes on with it
+        assert jobs.job(made["id"])["state"] == "running"
+        assert jobs.rows(sa.select(run.c.state, run.c.outcome)) == [("running", None)]
+        jobs.work()
+        (done,) = jobs.wait(made["id"])
+        assert done["state"] == "succeeded", done["message"]
+        assert {one["vm_state"] for one in jobs.instances(made["instances"]).values()} == {"active"}
+
     def test_a_worker_that_is_killed_is_replaced_and_ends_with_its_server(self, jobs: JobCloud) -> None:
         environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'collections'}:{ROOT}"}
         with subprocess.Popen(

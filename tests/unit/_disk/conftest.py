@@ -19,7 +19,7 @@ import uuid as uuids
 import pytest
 
 from ansible_collections.novalite.cloud.plugins.module_utils import _host
-from ansible_collections.novalite.cloud.plugins.module_utils._disk import blank, cache, evict, layout, overlay
+from ansible_collections.novalite.cloud.plugins.module_utils._disk import blank, cache, evict, layout, overlay, snapshot
 from ansible_collections.novalite.cloud.plugins.module_utils._disk.overlay import Disk, create_disks
 from tests.unit._disk.state import push, qcow2
 
@@ -117,7 +117,7 @@ def nothing_left(tmp_path: pathlib.Path) -> t.Iterator[None]:
 def state(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A state directory for tests that are not root: with locks of its own, /run/lock is root's."""
     own = functools.partial(_host.locked, directory=str(tmp_path / "locks"))
-    for room in (blank, cache, evict, overlay):
+    for room in (blank, cache, evict, overlay, snapshot):
         monkeypatch.setattr(room, "locked", own)
     return str(tmp_path / "state")
 

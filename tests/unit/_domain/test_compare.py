@@ -81,7 +81,7 @@ def model_of(guest: Guest) -> compare.DomainModel:
             compare.Nic(i.mac, i.bridge, i.model, i.filter, tuple(sorted(i.parameters)), i.mtu)
             for i in guest.interfaces
         ),
-        serials=((0, "file", guest.console_log), (1, "pty", None)),
+        serials=((0, "pty", guest.console_log),),
         rng="/dev/urandom",
         metadata=tuple(
             sorted(
@@ -200,7 +200,7 @@ def test_each_changed_field_of_an_interface_is_named(field: str, change: dict[st
 
 @pytest.mark.parametrize(
     ("path", "field"),
-    [("devices/rng", "rng"), ("on_crash", "on_crash"), ("devices/serial[2]", "serials[1]")],
+    [("devices/rng", "rng"), ("on_crash", "on_crash"), ("devices/serial[1]", "serials[0]")],
 )
 def test_what_was_taken_out_is_named(path: str, field: str) -> None:
     root = ElementTree.fromstring(render(EXAMPLE))
@@ -293,22 +293,17 @@ LIVE = """<domain type='qemu' id='1'>
       <alias name='net0'/>
       <address type='pci' domain='0x0000' bus='0x00' slot='0x02' function='0x0'/>
     </interface>
-    <serial type='file'>
-      <source path='/i/console.log'/>
+    <serial type='pty'>
+      <source path='/dev/pts/3'/>
+      <log file='/i/console.log'/>
       <target type='isa-serial' port='0'>
         <model name='isa-serial'/>
       </target>
       <alias name='serial0'/>
     </serial>
-    <serial type='pty'>
-      <source path='/dev/pts/0'/>
-      <target type='isa-serial' port='1'>
-        <model name='isa-serial'/>
-      </target>
-      <alias name='serial1'/>
-    </serial>
-    <console type='file'>
-      <source path='/i/console.log'/>
+    <console type='pty' tty='/dev/pts/3'>
+      <source path='/dev/pts/3'/>
+      <log file='/i/console.log'/>
       <target type='serial' port='0'/>
       <alias name='serial0'/>
     </console>

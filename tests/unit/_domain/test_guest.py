@@ -128,7 +128,7 @@ def test_what_every_guest_has() -> None:
     assert root.find("features/acpi") is not None
     assert root.find("features/apic") is not None
     assert root.find("devices/graphics") is None
-    assert [serial.get("type") for serial in root.iterfind("devices/serial")] == ["file", "pty"]
+    assert [serial.get("type") for serial in root.iterfind("devices/serial")] == ["pty"]
     balloon, clock = root.find("devices/memballoon"), root.find("clock")
     assert balloon is not None and balloon.get("model") == "virtio"
     assert clock is not None and clock.get("offset") == "utc"

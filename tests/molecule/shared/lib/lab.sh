@@ -144,6 +144,6 @@ lab_remove() {
     [[ ! -d $STATE/$name.mnt ]] || rmdir "$STATE/$name.mnt"
   done
   rm -f "$STATE"/{kind,ramdisk,hosts,subnet,etc-hosts,known_hosts,known_hosts.new,id_ed25519,id_ed25519.pub,inventory}
-  rm -rf "$CONTROL_PATHS"
+  rm -rf "$CONTROL_PATHS" "$STATE/shared"
   rmdir --ignore-fail-on-non-empty "$STATE" 2>/dev/null || true
 }

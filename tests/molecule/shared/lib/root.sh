@@ -33,7 +33,7 @@ system_directories() {
       mount -t overlay overlay -o "lowerdir=$path,upperdir=$TMPFS/upper/$name,workdir=$TMPFS/work/$name" "$ROOT$path"
     fi
   done
-  mkdir -p "$ROOT"/{dev,home,media,mnt,opt,proc,run,srv,sys}
+  mkdir -p "$ROOT"/{dev,home,media,mnt,opt,proc,run,srv/shared,sys}
   install -d -m 700 "$ROOT/root" "$ROOT/root/.ssh"
   install -d -m 1777 "$ROOT/tmp"
 }

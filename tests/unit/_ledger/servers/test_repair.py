@@ -119,8 +119,8 @@ def test_a_build_without_a_host_and_one_to_be_deleted(cloud: t.Any) -> None:
     [
         ({"uuid": "moved-away"}, "there is no such instance"),
         ({"deleted": 77}, "'one' is deleted"),
-        ({"vm_state": "error"}, "'one' is in state error"),
-        ({"host": None}, "'one' is on no host"),
+        ({"vm_state": "error", "host": None}, "'one' is error, on no host"),
+        ({"host": None}, "'one' is active, on no host"),
         ({"host": "hv3"}, "'one' is on hv3"),
     ],
 )

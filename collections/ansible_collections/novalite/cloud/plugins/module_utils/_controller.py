@@ -63,11 +63,14 @@ OPERATIONS = {
     "server_group": "server_groups",
     "server_info": "servers",
     "server_move": "move_requests",
+    "server_interface": "interface_requests",
     "server_plan": "plans",
     "server_security_groups": "memberships",
     "server_state": "server_states",
     "site_plan": "sites",
     "user": "user_records",
+    "volume": "volume_requests",
+    "volume_action": "volume_requests",
 }
 
 

@@ -27,6 +27,7 @@ from ._firewall.dispatch import to_cidr
 from ._firewall.present import of_ruleset
 from ._firewall.rules import FAMILIES
 from ._libvirt import connect
+from ._network import bindings
 from ._network.dnsmasq import read_config, read_hosts
 
 with contextlib.suppress(ImportError):  # connect() reports it
@@ -46,13 +47,17 @@ def look(state_dir: str, uri: str) -> dict[str, t.Any]:
     guest stands on must stay.
     """
     connection = connect(uri)
+    filtered = bindings.in_force()
     with lifecycle.clear("this host's domains and filters cannot be listed"):
         domains = [found for found in map(_domain, connection.listAllDomains()) if found is not None]
+        for tap in (tap for one in domains for tap in one["taps"]):
+            tap["unfiltered"] = tap["filter"] is not None and filtered is not None and tap["device"] not in filtered
         filters = sorted(name for name in connection.listNWFilters() if _FILTER.fullmatch(name))
     return {
         "domains": sorted(domains, key=lambda one: str(one["name"])),
         "disks": _disks(state_dir),
         "files": {uuid: _files(state_dir, uuid) for uuid in _disks(state_dir)},
+        "volumes": _uuids_in(os.path.join(state_dir, "volumes")),
         "missing_bases": _missing_bases(state_dir),
         "residue": [one._asdict() for one in residue.find(state_dir)],
         "filters": filters,
@@ -79,7 +84,8 @@ def _domain(domain: t.Any) -> dict[str, t.Any] | None:
         return None  # it has none, or it ended just now
     nics = root.findall("./devices/interface")
     found = {"uuid": domain.UUIDString(), "name": domain.name(), "state": state, "reason": reason}
-    return {**found, "macs": [_attribute(nic, "mac", "address") for nic in nics], "taps": list(filter(None, map(_tap, nics)))}
+    macs = [_attribute(nic, "mac", "address") for nic in nics]
+    return {**found, "macs": macs, "taps": list(filter(None, map(_tap, nics)))}
 
 
 def _tap(nic: ElementTree.Element) -> dict[str, t.Any] | None:
@@ -91,7 +97,7 @@ def _tap(nic: ElementTree.Element) -> dict[str, t.Any] | None:
         master = os.path.basename(os.readlink(os.path.join(_NET, device, "master")))
     except OSError:
         master = None
-    return {"device": device, "bridge": bridge, "master": master}
+    return {"device": device, "bridge": bridge, "master": master, "filter": _attribute(nic, "filterref", "filter")}
 
 
 def _attribute(element: ElementTree.Element, child: str, name: str) -> str | None:
@@ -100,9 +106,13 @@ def _attribute(element: ElementTree.Element, child: str, name: str) -> str | Non
 
 
 def _disks(state_dir: str) -> list[str]:
+    return _uuids_in(os.path.join(state_dir, layout.INSTANCES))
+
+
+def _uuids_in(directory: str) -> list[str]:
     found = []
     with contextlib.suppress(FileNotFoundError):
-        for name in os.listdir(os.path.join(state_dir, layout.INSTANCES)):
+        for name in os.listdir(directory):
             with contextlib.suppress(ValueError):
                 if str(uuids.UUID(name)) == name:
                     found.append(name)

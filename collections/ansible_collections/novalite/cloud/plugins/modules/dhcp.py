@@ -63,6 +63,19 @@ options:
         description: Domain of the guests' names.
         type: str
         default: novalocal
+      routes:
+        description: Routes that guests are told beside that by the gateway.
+        type: list
+        elements: dict
+        suboptions:
+          destination:
+            description: The IPv4 range that it leads to.
+            type: str
+            required: true
+          nexthop:
+            description: The address that forwards to it.
+            type: str
+            required: true
       ntp:
         description: Time servers that guests are told.
         type: list
@@ -185,6 +198,14 @@ NETWORK_SPEC = {
     "dns": {"type": "list", "elements": "str", "default": []},
     "domain": {"type": "str", "default": "novalocal"},
     "ntp": {"type": "list", "elements": "str", "default": []},
+    "routes": {
+        "type": "list",
+        "elements": "dict",
+        "options": {
+            "destination": {"type": "str", "required": True},
+            "nexthop": {"type": "str", "required": True},
+        },
+    },
     "mtu": {"type": "int"},
     "namespace": {"type": "str"},
     "cidr_v6": {"type": "str"},

@@ -13,7 +13,7 @@ version_added: 0.1.0
 author:
   - novalite contributors (@novalite)
 description:
-  - Puts together what the modules found, and in check mode would have done, into one table for people and one report for
+  - Puts together what the modules found, and in check mode would have done, into a table for people and a report for
     programs. Changes nothing.
 extends_documentation_fragment:
   - novalite.cloud.ledger

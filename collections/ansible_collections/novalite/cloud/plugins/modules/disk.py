@@ -26,7 +26,7 @@ options:
         type: str
         required: true
       base:
-        description: The checksum of the cached disk image, C(sha256:<hex>). Required for O(state=present).
+        description: The checksum of the cached disk image, C(sha256:<hex>). Required for a root disk.
         type: str
       virtual_size_gb:
         description: The size of the disk in GiB; 0 for the size of the image. It must hold the image.
@@ -59,14 +59,26 @@ options:
         description: The size in MiB of a disk for swapping; 0 for none.
         type: int
         default: 0
+      root:
+        description: Whether it has a root disk of its own. One that starts from a volume has none.
+        type: bool
+        default: true
+      rescue:
+        description:
+          - Whether it is the disk, kernel and ramdisk that the instance is rescued with. Its own ones are left alone.
+        type: bool
+        default: false
   state:
-    description: V(absent) removes the directories of the instances with all they hold.
+    description:
+      - V(absent) removes the directories of the instances with all they hold.
+      - V(anew) makes the disks anew and always changes something. The old ones stay until the new ones are there, and
+        if one fails, all of them. No guest may be using them.
     type: str
-    choices: [present, absent]
+    choices: [present, anew, absent]
     default: present
   wipe:
     description:
-      - What to do with the content of the files before they are removed by O(state=absent).
+      - What to do with the content of the files before they are removed by O(state=absent) or O(state=anew).
       - V(zero) overwrites all of it, which takes its time, and means nothing on a copy-on-write file system.
       - V(discard) gives the blocks back to the file system, which hands that on to the device where it is mounted with
         C(discard).
@@ -122,12 +134,12 @@ disks:
     path:
       description: The path of its disk.
       type: str
-      returned: when O(state=present)
+      returned: when O(state) is V(present) or V(anew)
     created:
       description: The files that were created.
       type: list
       elements: str
-      returned: when O(state=present)
+      returned: when O(state) is V(present) or V(anew)
     removed:
       description: The files that were removed.
       type: list
@@ -137,7 +149,7 @@ disks:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._disk.overlay import Disk, create_disks, remove_disks
+from ..module_utils._disk.overlay import Disk, create_disks, remove_disks, replace_disks
 from ..module_utils._errors import NovaliteError
 
 
@@ -158,9 +170,11 @@ def main() -> None:
                     "preallocation": {"type": "str", "choices": ["none", "space"], "default": "none"},
                     "ephemeral_gb": {"type": "int", "default": 0},
                     "swap_mb": {"type": "int", "default": 0},
+                    "root": {"type": "bool", "default": True},
+                    "rescue": {"type": "bool", "default": False},
                 },
             },
-            "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+            "state": {"type": "str", "choices": ["present", "anew", "absent"], "default": "present"},
             "wipe": {"type": "str", "choices": ["none", "discard", "zero"], "default": "none"},
             "state_dir": {"type": "path", "default": "/var/lib/novalite"},
         },
@@ -171,6 +185,8 @@ def main() -> None:
         disks = [Disk(**disk) for disk in module.params["disks"]]
         if module.params["state"] == "present":
             result = create_disks(disks, state_dir, check_mode)
+        elif module.params["state"] == "anew":
+            result = replace_disks(disks, state_dir, check_mode, module.params["wipe"])
         else:
             result = remove_disks(disks, state_dir, check_mode, module.params["wipe"])
     except NovaliteError as error:

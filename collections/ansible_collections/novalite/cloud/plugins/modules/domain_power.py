@@ -67,6 +67,10 @@ options:
       - Seconds that guests get to shut down, all of them at the same time. V(0) cuts off their power at once.
     type: float
     default: 60
+  missing_ok:
+    description: Whether a domain that does not exist is as good as one that is V(stopped).
+    type: bool
+    default: false
   uri:
     description: The libvirt connection.
     type: str
@@ -150,6 +154,7 @@ def main() -> None:
                 "default": "running",
             },
             "shutdown_timeout": {"type": "float", "default": lifecycle_power.SHUTDOWN_TIMEOUT},
+            "missing_ok": {"type": "bool", "default": False},
             "uri": {"type": "str", "default": DEFAULT_URI},
         },
         supports_check_mode=True,
@@ -161,6 +166,7 @@ def main() -> None:
             module.params["state"],
             module.check_mode,
             module.params["shutdown_timeout"],
+            module.params["missing_ok"],
         )
     except NovaliteError as error:
         module.fail_json(msg=str(error), domains=[])

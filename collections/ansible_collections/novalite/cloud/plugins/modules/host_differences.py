@@ -17,8 +17,8 @@ description:
     compares it with the ledger on the controller, and works out what is to be done about each difference.
   - Instances that something is being done to, or was since the look began, are not judged.
   - Guests that the ledger wants to run and that do not are marked as being rebooted, so that nobody else is at them;
-    M(novalite.cloud.server_action) is to be told the outcome. Guests that shut themselves down, or that a person started
-    or paused, are followed in the ledger. Instances whose disk is gone become errors, and keep their claim.
+    M(novalite.cloud.server_action) is to be told the outcome. Guests that shut themselves down, or that a person
+    started or paused, are followed in the ledger. Instances whose disk is gone become errors, and keep their claim.
   - Only what belonged to instances of this ledger is ever to be removed. The hypervisor itself is not changed.
 extends_documentation_fragment:
   - novalite.cloud.ledger

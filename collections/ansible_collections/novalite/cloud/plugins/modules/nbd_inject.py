@@ -26,6 +26,11 @@ options:
         description: The UUID of the instance.
         type: str
         required: true
+      disk:
+        description: Which of its disks; V(disk.rescue) is the one that it is rescued with.
+        type: str
+        choices: [disk, disk.rescue]
+        default: disk
       keys:
         description: Public keys that the user's C(authorized_keys) must have. Others in it are left alone.
         type: list
@@ -90,6 +95,11 @@ options:
               mtu:
                 description: The MTU in bytes.
                 type: int
+      volume:
+        description:
+          - The volume that it starts from, with C(id), C(backend), C(options) and C(format) as
+            M(novalite.cloud.volume_disk) takes them. Without, its own root disk is written to.
+        type: dict
       password_hash:
         description:
           - The crypt(5) hash that the user's line in C(/etc/shadow) must have.
@@ -231,6 +241,8 @@ def _request(instance: dict[str, t.Any]) -> Request:
         nics=() if network is None else nics_of(network),
         password_hash=instance["password_hash"],
         password_optional=instance["password_optional"],
+        volume=instance["volume"],
+        disk=instance["disk"],
     )
 
 
@@ -259,6 +271,7 @@ def main() -> None:
                 "required": True,
                 "options": {
                     "uuid": {"type": "str", "required": True},
+                    "disk": {"type": "str", "choices": ["disk", "disk.rescue"], "default": "disk"},
                     # Public keys; the option's name alone would make Ansible warn about a missing no_log.
                     "keys": {"type": "list", "elements": "str", "default": [], "no_log": False},
                     "user": {"type": "str", "default": "root"},
@@ -268,6 +281,7 @@ def main() -> None:
                         "type": "dict",
                         "options": {"nics": {"type": "list", "elements": "dict", "required": True, "options": NIC}},
                     },
+                    "volume": {"type": "dict"},
                     "password_hash": {"type": "str", "no_log": True},
                     "password_optional": {"type": "bool", "default": False, "no_log": False},
                     "files": {

@@ -63,6 +63,13 @@ options:
             description: One address or a range, IPv4 or IPv6.
             type: str
             required: true
+  renew:
+    description:
+      - Devices of running guests whose rules libvirt is to write anew, since somebody took them away. Only with
+        O(state=present).
+    type: list
+    elements: str
+    default: []
   state:
     description:
       - V(absent) undefines the filters. Their guests must have ended before.
@@ -115,6 +122,7 @@ ARGUMENT_SPEC = {
             },
         },
     },
+    "renew": {"type": "list", "elements": "str", "default": []},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
     "uri": {"type": "str", "default": DEFAULT_URI},
 }
@@ -125,7 +133,7 @@ def main() -> None:
     params = module.params
     try:
         filters = nwfilter.parse(params["filters"])
-        result = nwfilter.ensure(filters, params["state"], params["uri"], check_mode=module.check_mode)
+        result = nwfilter.ensure(filters, params["state"], params["uri"], module.check_mode, params["renew"])
     except NovaliteError as error:
         module.fail_json(msg=str(error))
     module.exit_json(**result)

@@ -34,7 +34,8 @@ options:
           - Limits by resource. V(-1) is unlimited. What is not named stays as it is.
           - The resources, and what a project has that never said otherwise, are V(instances) 10, V(cores) 20,
             V(ram) 51200 MiB, V(fixed_ips) -1, V(floating_ips) 10, V(key_pairs) 100, V(security_groups) 10,
-            V(security_group_rules) 20 for each group, V(networks) 3 and V(images) 100 of its own, V(server_groups) 10,
+            V(security_group_rules) 20 for each group, V(networks) 3 and V(images) 100 of its own,
+            V(image_size_total) 102400 MiB of images that it uploads, V(server_groups) 10,
             V(server_group_members) 10 for each group, V(metadata_items) 128 and V(injected_files) 5 for each instance,
             V(injected_file_content_bytes) 10240 and V(injected_file_path_length) 255 for each file.
         type: dict

@@ -114,6 +114,15 @@ options:
           - The password of the image's administrator, C(root) unless its property C(os_admin_user) says otherwise.
           - Only its SHA-512 crypt hash is recorded. Without it that user's password stays as the image has it.
         type: str
+      volumes:
+        description:
+          - Volumes that it gets, each a dictionary. C(volume) names one that there is; otherwise one of C(size) GiB is
+            made, of C(type), empty, or of C(snapshot), or with C(boot) of the server's image.
+          - C(boot=true) of one makes it start from that, without a root disk of its own. C(delete_on_termination=true)
+            makes it go with the server. C(device) is its name in the guest, such as C(vdb).
+          - Of a server that is there they are not looked at.
+        type: list
+        elements: dict
       hints:
         description:
           - Hints for the scheduler, in Nova's terms. Whatever is asked for by name must exist.
@@ -366,6 +375,7 @@ ARGUMENT_SPEC = {
                 },
             },
             "admin_password": {"type": "str", "no_log": True},
+            "volumes": {"type": "list", "elements": "dict"},
             "hints": {"type": "dict"},
             "requirements": {"type": "str"},
             "rank": {"type": "str"},

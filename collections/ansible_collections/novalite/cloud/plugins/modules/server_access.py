@@ -35,6 +35,11 @@ options:
   identity_file:
     description: Private key to offer to the guests. Without it ssh offers what it has.
     type: path
+  forget:
+    description: UUIDs of instances whose host keys are forgotten, since their disks were made anew.
+    type: list
+    elements: str
+    default: []
   servers:
     description: Instances to return the way in for.
     type: list
@@ -61,6 +66,7 @@ access:
       host: hv1
       ip: 10.20.0.3
       ssh: ssh -F /var/lib/novalite/ssh_config 6f2e0c0e-51c0-4d9e-8a3d-6a2f6f1f8a11
+      console: ssh -t -F /var/lib/novalite/ssh_config hv1 'exec virsh console instance-00000007'
 """
 
 from ..module_utils._controller import run_module
@@ -69,6 +75,7 @@ ARGUMENT_SPEC = {
     "path": {"type": "path", "required": True},
     "group": {"type": "str", "default": "compute"},
     "identity_file": {"type": "path"},
+    "forget": {"type": "list", "elements": "str", "default": []},
     "servers": {"type": "list", "elements": "dict", "default": []},
 }
 SPEC_RULES: dict = {}

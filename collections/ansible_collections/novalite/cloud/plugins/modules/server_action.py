@@ -14,7 +14,7 @@ author:
   - novalite contributors (@novalite)
 description:
   - The first and the last step of stopping, starting, rebooting, pausing, unpausing, suspending, resuming, locking and
-    unlocking instances, and of reading their consoles.
+    unlocking instances, of rescuing and rebuilding them, of making images of them, and of reading their consoles.
   - An action begins with a compare-and-swap of the instance's task state, so that one of two wins, in the states that
     Nova allows. Returns what each compute host is to be given for it. With O(outcomes), records what came of that.
   - A server that is already what the action would make it is left alone. A reboot always reboots.
@@ -27,7 +27,21 @@ options:
     description:
       - What to do. V(console) is for reading the console log, and changes nothing.
     type: str
-    choices: [stop, start, reboot, pause, unpause, suspend, resume, lock, unlock, console]
+    choices:
+      - stop
+      - start
+      - reboot
+      - pause
+      - unpause
+      - suspend
+      - resume
+      - rescue
+      - unrescue
+      - rebuild
+      - createImage
+      - lock
+      - unlock
+      - console
     required: true
   project:
     description: Name of the project that owns the O(servers).
@@ -50,6 +64,37 @@ options:
     description: Whether a V(reboot) of O(servers) cuts off the power, and starts them anew from their definition.
     type: bool
     default: false
+  request:
+    description: What else the action on O(servers) is told. What is not given stays as it is.
+    type: dict
+    suboptions:
+      image:
+        description: Name of the image that V(rebuild) or V(rescue) takes. By default the one that the server has.
+        type: str
+      admin_password:
+        description: The administrator's password after V(rebuild), or as long as V(rescue) lasts.
+        type: str
+      key:
+        description: Name of the key pair after V(rebuild); an empty one for none.
+        type: str
+      metadata:
+        description: All metadata after V(rebuild).
+        type: dict
+      user_data:
+        description: User data after V(rebuild).
+        type: str
+      files:
+        description: Files that V(rebuild) injects, as M(novalite.cloud.server) takes them.
+        type: list
+        elements: dict
+      image_name:
+        description:
+          - Name of the image that V(createImage) makes. With several servers, the server's name is added. A server that
+            this image was made of before is left alone.
+        type: str
+      properties:
+        description: Properties of that image, beside those that it has from the server's own.
+        type: dict
   reason:
     description: Why the servers are locked, or unlocked.
     type: str
@@ -76,7 +121,9 @@ options:
         type: str
         required: true
       results:
-        description: What M(novalite.cloud.domain_power) returned for each domain.
+        description:
+          - What M(novalite.cloud.domain_power) returned for each domain, or M(novalite.cloud.disk_snapshot) for each
+            image. C(untouched) says of a failure that it came before anything happened to the guest.
         type: list
         elements: dict
         default: []
@@ -165,6 +212,11 @@ looks:
       than the ledger has it.
   returned: when an action began
   type: dict
+orphans:
+  description: Files of images whose instance was deleted meanwhile. They are no use to anybody.
+  returned: when O(outcomes) is given
+  type: list
+  elements: str
 errors:
   description: The instances whose action failed, C(uuid), C(name) and C(message).
   returned: when O(outcomes) is given
@@ -189,6 +241,10 @@ ARGUMENT_SPEC = {
             "unpause",
             "suspend",
             "resume",
+            "rescue",
+            "unrescue",
+            "rebuild",
+            "createImage",
             "lock",
             "unlock",
             "console",
@@ -199,6 +255,19 @@ ARGUMENT_SPEC = {
     "servers": {"type": "list", "elements": "raw"},
     "uuids": {"type": "list", "elements": "str"},
     "hard": {"type": "bool", "default": False},
+    "request": {
+        "type": "dict",
+        "options": {
+            "image": {"type": "str"},
+            "admin_password": {"type": "str", "no_log": True},
+            "key": {"type": "str", "no_log": False},
+            "metadata": {"type": "dict"},
+            "user_data": {"type": "str", "no_log": True},
+            "files": {"type": "list", "elements": "dict", "no_log": True},
+            "image_name": {"type": "str"},
+            "properties": {"type": "dict"},
+        },
+    },
     "reason": {"type": "str"},
     "takeover": {"type": "bool", "default": False},
     "action_timeout": {"type": "int", "default": 600},

@@ -16,7 +16,7 @@ import re
 import typing as t
 
 from .._errors import NovaliteError
-from . import accounts, guest_network
+from . import accounts, guest_network, layout
 from .guest_network import Nic
 from .guest_root import Entry, GuestRoot
 
@@ -54,6 +54,8 @@ class Request:
     nics: tuple[Nic, ...] = ()  # none: the guest's network configuration stays as it is
     password_hash: str | None = None  # crypt(5), for `user`
     password_optional: bool = False  # the guest may have no line for it
+    volume: t.Mapping[str, t.Any] | None = None  # what it starts from, instead of a disk of its own
+    disk: str = layout.DISK  # the file's name
 
     def __post_init__(self) -> None:
         for key in self.keys:

@@ -17,8 +17,8 @@ import stat
 import typing as t
 
 from .._errors import NotFoundError, NovaliteError
-from .._host import in_threads, locked
-from . import layout
+from .._host import in_threads, locked, write_atomically
+from . import config_drive, layout
 from .blank import EPHEMERAL, SWAP, blank_name, blank_size, ensure_blank
 from .inspect import inspect_image
 from .qcow2 import write_overlay
@@ -29,7 +29,14 @@ GIB = 1 << 30
 LOCK = "instances"
 LOCK_TIMEOUT = 1800.0  # seconds; another run may be copying raw disks
 BACKENDS = ("qcow2", "raw")
+NOTE = "boots-from-volume"  # an empty file in place of a root disk
 PREALLOCATIONS = ("none", "space")
+REPLACED = "replaced"  # where the old files are, beside the new ones, until these are complete
+OWN_FILES = (
+    layout.DISK, EPHEMERAL, SWAP, layout.KERNEL, layout.RAMDISK, layout.CONFIG_DRIVE, config_drive.RECORD,
+    layout.DISK_INFO,
+)  # fmt: skip
+RESCUE_FILES = tuple(name + layout.RESCUE for name in (layout.DISK, layout.KERNEL, layout.RAMDISK))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,7 +44,7 @@ class Disk:
     """The disks of one instance. `base`, `kernel`, `ramdisk` are checksums of cached images; `virtual_size_gb` is the
     root disk's size in GiB, 0 for the base's own; `ephemeral_gb` (GiB) and `swap_mb` (MiB) are further disks, 0 for
     none. `backend` is "qcow2" (overlays) or "raw" (copies); `preallocation` "none" or "space", as Nova's
-    preallocate_images."""
+    preallocate_images. With `rescue` it is the disk that the instance is rescued with, beside its own ones."""
 
     uuid: str
     base: str | None = None
@@ -48,6 +55,22 @@ class Disk:
     preallocation: str = "none"
     ephemeral_gb: int = 0
     swap_mb: int = 0
+    root: bool = True  # without one, the instance starts from a volume
+    rescue: bool = False
+
+    @property
+    def name(self) -> str:
+        """Of the root disk's file."""
+        return layout.DISK + self._suffix
+
+    def boot_files(self) -> list[tuple[str, str]]:
+        """Name and checksum of the kernel and the ramdisk."""
+        files = ((layout.KERNEL, self.kernel), (layout.RAMDISK, self.ramdisk))
+        return [(name + self._suffix, checksum) for name, checksum in files if checksum]
+
+    @property
+    def _suffix(self) -> str:
+        return layout.RESCUE if self.rescue else ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,11 +103,67 @@ def create_disks(disks: t.Sequence[Disk], state_dir: str, check_mode: bool = Fal
         with locked(LOCK, timeout=LOCK_TIMEOUT):
             plans = _plan(disks, state_dir, check_mode)
             _create(plans, state_dir)
+    return _made(plans, state_dir)
+
+
+def replace_disks(
+    disks: t.Sequence[Disk], state_dir: str, check_mode: bool = False, wipe: str = "none"
+) -> dict[str, t.Any]:
+    """Make all that every instance directory needs anew, whatever is there: of a rescue, the rescue's files alone.
+
+    Returns what create_disks() does. If one disk fails, the old ones of all are back in their places; else what was in
+    their files is treated as `wipe` says, and they are gone. No guest may have them open. Raises NovaliteError.
+    """
+    _check_wipe(wipe)
+    for disk in disks:
+        _check(disk)
+        _is_directory(layout.instance_dir(state_dir, disk.uuid))
+    sizes: dict[str, int] = {}
+    plans = [_Plan(disk, list(_files(disk))) for disk in disks]
+    for plan in plans:
+        for file in plan.missing:
+            _check_source(plan.disk, file, state_dir, check_mode, sizes)
+    if not check_mode:
+        layout.prepare_state_dir(state_dir)
+        with locked(LOCK, timeout=LOCK_TIMEOUT):
+            with contextlib.ExitStack() as undo:
+                for disk in disks:
+                    _set_aside(disk, layout.instance_dir(state_dir, disk.uuid), undo)
+                _create(plans, state_dir)
+                undo.pop_all()
+            for disk in disks:
+                _drop(os.path.join(layout.instance_dir(state_dir, disk.uuid), REPLACED), wipe)
+    return _made(plans, state_dir)
+
+
+def _set_aside(disk: Disk, directory: str, undo: contextlib.ExitStack) -> None:
+    aside = os.path.join(directory, REPLACED)
+    _drop(aside, "none")  # of a run that was killed: what it had set aside was to go
+    if not os.path.isdir(directory):
+        return
+    os.mkdir(aside, 0o700)
+    undo.callback(os.rmdir, aside)
+    for name in RESCUE_FILES if disk.rescue else OWN_FILES:
+        old, kept = os.path.join(directory, name), os.path.join(aside, name)
+        if os.path.lexists(old):
+            os.rename(old, kept)
+            undo.callback(os.rename, kept, old)
+
+
+def _drop(aside: str, wipe: str) -> None:
+    if os.path.isdir(aside):
+        if wipe != "none":
+            _wipe(wipe, aside)
+        shutil.rmtree(aside)
+
+
+def _made(plans: t.Sequence[_Plan], state_dir: str) -> dict[str, t.Any]:
+    """What the module returns."""
     changing = [plan for plan in plans if plan.missing]
     return {
         "changed": bool(changing),
         "disks": [{"uuid": plan.disk.uuid,
-                   "path": os.path.join(layout.instance_dir(state_dir, plan.disk.uuid), layout.DISK),
+                   "path": os.path.join(layout.instance_dir(state_dir, plan.disk.uuid), plan.disk.name),
                    "created": [file.name for file in plan.missing]} for plan in plans],
         "diff": {
             "before": {plan.disk.uuid: {file.name: None for file in plan.missing} for plan in changing},
@@ -96,13 +175,14 @@ def create_disks(disks: t.Sequence[Disk], state_dir: str, check_mode: bool = Fal
 def remove_disks(
     disks: t.Sequence[Disk], state_dir: str, check_mode: bool = False, wipe: str = "none"
 ) -> dict[str, t.Any]:
-    """Remove the directories of these instances, and nothing else. Returns `changed`, `disks`, `diff`.
+    """Remove the directories of these instances, and nothing else; of a rescue, its files alone.
 
-    `wipe` is what happens to the content of their files first: "none", "discard" or "zero" (see wipe_file). What cannot
-    be wiped is not removed. Raises NovaliteError.
+    Returns `changed`, `disks`, `diff`. `wipe` is what happens to the content of their files first: "none", "discard" or
+    "zero" (see wipe_file). What cannot be wiped is not removed. Raises NovaliteError.
     """
-    if wipe not in WIPES:
-        raise NovaliteError(f"wipe '{wipe}' is none of {', '.join(WIPES)}")
+    _check_wipe(wipe)
+    if any(disk.rescue for disk in disks):
+        return _remove_rescues(disks, state_dir, check_mode, wipe)
     directories = {disk.uuid: layout.instance_dir(state_dir, disk.uuid) for disk in disks}
     present = {uuid: sorted(os.listdir(directory)) for uuid, directory in directories.items()
                if _is_directory(directory)}
@@ -120,6 +200,34 @@ def remove_disks(
         "disks": [{"uuid": uuid, "removed": present.get(uuid, [])} for uuid in directories],
         "diff": {"before": present, "after": dict.fromkeys(present)},
     }
+
+
+def _remove_rescues(disks: t.Sequence[Disk], state_dir: str, check_mode: bool, wipe: str) -> dict[str, t.Any]:
+    present: dict[str, list[str]] = {}
+    for disk in disks:
+        directory = layout.instance_dir(state_dir, disk.uuid)
+        found = [name for name in RESCUE_FILES if os.path.lexists(os.path.join(directory, name))]
+        if found:
+            present[disk.uuid] = found
+    for uuid, names in () if check_mode else present.items():
+        directory = layout.instance_dir(state_dir, uuid)
+        with locked(LOCK, timeout=LOCK_TIMEOUT):
+            for name in names:
+                if wipe != "none":
+                    wipe_file(os.path.join(directory, name), wipe)
+                os.unlink(os.path.join(directory, name))
+            records = read_records(directory)
+            write_records(directory, {name: one for name, one in records.items() if name not in RESCUE_FILES})
+    return {
+        "changed": bool(present),
+        "disks": [{"uuid": disk.uuid, "removed": present.get(disk.uuid, [])} for disk in disks],
+        "diff": {"before": present, "after": dict.fromkeys(present)},
+    }
+
+
+def _check_wipe(wipe: str) -> None:
+    if wipe not in WIPES:
+        raise NovaliteError(f"wipe '{wipe}' is none of {', '.join(WIPES)}")
 
 
 def _wipe(how: str, directory: str) -> None:
@@ -147,18 +255,20 @@ def _is_directory(directory: str) -> bool:
 
 def _files(disk: Disk) -> t.Iterator[_File]:
     """All files that an instance needs, in the order of Nova's devices."""
-    if disk.base is None:
+    if disk.root and disk.base is None:
         raise NovaliteError(f"instance {disk.uuid}: a disk needs its base image")
     size = f"{disk.virtual_size_gb} GiB" if disk.virtual_size_gb else "the base's size"
-    yield _File(layout.DISK, layout.cache_key(disk.base), f"{disk.backend}, {size}, on {disk.base}", disk.backend,
-                disk.virtual_size_gb * GIB)
+    if disk.root:
+        yield _File(disk.name, layout.cache_key(str(disk.base)), f"{disk.backend}, {size}, on {disk.base}",
+                    disk.backend, disk.virtual_size_gb * GIB)
+    else:
+        yield _File(NOTE, "", "starts from a volume")  # it needs its directory
     for name, kind, amount in ((layout.EPHEMERAL, EPHEMERAL, disk.ephemeral_gb), (layout.SWAP, SWAP, disk.swap_mb)):
         if amount:
             blank = blank_name(kind, amount)
             yield _File(name, blank, f"{disk.backend}, empty, {blank}", disk.backend, blank_size(blank))
-    for name, checksum in ((layout.KERNEL, disk.kernel), (layout.RAMDISK, disk.ramdisk)):
-        if checksum:
-            yield _File(name, layout.cache_key(checksum), f"copy of {checksum}")
+    for name, checksum in disk.boot_files():
+        yield _File(name, layout.cache_key(checksum), f"copy of {checksum}")
 
 
 def _plan(disks: t.Sequence[Disk], state_dir: str, check_mode: bool) -> list[_Plan]:
@@ -200,7 +310,7 @@ def _check_format(disk: Disk, file: _File, directory: str) -> None:
 
 def _check_source(disk: Disk, file: _File, state_dir: str, check_mode: bool, sizes: dict[str, int]) -> None:
     path = os.path.join(layout.base_dir(state_dir), file.source)
-    if file.name in (layout.EPHEMERAL, layout.SWAP):
+    if file.name in (layout.EPHEMERAL, layout.SWAP, NOTE):
         return  # made when it is missing
     if not os.path.exists(path):
         if check_mode:  # the task before would have fetched it
@@ -232,6 +342,8 @@ def _create(plans: t.Sequence[_Plan], state_dir: str) -> None:
 
 
 def _size_of(file: _File, state_dir: str) -> int:
+    if file.name == NOTE:
+        return 0
     path = os.path.join(layout.base_dir(state_dir), file.source)
     os.utime(path)  # its last use, for the eviction
     return os.stat(path).st_size
@@ -270,6 +382,10 @@ def _make_file(
     disk: Disk, file: _File, directory: str, state_dir: str, source_size: int, undo: contextlib.ExitStack
 ) -> None:
     path = os.path.join(directory, file.name)
+    if file.name == NOTE:
+        undo.callback(_remove, path)
+        write_atomically(path, "", 0o644)
+        return
     source = os.path.join(os.path.abspath(layout.base_dir(state_dir)), file.source)
     part = f"{path}.part"  # a killed run leaves this, never half a disk under its name
     with contextlib.suppress(FileNotFoundError):

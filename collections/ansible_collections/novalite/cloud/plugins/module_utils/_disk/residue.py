@@ -25,6 +25,7 @@ from .._errors import ConflictError
 from .._host import locked_directory
 from . import layout
 from .daemon import end_leftovers, served
+from .export import FUSE
 from .session import WORK_DIR
 
 LOOP_GET_STATUS64 = 0x4C05
@@ -53,7 +54,7 @@ def find(state_dir: str, proc: str = "/proc", sys_block: str = "/sys/block") -> 
         if _device_of(source, ours):
             on_devices.append(found)
         elif point.startswith(f"{WORK_DIR}/") or point == WORK_DIR:
-            (on_devices if source.startswith("/dev/") and source != "/dev/fuse" else others).append(found)
+            (on_devices if _is_device(source) else others).append(found)
     # what was mounted last is in the way of what was mounted before
     return [*reversed(on_devices), *loops, *servers, *reversed(others)]
 
@@ -62,11 +63,16 @@ def remove(found: t.Iterable[Residue]) -> None:
     """Take these away, in the order that find() gives. Raises NovaliteError."""
     for one in found:
         if one.what == MOUNT:
-            run(["umount", one.name])
+            # of what a dead server showed, nothing is left to be written
+            run(["umount", *([] if _is_device(one.disk) else ["--lazy"]), one.name])
         elif one.what == LOOP:
             run(["losetup", "--detach", one.name])
         else:
             end_leftovers(one.disk)
+
+
+def _is_device(source: str) -> bool:
+    return source.startswith("/dev/") and source != FUSE
 
 
 def _is_idle(disk: str, instances: str) -> bool:
@@ -135,8 +141,7 @@ def _servers(proc: str, sys_block: str, instances: str) -> tuple[list[Residue], 
                     pids.add(entry)
     devices = set()
     for name in os.listdir(sys_block):
-        with contextlib.suppress(OSError):
-            with open(os.path.join(sys_block, name, "pid"), encoding="ascii") as handle:
-                if name.startswith("nbd") and handle.read().strip() in pids:
-                    devices.add(f"/dev/{name}")
+        with contextlib.suppress(OSError), open(os.path.join(sys_block, name, "pid"), encoding="ascii") as handle:
+            if name.startswith("nbd") and handle.read().strip() in pids:
+                devices.add(f"/dev/{name}")
     return [found[disk] for disk in sorted(found)], devices

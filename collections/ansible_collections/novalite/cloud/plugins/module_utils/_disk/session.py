@@ -35,6 +35,7 @@ from .syscalls import (
     unmount,
     with_private_mounts,
 )
+from .volume_paths import volume_path
 
 WORK_DIR = "/run/novalite"  # only ever a mount point, in each injection's own namespace
 WORK_SIZE = "size=1m,mode=0700"
@@ -140,12 +141,17 @@ def _whole_message(error: BaseException) -> str:
 
 def _inject(request: Request, state_dir: str, attach: Attach, check_mode: bool) -> Outcome:
     directory = layout.instance_dir(state_dir, request.uuid)
-    disk = os.path.join(os.path.abspath(directory), layout.DISK)
+    disk = os.path.join(os.path.abspath(directory), request.disk)
+    if request.volume is not None:
+        disk = volume_path(request.volume, os.path.abspath(state_dir))
     if not os.path.exists(disk):
         if check_mode:  # the task before would have made it
             return Outcome(request.uuid, (), disk_exists=False)
         raise NotFoundError(f"{disk} does not exist; create it first (module disk)")
-    disk_format = recorded_format(directory)
+    if request.volume is not None:
+        disk_format = str(request.volume["format"])
+    else:
+        disk_format = recorded_format(directory, request.disk)
 
     def work() -> Outcome:
         with _work_dir() as work_dir, attach(disk, disk_format, check_mode, work_dir) as attached:

@@ -55,6 +55,7 @@ class Disk:
     format: str | None
     bus: str | None
     cache: str | None = None
+    serial: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,7 +87,7 @@ class DomainModel:
     on_crash: str | None = None
     disks: tuple[Disk, ...] = ()
     interfaces: tuple[Nic, ...] = ()
-    serials: tuple[tuple[int, str, str | None], ...] = ()  # (port, type, path of a `file` one)
+    serials: tuple[tuple[int, str, str | None], ...] = ()  # (port, type, file that it is logged to)
     rng: str | None = None
     metadata: tuple[tuple[str, str], ...] = ()
 
@@ -256,10 +257,11 @@ def _kib(element: ElementTree.Element | None, name: str) -> int:
 def _disk(element: ElementTree.Element) -> Disk:
     return Disk(
         dev=_attribute(element, "target", "dev") or "",
-        source=_attribute(element, "source", "file"),
+        source=_attribute(element, "source", "file") or _attribute(element, "source", "dev"),
         format=_attribute(element, "driver", "type"),
         bus=_attribute(element, "target", "bus"),
         cache=_attribute(element, "driver", "cache"),
+        serial=_text(element, "serial"),
     )
 
 
@@ -282,8 +284,8 @@ def _nic(element: ElementTree.Element) -> Nic:
 
 def _serial(element: ElementTree.Element) -> tuple[int, str, str | None]:
     kind = element.get("type", "")
-    # A pty's path is /dev/pts/N of this very run: only that of a file is part of what was asked for.
-    path = _attribute(element, "source", "path") if kind == "file" else None
+    # A pty's own path is /dev/pts/N of this very run, and no part of what was asked for.
+    path = _attribute(element, "source", "path") if kind == "file" else _attribute(element, "log", "file")
     return int(_attribute(element, "target", "port") or 0), kind, path
 
 

@@ -16,15 +16,19 @@ import re
 import typing as t
 
 from .._addressing.macs import LINK_LOCAL, eui64
+from .._disk.layout import RESCUE
+from .._disk.volume_paths import volume_path
 from .._errors import NovaliteError
 from .._guest_data.image_properties import LAST_DEVICES, cdrom_bus
 from .._host import STATE_DIR
 from .compare import METADATA_NAMESPACE
+from .devices import ROOT
 
 if t.TYPE_CHECKING:
     import jinja2
 
 DISK_BACKEND = "novalite:disk_backend"  # extra spec of a flavor: qcow2 (the default) or raw
+RESCUE_FORMAT = "qcow2"  # of the disk that an instance is rescued with
 FILTER_PREFIX = "nova-instance-"  # Nova's name for the nwfilter of one instance
 
 # XML 1.0 has no way to write these, not even as an entity; CR, TAB and LF would come back changed from an attribute.
@@ -56,11 +60,15 @@ class ConfigDrive:
 
 @dataclasses.dataclass(frozen=True)
 class Volume:
-    """A further disk of a guest, with the format that its record on the host has."""
+    """A further disk of a guest: one of its own, with the format that its record on the host has, or a volume."""
 
     file: str
     format: str
     target: str
+    type: str = "file"  # or block
+    serial: str | None = None  # the volume's id: the guest finds it by that, whatever its name
+    readonly: bool = False
+    cache: str | None = None  # None: as the host's other disks
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,6 +91,7 @@ class Guest:
     ramdisk: str | None = None
     cmdline: str | None = None
     volumes: tuple[Volume, ...] = ()
+    root_volume: Volume | None = None  # instead of `disk`
     interfaces: tuple[Interface, ...] = ()
     config_drive: ConfigDrive | None = None
     display_name: str = ""
@@ -98,11 +107,19 @@ def guest_of(
 ) -> Guest:
     """The guest that makes `instance` (an Instance dict) run on the compute host that `facts` describe.
 
-    `state_dir` is the compute host's. Raises NovaliteError when a value cannot be written as XML.
+    With `rescue`, its image is that of the rescue, whose disk is the first one, and the instance's own root disk the
+    second; the other disks stay away. `state_dir` is the compute host's. Raises NovaliteError when a value cannot be
+    written as XML.
     """
     flavor, image = instance["flavor"], instance["image"]
     directory = os.path.join(state_dir, "instances", instance["uuid"])
-    kernel = os.path.join(directory, "kernel") if image.get("kernel") else None
+    rescue = bool(instance.get("rescue"))
+    suffix = RESCUE if rescue else ""
+    kernel = os.path.join(directory, "kernel" + suffix) if image.get("kernel") else None
+    root = os.path.join(directory, "disk")
+    # while it is rescued, a guest has its old root disk and no volumes, as Nova's
+    attached = [] if rescue else [volume_of(one, state_dir) for one in plugged(instance)]
+    own = [Volume(root, disk_backend(flavor), "vdb")] if rescue else _volumes(flavor, directory)
     guest = Guest(
         uuid=instance["uuid"],
         name=instance["domain_name"],
@@ -112,15 +129,17 @@ def guest_of(
         emulator=facts["emulator"],
         memory_mb=flavor["memory_mb"],
         vcpus=flavor["vcpus"],
-        disk=os.path.join(directory, "disk"),
-        disk_format=disk_backend(flavor),  # of what the disk module makes, whatever the image's own format
+        disk=root + suffix,
+        # of what the disk module makes, whatever the image's own format
+        disk_format=RESCUE_FORMAT if rescue else disk_backend(flavor),
         disk_cache=facts["disk_cache"],
         console_log=os.path.join(directory, "console.log"),
         kernel=kernel,
         # QEMU takes neither a ramdisk nor a command line without a kernel.
-        ramdisk=os.path.join(directory, "ramdisk") if kernel and image.get("ramdisk") else None,
+        ramdisk=os.path.join(directory, "ramdisk" + suffix) if kernel and image.get("ramdisk") else None,
         cmdline=(image.get("cmdline") or None) if kernel else None,
-        volumes=tuple(_volumes(flavor, directory)),
+        volumes=(*own, *(one for one in attached if one.target != ROOT)),
+        root_volume=next((one for one in attached if one.target == ROOT), None),
         interfaces=_interfaces(instance, own_chains=facts.get("antispoof") == "chains"),
         config_drive=_config_drive(instance, facts, directory),
         display_name=instance["name"],
@@ -132,6 +151,35 @@ def guest_of(
     )
     _refuse_unwritable(guest)
     return guest
+
+
+def plugged(instance: t.Mapping[str, t.Any]) -> list[t.Mapping[str, t.Any]]:
+    """The volumes that the instance's guest has, or is to have from its start: of one that is being built, all.
+
+    What is being attached to a guest that is there comes by itself.
+    """
+    building = instance.get("vm_state") == "building"
+    return [one for one in instance.get("volumes") or () if building or one["attached_at"] is not None]
+
+
+def volume_of(one: t.Mapping[str, t.Any], state_dir: str = STATE_DIR) -> Volume:
+    """The disk that an attachment (of an Instance dict's `volumes`) is to the guest."""
+    return Volume(
+        file=volume_path({**one, "id": one["volume_id"]}, state_dir),
+        format=one["format"],
+        target=one["device"].rpartition("/")[2],
+        type="block" if one["backend"] == "lvm" else "file",
+        serial=one["volume_id"],
+        readonly=bool(one["readonly"]),
+        # another host must find what this one wrote, whatever suits the hosts' own disks
+        cache="none" if one["backend"] == "lvm" else None,
+    )
+
+
+def render_volume(volume: Volume, facts: t.Mapping[str, t.Any]) -> str:
+    """The XML of this disk alone, for a guest on the compute host that `facts` describe."""
+    template = _template().environment.get_template("volume.xml.j2")
+    return template.render(volume=volume, guest={"disk_cache": facts["disk_cache"]})
 
 
 def disk_backend(flavor: t.Mapping[str, t.Any]) -> str:

@@ -58,15 +58,17 @@ def ensure(
     state: str,
     check_mode: bool = False,
     shutdown_timeout: float = SHUTDOWN_TIMEOUT,
+    missing_ok: bool = False,
 ) -> list[Outcome]:
     """Every domain is in `state`, or its outcome has an `error`.
 
     `running` starts what is off (from its saved memory, where there is one) and lets go on what is paused. `stopped`
     asks the guest to shut down, and cuts off its power after `shutdown_timeout` seconds (the spec's own comes first, 0
     does not ask); all guests of one call shut down at the same time. `suspended` saves the memory to the host's disk.
-    `rebooted` is `stopped` and then a start from the given definition; with the spec's `hard` nobody is asked.
+    `rebooted` is `stopped` and then a start from the given definition; with the spec's `hard` nobody is asked. With
+    `missing_ok`, a domain that there is none of is `stopped`.
     """
-    outcomes = [_look(connection, spec, state) for spec in domains]
+    outcomes = [_look(connection, spec, state, missing_ok) for spec in domains]
     todo = [(spec, outcome) for spec, outcome in zip(domains, outcomes) if outcome.changed]
     if check_mode:
         for _spec, outcome in todo:
@@ -96,7 +98,7 @@ def diff_of(outcomes: t.Sequence[Outcome]) -> dict[str, dict[str, str]]:
     }
 
 
-def _look(connection: t.Any, spec: PowerSpec, state: str) -> Outcome:
+def _look(connection: t.Any, spec: PowerSpec, state: str, missing_ok: bool) -> Outcome:
     """What there is of a domain, and in `action` what is to be done to it."""
     try:
         (outcome,) = lifecycle.inspect(connection, [_plain(spec)])
@@ -105,6 +107,8 @@ def _look(connection: t.Any, spec: PowerSpec, state: str) -> Outcome:
             outcome.before_state = outcome.state = state_now(connection, spec["uuid"])
     except NovaliteError as error:
         return Outcome(spec["uuid"], spec["name"], "unknown", before_state="unknown", error=str(error))
+    if missing_ok and state == STOPPED and outcome.before_state == MISSING:
+        return outcome
     action = _TODO[state].get(outcome.before_state)
     if action is None:
         outcome.error = f"domain {spec['name']} is {outcome.before_state}, and cannot be {state} from there"

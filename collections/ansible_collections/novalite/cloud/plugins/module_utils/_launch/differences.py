@@ -4,7 +4,7 @@
 
 # This module_utils is PRIVATE to the collection and may change at any time.
 
-"""Differences between ledger and hosts, for people: rows out of what the modules say they changed, and their table. Pure."""
+"""Differences between ledger and hosts, for people: rows out of what modules changed, and their table. Pure."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def row(host: str | None, what: str, ledger: str, there: str, repair: str) -> Ro
 def correction(one: Result) -> Row:
     """Of the module `ledger_repair`."""
     before, after = one["before"], one["after"]
-    there = _values(before)
+    what, reason = f"{one['kind']} {one['name']}", one["reason"]
     if after is None:
-        return row(None, f"{one['kind']} {one['name']}", one["reason"], there, "removed")
+        return row(None, what, _values(before), reason, "removed")
     changed = {key: value for key, value in after.items() if before.get(key) != value}
-    return row(None, f"{one['kind']} {one['name']}", one["reason"], there, f"set to {_values(changed)}")
+    return row(None, what, _values({key: before[key] for key in changed}), reason, f"set to {_values(changed)}")
 
 
 def deletion(one: Result) -> Row:
@@ -47,7 +47,9 @@ def of_step(host: str, step: str, result: Result, names: Names) -> list[Row]:
     diff = result.get("diff") or {}
     before, after = diff.get("before") or {}, diff.get("after") or {}
     read: t.Callable[[str, Row, Row, Names], list[Row]] = _READERS.get(step, _plain)
-    return read(host, before, after, names) or [row(host, step, "in order", "differs", "put right")]
+    if not (before or after):
+        return [row(host, step, "in order", "differs", "put right")]
+    return read(host, before, after, names)
 
 
 def table(rows: t.Sequence[Row], failures: t.Sequence[str]) -> list[str]:
@@ -56,7 +58,8 @@ def table(rows: t.Sequence[Row], failures: t.Sequence[str]) -> list[str]:
     widths = [min(WIDEST, max(map(len, column))) for column in zip(HEADS, *texts)]
     lines = []
     if texts:
-        lines = ["  ".join(f"{text:<{width}}" for text, width in zip(line, widths)).rstrip() for line in (HEADS, *texts)]
+        for line in (HEADS, *texts):
+            lines.append("  ".join(f"{text:<{width}}" for text, width in zip(line, widths)).rstrip())
     return [*lines, *(f"FAILED  {failure}" for failure in failures), f"{in_words(rows, failures)}."]
 
 
@@ -90,6 +93,11 @@ def _bridges(host: str, before: Row, after: Row, names: Names) -> list[Row]:
     return rows
 
 
+def _router(host: str, before: Row, after: Row, names: Names) -> list[Row]:
+    rows = _plain(host, before, after, names)
+    return [{**one, "object": f"router ({one['object']})"} for one in rows]
+
+
 def _dhcp(host: str, before: Row, after: Row, names: Names) -> list[Row]:
     rows = []
     for key in sorted({*before, *after}):
@@ -112,8 +120,8 @@ def _dhcp(host: str, before: Row, after: Row, names: Names) -> list[Row]:
 def _filters(host: str, before: Row, after: Row, names: Names) -> list[Row]:
     return [
         row(host, f"filter {_named(key, names)}", "there", "differs" if key in before else "missing", "defined")
-        for key in sorted(after)
-    ]
+        for key in sorted(after) if not key.startswith("rules of ")  # these were told before
+    ]  # fmt: skip
 
 
 def _firewall(host: str, before: Row, after: Row, names: Names) -> list[Row]:
@@ -130,4 +138,4 @@ def _firewall(host: str, before: Row, after: Row, names: Names) -> list[Row]:
     ]
 
 
-_READERS = {"bridge": _bridges, "dhcp": _dhcp, "nwfilter": _filters, "firewall": _firewall}
+_READERS = {"bridge": _bridges, "router": _router, "dhcp": _dhcp, "nwfilter": _filters, "firewall": _firewall}

@@ -116,6 +116,7 @@ def dhcp(network: Network, address: str | None) -> Plan:
         # An isolated network has no way out over IPv6, and with a gateway of its own others advertise it.
         "router_v6": not network["isolated"] and network["gateway_v6"] is None,
         "hosts": [],
+        **({"routes": network["routes"]} if network.get("routes") else {}),
     }
 
 

@@ -57,6 +57,7 @@ def host_plan(
     """The plan of one host: each key holds the list that the host module of that name takes.
 
     An instance that is to be built has `guest`: what only the guest may know, `user_data`, `files`, `password_hash`.
+    One that is to be rescued has `rescue`, and the image of the rescue in the place of its own one.
     """
     own_chains = facts.get("antispoof") == "chains"  # instead of libvirt's network filters
     return {
@@ -67,15 +68,18 @@ def host_plan(
         "routers": networks.routers(instances),
         "metadata_networks": networks.metadata_networks(instances),
         "images": _images(instances),
+        # of the instances' volumes: what has to be made for them, and what goes with them (server_volumes.py)
+        "volumes": [],
+        "volumes_gone": [],
         "disks": [_disk(instance) for instance in instances],
         # what goes, or runs already, is told nothing
         "injections": [
             _injection(one) for one in instances
-            if one.get("guest") is not None and image_properties.partition(one["image"]) is not None
+            if one.get("guest") is not None and _to_be_injected(one)
         ],
         "config_drives": [
             config_drive(one, one["guest"]) for one in instances
-            if one.get("guest") is not None and one["config_drive"]
+            if one.get("guest") is not None and one["config_drive"] and not one.get("rescue")
         ],
         "secret": any(any((one.get("guest") or {}).values()) for one in instances),
         "filters": [] if own_chains else [_filter(instance) for instance in instances],
@@ -106,7 +110,9 @@ def firewall_plan(instances: t.Sequence[Instance], facts: t.Mapping[str, t.Any])
 def _images(instances: t.Iterable[Instance]) -> list[Plan]:
     images: dict[str, Plan] = {}
     for instance in instances:
-        for file in image_files(instance["image"], instance["flavor"]["root_gb"]):
+        for file in image_files(instance["image"], 0 if instance.get("rescue") else instance["flavor"]["root_gb"]):
+            if file["kind"] == "disk" and boot_volume(instance) is not None:
+                continue
             known = images.setdefault(file["checksum"], file)
             if file["kind"] == "disk":
                 # the largest flavor's limit; a flavor of 0 GiB takes the image's own size and sets none
@@ -136,12 +142,18 @@ def image_files(image: t.Mapping[str, t.Any], root_gb: int = 0) -> list[Plan]:
 
 def _disk(instance: Instance) -> Plan:
     image, flavor = instance["image"], instance["flavor"]
-    return {
+    files = {
         "uuid": instance["uuid"],
         "base": image["checksum"],
-        "virtual_size_gb": flavor["root_gb"],
         "kernel": image["kernel"]["checksum"] if image["kernel"] else None,
         "ramdisk": image["ramdisk"]["checksum"] if image["ramdisk"] else None,
+    }
+    if instance.get("rescue"):
+        return {**files, "rescue": True}
+    return {
+        **files,
+        "root": boot_volume(instance) is None,
+        "virtual_size_gb": flavor["root_gb"],
         "backend": disk_backend(flavor),
         "preallocation": (flavor.get("extra_specs") or {}).get(PREALLOCATION, "none"),
         "ephemeral_gb": flavor.get("ephemeral_gb", 0),
@@ -149,10 +161,26 @@ def _disk(instance: Instance) -> Plan:
     }
 
 
+def boot_volume(instance: Instance) -> t.Mapping[str, t.Any] | None:
+    """The volume that an instance starts from, instead of a disk of its own; one that is rescued has one."""
+    if instance.get("rescue"):
+        return None
+    return next((one for one in instance.get("volumes") or () if one["boot_index"] == 0), None)
+
+
+def _to_be_injected(instance: Instance) -> bool:
+    """Not into a volume that somebody has had before: only into one that is a fresh copy of an image."""
+    root = boot_volume(instance)
+    fresh = root is None or (root["made_at"] is None and root["image"] is not None)
+    return fresh and image_properties.partition(instance["image"]) is not None
+
+
 def _injection(instance: Instance) -> Plan:
+    root = boot_volume(instance)
     told = instance["guest"]
     return {
         "uuid": instance["uuid"],
+        **({"disk": "disk.rescue"} if instance.get("rescue") else {}),
         "keys": [instance["key"]["public_key"]] if instance["key"] else [],
         "user": image_properties.admin_user(instance["image"]),
         "hostname": instance["hostname"],
@@ -161,6 +189,9 @@ def _injection(instance: Instance) -> Plan:
         "network": _guest_network(instance),
         "password_hash": told.get("password_hash"),
         "password_optional": bool(told.get("password_optional")),
+        "volume": root and {
+            "id": root["volume_id"], **{key: root[key] for key in ("backend", "options", "format")}
+        },
     }
 
 

@@ -106,10 +106,21 @@ def _way(host: str, namespace: str | None, path: str) -> dict[str, str]:
         return {"ProxyJump": host}
     relay = shlex.join(["ip", "netns", "exec", namespace, "python3", "-c", RELAY])
     # The shell of whoever logs in there knows whether it may enter a namespace itself.
-    remote = f'[ "$(id -u)" = 0 ] || s="sudo -n"; exec $s {relay}'
+    remote = as_root(relay)
     # %h and %p are ssh's to fill in; any other percent sign is itself.
     words = [word.replace("%", "%%") for word in ("ssh", "-F", path, host, remote)]
     return {"ProxyCommand": shlex.join([*words[:-1], f"{words[-1]} %h %p"])}
+
+
+def as_root(command: str) -> str:
+    """A line for the shell of whoever logs in, which becomes `command` with root's rights."""
+    return f'[ "$(id -u)" = 0 ] || s="sudo -n"; exec $s {command}'
+
+
+def console_command(host: str, domain: str, path: str) -> str:
+    """The command that attaches this terminal to a guest's console, by the ssh_config at `path`; ^] leaves it."""
+    remote = as_root(f"virsh -c qemu:///system console --force {domain}")
+    return shlex.join(["ssh", "-t", "-F", path, host, remote])
 
 
 def _options(options: t.Mapping[str, str]) -> list[str]:

@@ -19,7 +19,7 @@ import sqlalchemy as sa
 
 from .._errors import ConflictError, NotFoundError, NovaliteError
 from .._guest_data import image_properties
-from . import actions, lookups, power_states, server_actions, server_requests
+from . import actions, anew_requests, lookups, power_states, server_actions, server_requests
 from .plans import server_plan
 from .servers import BUILD_TIMEOUT, DEFAULT_PROJECT
 from .tables import instance
@@ -66,7 +66,13 @@ def server_action(connection: sa.Connection, params: Params) -> dict[str, t.Any]
         going = begun.pop("instances")
         result |= begun
         result["looks"] = power_states.to_look_at(begun["settled"])
-    return {**result, "instances": going, "hosts": _plans(connection, params, going)}
+    hosts = _plans(connection, params, going)
+    return {**result, "instances": going, "hosts": hosts, "secret": any(plan.get("secret") for plan in hosts.values())}
+
+
+def prepare_server_action(_engine: sa.Engine, params: Params) -> dict[str, t.Any]:
+    """The same `params` without a password: a hash takes a while, and only the hash is recorded."""
+    return {**params, "request": anew_requests.with_hash(params.get("request") or {})}
 
 
 # --- who ------------------------------------------------------------------------------------------------------------
@@ -103,13 +109,17 @@ def _begin(connection: sa.Connection, params: Params, found: list[Instance]) -> 
     _take_over(connection, params, found)
     # A reboot is an event and no state: whoever asks for one gets one.
     settled = [one for one in found if name != "reboot" and one["vm_state"] == rules.vm_state]
+    settled += anew_requests.settled(connection, params, found)
     to_begin = [one for one in found if one not in settled]
     if not to_begin:
         return {"instances": [], "settled": settled}
     request_id = actions.new_request_id()
     uuids = [one["uuid"] for one in to_begin]
     try:
-        begun = server_actions.begin(connection, name, uuids, request_id=request_id, details=details)
+        if name in anew_requests.ACTIONS:
+            begun = anew_requests.begin(connection, params, to_begin, request_id)
+        else:
+            begun = server_actions.begin(connection, name, uuids, request_id=request_id, details=details)
     except (ConflictError, NotFoundError) as error:
         raise type(error)(_with_name(str(error), to_begin)) from None
     return {
@@ -165,7 +175,9 @@ def _plans(connection: sa.Connection, params: Params, instances: list[Instance])
     """`{host: plan}`: what server_plan says about instances that are there already, where one is to start; else names
     and UUIDs alone. Each of `domains` says how to go about it: `hard`, `shutdown_timeout` (seconds or null)."""
     hosts: dict[str, Plan] = {}
-    if params["action"] in _STARTS:
+    if params["action"] in anew_requests.STARTS:
+        hosts = anew_requests.plans(connection, params, instances)
+    elif params["action"] in _STARTS:
         given = {"instances": [], "existing": instances, "leaving": [], "compute_hosts": []}
         full = server_plan(connection, {**given, "state_dir": params["state_dir"]})["hosts"]
         hosts = {host: {**plans["keep"], "starts": True} for host, plans in full.items() if "keep" in plans}
@@ -182,6 +194,8 @@ def _plans(connection: sa.Connection, params: Params, instances: list[Instance])
             one = by_uuid[domain["uuid"]]
             domain["hard"] = one["task_state"] == hard
             domain["shutdown_timeout"] = image_properties.shutdown_timeout(one["image"])
+    if params["action"] == anew_requests.SNAPSHOT:
+        anew_requests.add_snapshots(connection, hosts)
     return hosts
 
 
@@ -195,9 +209,11 @@ def _record(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
         raise NovaliteError(f"action '{name}' has no outcomes")
     plans: t.Mapping[str, Plan] = params.get("plans") or {}
     said: dict[str, tuple[str, str | None, int | None]] = {}  # UUID -> host, error, power state
+    told: dict[str, t.Mapping[str, t.Any]] = {}  # UUID -> all that its host says of it
     for outcome in params["outcomes"]:
         host = outcome["host"]
         for row in outcome["results"] or []:
+            told[row["uuid"]] = row
             said[row["uuid"]] = (host, row.get("error"), _POWER_STATES.get(row.get("state") or ""))
         for uuid in plans.get(host, {}).get("uuids", []):
             said.setdefault(uuid, (host, outcome["error"] or "its host did not say what became of it", None))
@@ -211,7 +227,9 @@ def _record(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
         groups.setdefault(how, []).append(uuid)
     for (host, error, power_state), uuids in groups.items():
         changed.update(
-            server_actions.finish(connection, name, uuids, host=host, error=error, power_state=power_state)
+            server_actions.finish(
+                connection, name, uuids, host=host, error=error, power_state=power_state, said=told
+            )
         )
     after = instances_by(connection, uuids=said)
     names = {one["uuid"]: one["name"] for one in after}
@@ -229,6 +247,8 @@ def _record(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
             for uuid in said
             if uuid in changed and said[uuid][1] is not None
         ],
+        # of an instance that was deleted meanwhile: nobody is going to know them
+        "orphans": [row["source"] for uuid, row in told.items() if row.get("source") and uuid not in changed],
     }
     if changed:
         result["diff"] = {

@@ -139,6 +139,20 @@ def finish(
         )
 
 
+def open_details(connection: sa.Connection, action: str, uuids: t.Iterable[str]) -> dict[str, dict[str, t.Any]]:
+    """UUID -> the details of the unfinished `action` of each instance that has one."""
+    rows = connection.execute(
+        sa.select(instance_action.c.instance_uuid, instance_action.c.details)
+        .where(
+            instance_action.c.instance_uuid.in_(sorted(set(uuids))),
+            instance_action.c.action == action,
+            instance_action.c.finished_at.is_(None),
+        )
+        .order_by(instance_action.c.id)
+    )
+    return {row.instance_uuid: row.details for row in rows}
+
+
 def step(connection: sa.Connection, action: str, uuids: t.Iterable[str], event: str | None, now: int) -> None:
     """The unfinished `action` of each of these comes to its next step, `event`; the one before is over.
 

@@ -17,8 +17,8 @@ from .tables import instance, vif
 
 
 def difference_report(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
-    """`params`: `corrections` and `deletions` of ledger_repair; `hosts`, {name: {"rows", "steps": {module: its result}, "failed"}};
-    `failures`. See the module's documentation for what is returned."""
+    """`params`: `corrections` and `deletions` of ledger_repair; `failures`; `hosts`, {name: {"rows", "failed",
+    "steps": {module: its result}}}. See the module's documentation for what is returned."""
     names = _names(connection)
     rows = [differences.correction(one) for one in params["corrections"]]
     rows += [differences.deletion(one) for one in params["deletions"]]

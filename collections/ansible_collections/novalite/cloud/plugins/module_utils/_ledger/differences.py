@@ -13,6 +13,7 @@ begun here as a hard reboot, by compare-and-swap, so that no two runs are at one
 
 from __future__ import annotations
 
+import re
 import time
 import typing as t
 
@@ -21,7 +22,7 @@ import sqlalchemy as sa
 from .._disk.layout import DISK, EPHEMERAL, KERNEL, RAMDISK, SWAP
 from .._errors import ConflictError
 from .._launch.differences import Row, row
-from . import actions, power_states, server_actions
+from . import actions, power_states, server_actions, volume_repair
 from .leftovers import leftovers
 from .plans import server_plan
 from .tables import instance, vif
@@ -29,6 +30,7 @@ from .views import Instance, instances_by
 
 STATES = ("active", "stopped", "paused", "suspended")  # of instances whose guests are compared
 ACTION = "reboot"  # Nova's way to make a guest again from what is recorded of it
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 DETAILS = {"type": server_actions.HARD}
 
 Found = t.Mapping[str, t.Any]
@@ -60,8 +62,11 @@ def host_differences(connection: sa.Connection, params: t.Mapping[str, t.Any]) -
     rows += guests.rows
     rows += [row(host, f"{one['what']} {one['name']}", "nobody is at it", f"leads to {one['disk']}", "detached")
              for one in residue]  # fmt: skip
+    for name, status in volume_repair.fail_lost(connection, host, found["volumes"], since):
+        rows.append(row(host, f"volume {name}", status, "missing", "volume to error"))
+        guests.changed = True
     if keep is not None:
-        rows += _plug(host, found, keep)
+        rows += [*_plug(host, found, keep), *_guard(host, found, keep)]
     result |= {
         "rows": rows,
         "changed": result["changed"] or guests.changed,
@@ -169,7 +174,8 @@ class _Guests:
         state, reason = (there["state"], there["reason"]) if there else ("missing", "")
         what = f"domain {one['domain_name']} ({one['name']})"
         shown = f"{state} ({reason})" if reason else state
-        if one["vm_state"] == "active" and (state in ("missing", "crashed") or (state, reason == "shutdown") == ("shutoff", False)):
+        ended = state in ("missing", "crashed") or (state == "shutoff" and reason != "shutdown")
+        if one["vm_state"] == "active" and ended:
             if self._begin(one["uuid"]):
                 how = "defined and started" if state == "missing" else "started"
                 self.rows.append(row(self._host, what, "active", shown, how))
@@ -210,7 +216,7 @@ class _Told:
         numbers = {one["id"] for one in found["chains"]} | {int(name[-8:], 16) for name in found["filters"]}
         macs = {entry["mac"] for one in found["dhcp_networks"] for entry in one["hosts"]}
         uuids = {one["uuid"] for one in found["domains"]} | set(found["disks"]) | {
-            word for one in found["residue"] for word in one["disk"].split("/") if len(word) == 36}  # fmt: skip
+            word for one in found["residue"] for word in _UUID.findall(one["disk"])}  # fmt: skip
         rows = connection.execute(
             sa.select(c.id, c.uuid, c.name, c.host, c.deleted, c.vm_state)
             .where(sa.or_(c.uuid.in_(sorted(uuids)), c.id.in_(sorted(numbers))))
@@ -225,7 +231,7 @@ class _Told:
         self.by_mac = {one.mac: _whereabouts(one) for one in owners}
 
     def is_ours(self, path: str) -> bool:
-        return any(word in self.by_uuid for word in path.split("/"))
+        return any(word in self.by_uuid for word in _UUID.findall(path))
 
 
 def _whereabouts(one: t.Any) -> str:
@@ -255,7 +261,19 @@ def _left(host: str, result: t.Mapping[str, t.Any], told: _Told) -> list[Row]:
 
 def _released(host: str, result: t.Mapping[str, t.Any]) -> list[Row]:
     networks = result.get("diff", {}).get("before", {}).get("host_addresses", ())
-    return [row(host, f"address of {host} in {name}", "taken", "no instance needs it", "given back") for name in networks]
+    why = "no instance needs it"
+    return [row(host, f"address of {host} in {name}", "taken", why, "given back") for name in networks]
+
+
+def _guard(host: str, found: Found, keep: dict[str, t.Any]) -> list[Row]:
+    """Name the devices whose rules against spoofing are not in force."""
+    mine = {one["uuid"] for one in keep["domains"]}
+    bare = [(one["name"], tap["device"]) for one in found["domains"] if one["uuid"] in mine for tap in one["taps"]
+            if tap["unfiltered"]]  # fmt: skip
+    keep["renew"] = sorted(device for _name, device in bare)
+    return [
+        row(host, f"filter rules of {device} of {name}", "in force", "flushed", "written anew") for name, device in bare
+    ]
 
 
 def _plug(host: str, found: Found, keep: t.Mapping[str, t.Any]) -> list[Row]:
@@ -266,8 +284,8 @@ def _plug(host: str, found: Found, keep: t.Mapping[str, t.Any]) -> list[Row]:
         here = [(one["name"], tap) for one in found["domains"] if one["uuid"] in mine for tap in one["taps"]
                 if tap["bridge"] == bridge["name"]]  # fmt: skip
         bridge["taps"] = sorted(tap["device"] for _name, tap in here)
-        rows += [
-            row(host, f"{tap['device']} of {name}", f"on {bridge['name']}", f"on {tap['master'] or 'no bridge'}", "plugged in")
-            for name, tap in here if tap["master"] != bridge["name"]
-        ]  # fmt: skip
+        for name, tap in here:
+            if tap["master"] != bridge["name"]:
+                there = f"on {tap['master'] or 'no bridge'}"
+                rows.append(row(host, f"{tap['device']} of {name}", f"on {bridge['name']}", there, "plugged in"))
     return rows

@@ -12,20 +12,51 @@ import typing as t
 
 import sqlalchemy as sa
 
-from .._errors import ConflictError
+from .._errors import ConflictError, NotFoundError
 from .flavors import flavor as operation
+from .project_usage import is_project
 from .tables import flavor
+from .tables_networking import flavor_access
 
 Record = dict[str, t.Any]
 
 SIZES = ("vcpus", "memory_mb", "root_gb", "ephemeral_gb", "swap_mb")
 
 
-def flavors_seen(connection: sa.Connection, private: bool) -> list[Record]:
-    """The flavors, each with the id that it is known by as `flavorid`; `private` adds those not public."""
+def flavors_seen(connection: sa.Connection, private: bool, project_id: str | None = None) -> list[Record]:
+    """The flavors, each with the id that it is known by as `flavorid`; `private` adds those not public.
+
+    Those that the project may see although they are private are always there, with `granted` set.
+    """
+    granted = sa.select(flavor_access.c.flavor_id).where(flavor_access.c.project_id == project_id)
+    mine = set(connection.execute(granted).scalars()) if project_id is not None else set()
     query = sa.select(flavor).order_by(flavor.c.id)
-    rows = connection.execute(query if private else query.where(flavor.c.is_public)).mappings()
-    return [{**row, "flavorid": row["flavorid"] or str(row["id"])} for row in rows]
+    if not private:
+        query = query.where(sa.or_(flavor.c.is_public, flavor.c.id.in_(sorted(mine))))
+    rows = connection.execute(query).mappings()
+    return [{**row, "flavorid": row["flavorid"] or str(row["id"]), "granted": row["id"] in mine} for row in rows]
+
+
+def access_of(connection: sa.Connection, number: int) -> list[str]:
+    """The projects that a private flavor was given to."""
+    query = sa.select(flavor_access.c.project_id).where(flavor_access.c.flavor_id == number)
+    return list(connection.execute(query.order_by(flavor_access.c.project_id)).scalars())
+
+
+def grant_access(connection: sa.Connection, number: int, project_id: str) -> bool:
+    """Let the project see a private flavor; returns whether it did not before. Raises NotFoundError for no project."""
+    if project_id in access_of(connection, number):
+        return False
+    if not is_project(connection, project_id):
+        raise NotFoundError(f"Project ID {project_id[:64]} is not a valid project.")
+    connection.execute(sa.insert(flavor_access).values(flavor_id=number, project_id=project_id))
+    return True
+
+
+def revoke_access(connection: sa.Connection, number: int, project_id: str) -> bool:
+    """Returns whether the project had it."""
+    mine = sa.and_(flavor_access.c.flavor_id == number, flavor_access.c.project_id == project_id)
+    return connection.execute(sa.delete(flavor_access).where(mine)).rowcount == 1
 
 
 def create_flavor(connection: sa.Connection, record: t.Mapping[str, t.Any]) -> None:

@@ -86,6 +86,24 @@ def _checked(item: Item, state: str) -> Item:
     return item
 
 
+def lead_to_port(connection: sa.Connection, project_id: str, number: str, vif_id: str, vif_ip: str | None) -> None:
+    """Let the project's floating IP (its UUID) lead to a port that no server has yet: no host has to know of it.
+
+    Raises NovaliteError for a port without an IPv4 address, or on a network that no hypervisor routes for.
+    """
+    gateway = sa.select(network.c.gateway).join(vif, vif.c.network_id == network.c.id).where(vif.c.id == vif_id)
+    if vif_ip is None or connection.execute(gateway).scalar() is not None:
+        raise NovaliteError(f"no floating IP can lead to port {vif_id}: no hypervisor routes for its address")
+    mine = sa.and_(table.c.id == number, table.c.project_id == project_id)
+    connection.execute(sa.update(table).where(mine).values(vif_id=vif_id))
+
+
+def describe(connection: sa.Connection, project_id: str, number: str, text: str) -> None:
+    """Keep what the project says of its floating IP (a UUID)."""
+    mine = sa.and_(table.c.id == number, table.c.project_id == project_id)
+    connection.execute(sa.update(table).where(mine).values(description=text))
+
+
 # --- present --------------------------------------------------------------------------------------------------------
 
 
@@ -262,7 +280,7 @@ def _absent(work: _Work, item: Item) -> None:
         work.connection.execute(
             sa.update(table)
             .where(table.c.address == row.address, table.c.project_id == work.project["id"])
-            .values(project_id=None, vif_id=None, released_at=work.now)
+            .values(project_id=None, vif_id=None, released_at=work.now, description="")
         )
         work.hosts |= {row.host} if row.host else set()
         work.changes.note(to_text(row.address), _summary(row), None)

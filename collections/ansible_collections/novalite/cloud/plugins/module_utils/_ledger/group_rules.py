@@ -32,9 +32,9 @@ NOBODY = "0.0.0.0/32"  # no packet is addressed to it
 FAMILIES = ("IPv4", "IPv6")
 
 
-def groups_of(connection: sa.Connection, project_id: str, group_uuid: str | None = None) -> list[Record]:
-    """A project's groups (or the one with this UUID), each with its `rules` as they are shown."""
-    mine = security_group.c.project_id == project_id
+def groups_of(connection: sa.Connection, project_id: str | None, group_uuid: str | None = None) -> list[Record]:
+    """The groups of a project, or of all, (or the one with this UUID), each with its `rules` as they are shown."""
+    mine = sa.true() if project_id is None else security_group.c.project_id == project_id
     if group_uuid is not None:
         mine = sa.and_(mine, security_group.c.uuid == group_uuid)
     rows = connection.execute(sa.select(security_group).where(mine).order_by(security_group.c.id)).mappings()
@@ -71,6 +71,7 @@ def open_egress(group: t.Mapping[str, t.Any]) -> list[Record]:
             "cidr": EVERYONE[family],
             "remote_group_id": None,
             "remote_group_uuid": None,
+            "description": "",
         }
         for family in FAMILIES
     ]
@@ -106,10 +107,24 @@ def update_group(
         connection.execute(sa.update(security_group).where(security_group.c.id == group.id).values(**values))
 
 
-def delete_group(connection: sa.Connection, project_id: str, group_uuid: str) -> None:
-    """Raises NotFoundError, and ConflictError for the default group and one that is in use."""
+def delete_group(
+    connection: sa.Connection, project_id: str, group_uuid: str, naming_rules: bool = False
+) -> list[tuple[int, str]]:
+    """Delete a group; returns number and name of the groups that lost rules which named it, with `naming_rules`.
+
+    Raises NotFoundError, and ConflictError for the default group, for one that an instance is in, and without
+    `naming_rules` for one that another group's rules name.
+    """
     _lock(connection, project_id)
-    remove_groups(connection, project_id, [_group(connection, project_id, group_uuid).name])
+    row = _group(connection, project_id, group_uuid)
+    losing = {}
+    if naming_rules and row.name != DEFAULT_GROUP:
+        for group in groups_of(connection, project_id):
+            for rule in group["rules"]:
+                if rule["remote_group_uuid"] == group_uuid != group["uuid"]:
+                    losing[delete_rule(connection, project_id, rule["id"])] = group["name"]
+    remove_groups(connection, project_id, [row.name])
+    return list(losing.items())
 
 
 def add_rule(
@@ -125,7 +140,8 @@ def add_rule(
     remote = None
     if rule.get("remote_group_uuid") is not None:
         remote = _group(connection, project_id, rule["remote_group_uuid"])
-    wanted = normalised({**rule, "remote_group": None if remote is None else remote.name})
+    said = {key: value for key, value in rule.items() if key != "description"}
+    wanted = normalised({**said, "remote_group": None if remote is None else remote.name})
     if wanted["cidr"] == NOBODY:
         raise NovaliteError(f"rule: {NOBODY} is nobody's address: name the addresses that may be reached")
     there = _rules(connection, group.id)
@@ -148,6 +164,7 @@ def add_rule(
             id=number,
             group_id=group.id,
             remote_group_id=None if remote is None else remote.id,
+            description=check_text("description", rule.get("description") or ""),
             **{column: value for column, value in wanted.items() if column != "remote_group"},
         )
     )

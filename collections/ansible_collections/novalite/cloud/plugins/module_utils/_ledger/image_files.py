@@ -16,13 +16,15 @@ import typing as t
 import urllib.parse
 
 from .._disk.inspect import inspect_image
-from .._errors import NovaliteError
+from .._errors import ImageRefusedError, NovaliteError
 from .records import check_text
 
 CHECKSUM = re.compile(r"sha256:[0-9a-f]{64}")
 SOURCE_LENGTH = 2048
 FILE_URL = "file://"
 CHUNK = 1 << 20
+# What a host opens as a disk, and as which format. The rest is kept and given back, and no program of ours reads it.
+LAUNCHED_AS = {"raw": "raw", "qcow2": "qcow2", "ami": "raw"}
 
 # {"source", "checksum", "size", "virtual_size", "stat"}: sizes in bytes, 0 where a URL has not been fetched yet; stat
 # is [size, mtime in ns] of a local file, null for a URL
@@ -49,6 +51,18 @@ def measure(what: str, source: str, checksum: str | None, disk_format: str | Non
         return _local(what, source, checksum, disk_format, known)
     except OSError as error:
         raise NovaliteError(f"{what}: source {source} on the controller: {error.strerror}") from error
+
+
+def inspected(path: str, disk_format: str, name: str) -> int:
+    """The virtual size in bytes of what came in from a stranger as `disk_format`; 0 where a host cannot start that.
+
+    Raises ImageRefusedError, which calls the file `name`.
+    """
+    if disk_format in LAUNCHED_AS:
+        return inspect_image(path, LAUNCHED_AS[disk_format], name=name).virtual_size
+    if not os.stat(path).st_size:
+        raise ImageRefusedError(f"{name} are empty")
+    return 0
 
 
 def _path_of(what: str, source: str) -> str:

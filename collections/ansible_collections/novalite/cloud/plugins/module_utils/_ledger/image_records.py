@@ -4,75 +4,113 @@
 
 # This module_utils is PRIVATE to the collection and may change at any time.
 
-"""Images by id, as clients of the Image API handle them: what a project sees, and changes to what is said about one.
+"""Images by id, as clients of the Image API handle them: what a project sees, and what is said about one.
 
-Their files are the operation `image`'s (images.py). What Glance knows of an image and its record has no column for is
-kept in private properties.
+The operator's files are the operation `image`'s (images.py), what clients upload is image_states.py's.
 """
 
 from __future__ import annotations
 
 import time
 import typing as t
+import uuid
 
 import sqlalchemy as sa
 
 from .._errors import ConflictError, NovaliteError
+from . import quotas
 from .images import checked_properties
-from .lookups import PRIVATE
-from .records import check_range, check_text, checked_names
+from .lookups import PRIVATE, image_sharing, image_visible, lock_project, shown_name
+from .records import NAME_LENGTH, check_range, check_text
 from .tables import image
+from .tables_images import image_member
 
 Record = dict[str, t.Any]
 
-TAGS, PROTECTED, UPDATED = f"{PRIVATE}tags", f"{PRIVATE}protected", f"{PRIVATE}updated_at"
 MOST = 128  # tags and properties of an image; Glance's defaults
+FIELDS = (  # what a client says about an image; the rest comes with its data
+    "disk_format", "container_format", "visibility", "min_disk_gb", "min_ram_mb", "cmdline", "protected", "os_hidden",
+    "owner",
+)  # fmt: skip
 
 
-def images_seen(connection: sa.Connection, project_id: str, image_id: str | None = None) -> list[Record]:
-    """The public images and the project's own (or the one with this id), the newest first.
+def images_seen(
+    connection: sa.Connection, project_id: str, image_id: str | None = None, everything: bool = False
+) -> list[Record]:
+    """The images that the project may use (with `everything`: all), or the one with this id; the newest first.
 
-    Each with its `tags`, `protected`, `updated_at`, and without what is private in its properties.
+    Each has `name` as it is shown (None: it has none), `handle`, the playbooks' name for it, `updated_at`,
+    `member_status` (the project's, where the image is shared with it), and no private properties.
     """
-    seen = image.c.owner.in_(["", project_id])
-    query = sa.select(image).where(seen if image_id is None else sa.and_(seen, image.c.id == image_id))
+    query = sa.select(image, image_member.c.status.label("member_status")).select_from(
+        image.outerjoin(
+            image_member, sa.and_(image_member.c.image_id == image.c.id, image_member.c.member == project_id)
+        )
+    )
+    if not everything:
+        query = query.where(image_visible(project_id))
+    if image_id is not None:
+        query = query.where(image.c.id == image_id)
     rows = connection.execute(query.order_by(image.c.created_at.desc(), image.c.id.desc())).mappings()
     return [_shown(dict(row)) for row in rows]
 
 
-def update_image(connection: sa.Connection, before: t.Mapping[str, t.Any], after: t.Mapping[str, t.Any]) -> None:
-    """Write what of `after` (name, min_disk_gb, min_ram_mb, properties, tags, protected) differs from the record.
+def insert_image(connection: sa.Connection, wanted: t.Mapping[str, t.Any]) -> str:
+    """Record an image without data, in status queued. Returns its id.
 
-    Raises NovaliteError for what cannot be stored, ConflictError for a name that the owner has twice then.
+    `wanted`: owner, name (None: without), id (None: a new one), properties, tags, and FIELDS.
+    Raises NovaliteError for what cannot be stored, ConflictError for an id that is taken, QuotaError.
     """
-    name, what = after["name"], f"image {before['name']!r}"
-    if name != before["name"]:
-        checked_names("image", [{"name": name}])
-        there = sa.select(image.c.id).where(image.c.owner == before["owner"], image.c.name == name)
-        if connection.execute(there).first() is not None:
-            raise ConflictError(f"there is an image {name!r} already: names are unique here")
-    for key in ("min_disk_gb", "min_ram_mb"):
-        check_range(f"{what}: {key}", after[key], 0)
-    properties = checked_properties(what, after["properties"])
-    tags = sorted({check_text(f"{what}: tag", tag) for tag in after["tags"]})
-    for kind, found in (("properties", properties), ("tags", tags)):
-        if len(found) > MOST:
-            raise NovaliteError(f"{what}: {len(found)} {kind}, and {MOST} is the limit")
-    row = connection.execute(
-        sa.select(image.c.properties).where(image.c.id == before["id"]).with_for_update()
-    ).scalar_one()
-    kept = {key: value for key, value in row.items() if key.startswith(PRIVATE)}
-    kept.update({TAGS: tags, PROTECTED: bool(after["protected"]), UPDATED: int(time.time())})
+    owner, name = wanted["owner"], wanted["name"]
+    image_id, now = wanted.get("id") or str(uuid.uuid4()), int(time.time())
+    if connection.execute(sa.select(image.c.id).where(image.c.id == image_id)).first() is not None:
+        raise ConflictError(f"Image ID {image_id} already exists!")
+    lock_project(connection, owner)
+    properties, tags = _checked(image_id, wanted)
+    connection.execute(
+        sa.insert(image).values(
+            **{field: wanted[field] for field in FIELDS},
+            id=image_id,
+            name=handle(connection, owner, name, image_id),
+            display_name=name or "",
+            status="queued",
+            source="",
+            checksum="",
+            size=0,
+            virtual_size=0,
+            properties=properties,
+            tags=tags,
+            created_at=now,
+            updated_at=now,
+        )
+    )
+    check_count(connection, owner)
+    return image_id
+
+
+def update_image(connection: sa.Connection, before: t.Mapping[str, t.Any], after: t.Mapping[str, t.Any]) -> None:
+    """Write what of `after` (name, properties, tags, and FIELDS) differs from the record.
+
+    A new name is the playbooks' name for it, too, unless another image of the owner's has it.
+    Raises NovaliteError for what cannot be stored, QuotaError for an owner who has enough images.
+    """
+    properties, tags = _checked(before["id"], after)
+    stored = connection.execute(
+        sa.select(image.c.name, image.c.owner, image.c.properties).where(image.c.id == before["id"]).with_for_update()
+    ).one()
+    kept = {key: value for key, value in stored.properties.items() if key.startswith(PRIVATE)}
+    values: Record = {field: after[field] for field in FIELDS}
+    if (after["name"] or "") != (before["name"] or ""):
+        values["display_name"] = after["name"] or ""
+    if "display_name" in values or after["owner"] != stored.owner:
+        values["name"] = handle(connection, after["owner"], after["name"], before["id"])
     connection.execute(
         sa.update(image)
         .where(image.c.id == before["id"])
-        .values(
-            name=name,
-            min_disk_gb=after["min_disk_gb"],
-            min_ram_mb=after["min_ram_mb"],
-            properties={**properties, **kept},
-        )
+        .values(**values, properties={**properties, **kept}, tags=tags, updated_at=int(time.time()))
     )
+    if after["owner"] != stored.owner:
+        check_count(connection, after["owner"])
 
 
 def delete_image(connection: sa.Connection, image_id: str) -> None:
@@ -80,12 +118,48 @@ def delete_image(connection: sa.Connection, image_id: str) -> None:
     connection.execute(sa.delete(image).where(image.c.id == image_id))
 
 
+def handle(connection: sa.Connection, owner: str, name: str | None, image_id: str) -> str:
+    """The playbooks' name for an image that its owner calls `name`: that itself, where no other image has it."""
+    plain = (name or "").strip() or f"image-{image_id[:8]}"
+    taken = sa.select(image.c.id).where(image.c.owner == owner, image.c.name == plain, image.c.id != image_id)
+    if connection.execute(taken).first() is None:
+        return plain
+    return f"{plain[: NAME_LENGTH - 37]}-{image_id}"
+
+
+def check_count(connection: sa.Connection, owner: str) -> None:
+    """Raise QuotaError if the project has more images than it may, those just written included."""
+    if owner:
+        used = sa.select(sa.func.count()).select_from(image).where(image.c.owner == owner)
+        quotas.check_quota(connection, owner, "images", connection.execute(used).scalar_one())
+
+
+def shared_with(connection: sa.Connection, row: t.Mapping[str, t.Any], project_id: str) -> bool:
+    """Whether the project sees the image only because its owner shared it."""
+    query = sa.select(image.c.id).where(image.c.id == row["id"], image_sharing(project_id))
+    return row["owner"] != project_id and connection.execute(query).first() is not None
+
+
+def _checked(image_id: str, wanted: t.Mapping[str, t.Any]) -> tuple[Record, list[str]]:
+    what = f"image {image_id}"
+    if wanted["name"]:
+        check_text(f"{what}: name", wanted["name"])
+    for key in ("min_disk_gb", "min_ram_mb"):
+        check_range(f"{what}: {key}", wanted[key], 0)
+    properties = checked_properties(what, wanted["properties"])
+    tags = sorted({check_text(f"{what}: tag", tag) for tag in wanted["tags"]})
+    for kind, found in (("properties", properties), ("tags", tags)):
+        if len(found) > MOST:
+            raise NovaliteError(f"{what}: {len(found)} {kind}, and {MOST} is the limit")
+    return t.cast("Record", properties), tags
+
+
 def _shown(row: Record) -> Record:
-    private = row["properties"]
     return {
         **row,
-        "properties": {key: value for key, value in private.items() if not key.startswith(PRIVATE)},
-        "tags": private.get(TAGS, []),
-        "protected": private.get(PROTECTED, False),
-        "updated_at": private.get(UPDATED, row["created_at"]),
+        "handle": row["name"],
+        "name": shown_name(row) or None,
+        "visibility": row["visibility"] if row["owner"] else "public",
+        "properties": {key: value for key, value in row["properties"].items() if not key.startswith(PRIVATE)},
+        "updated_at": max(row["updated_at"], row["created_at"]),
     }

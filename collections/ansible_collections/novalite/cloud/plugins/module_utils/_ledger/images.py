@@ -67,11 +67,16 @@ def image(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str,
         after = _wanted(item, before, files)
         changes.note(name, _shown(before), _shown(after))
         if before is None:
-            new = {"id": str(uuid.uuid4()), "owner": owner, "name": name, "created_at": int(time.time())}
+            new = {
+                "id": str(uuid.uuid4()), "owner": owner, "name": name, "created_at": int(time.time()),
+                "visibility": "private" if owner else "public",
+            }  # fmt: skip
             connection.execute(sa.insert(table).values(**new, **after))
         elif before != after:  # perhaps a file's time only, which is no change to report
             mine = sa.and_(table.c.owner == owner, table.c.name == name)
-            connection.execute(sa.update(table).where(mine).values(**after))
+            if files.get("disk") is not None:  # instead of what was uploaded, or was to be
+                after = {**after, "status": "active", "md5": None, "fault": None, "transfer": None}
+            connection.execute(sa.update(table).where(mine).values(**after, updated_at=int(time.time())))
     if owner and changes.after:
         used = sa.select(sa.func.count()).select_from(table).where(table.c.owner == owner)
         check_quota(connection, owner, "images", connection.execute(used).scalar_one())

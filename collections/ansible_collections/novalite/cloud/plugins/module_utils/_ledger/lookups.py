@@ -12,7 +12,7 @@ import typing as t
 
 import sqlalchemy as sa
 
-from .._errors import NotFoundError
+from .._errors import NotFoundError, NovaliteError
 from . import tables
 
 Record = dict[str, t.Any]
@@ -23,9 +23,8 @@ PRIVATE = "novalite:"  # an image's properties that begin so are bookkeeping, an
 _FLAVOR = sa.select(tables.flavor).where(
     sa.func.coalesce(tables.flavor.c.flavorid, sa.cast(tables.flavor.c.id, sa.String)) == sa.bindparam("flavorid")
 )
-_IMAGE = sa.select(tables.image).where(
-    tables.image.c.id == sa.bindparam("image_id"), tables.image.c.owner.in_(["", sa.bindparam("project_id")])
-)
+LAUNCHABLE = ("raw", "qcow2")
+CMDLINE = "root=/dev/vda console=tty0 console=ttyS0"  # of a kernel that comes without one, as in Nova
 
 
 def project_by_name(connection: sa.Connection, name: str, lock: bool = False) -> Record:
@@ -56,26 +55,111 @@ def lock_project(connection: sa.Connection, project_id: str) -> None:
         connection.execute(sa.select(tables.project.c.id).where(tables.project.c.id == project_id).with_for_update())
 
 
-def flavor_by_id(connection: sa.Connection, flavorid: str, private: bool = False) -> Record:
-    """The flavor that clients know by `flavorid`: what it was given as its id, else its number."""
+def flavor_by_id(
+    connection: sa.Connection, flavorid: str, private: bool = False, project_id: str | None = None
+) -> Record:
+    """The flavor that clients know by `flavorid`: what it was given as its id, else its number.
+
+    One that is not public only if `private` says so, or the project was given it.
+    """
     row = connection.execute(_FLAVOR, {"flavorid": flavorid}).mappings().first()
-    if row is None or not (row["is_public"] or private):
+    if row is not None and not (row["is_public"] or private):
+        given = tables.tables_networking.flavor_access
+        mine = sa.select(given.c.flavor_id).where(given.c.flavor_id == row["id"], given.c.project_id == project_id)
+        row = row if connection.execute(mine).first() is not None else None
+    if row is None:
         raise NotFoundError(f"Flavor {flavorid} could not be found.")
     return dict(row)
 
 
+def image_sharing(project_id: t.Any, *states: str) -> sa.ColumnElement[bool]:
+    """Whether an image is shared with the project, and that has it in one of `states` (default: in any)."""
+    member = tables.tables_images.image_member.alias()  # the query around this may ask for members as well
+    mine = sa.select(member.c.image_id).where(member.c.member == project_id)
+    if states:
+        mine = mine.where(member.c.status.in_(states))
+    return sa.and_(tables.image.c.visibility == "shared", tables.image.c.id.in_(mine))
+
+
+def image_visible(project_id: t.Any) -> sa.ColumnElement[bool]:
+    """Whether the project may use an image, if it knows its id. What has no owner is the cloud's, for everybody."""
+    columns = tables.image.c
+    return sa.or_(
+        columns.owner.in_(["", project_id]),
+        columns.visibility.in_(["public", "community"]),
+        image_sharing(project_id),
+    )
+
+
+_IMAGE = sa.select(tables.image).where(
+    tables.image.c.id == sa.bindparam("image_id"), image_visible(sa.bindparam("project_id"))
+)
+
+
 def image_by_id(connection: sa.Connection, image_id: str, project_id: str) -> Record:
-    """The image of this id, if `project_id` sees it."""
+    """The image of this id, if `project_id` sees it, as a launch takes it. Raises NovaliteError if none can."""
     row = connection.execute(_IMAGE, {"image_id": image_id, "project_id": project_id}).mappings().first()
     if row is None:
         raise NotFoundError("Can not find requested image")
-    return {**row, "properties": _public(row["properties"])}
+    record = dict(row)
+    return _launchable(connection, {**record, "name": shown_name(record)}, project_id)
 
 
 def image_by_name(connection: sa.Connection, name: str, project_id: str) -> Record:
-    """The image `name` that `project_id` sees; its own one before a public one of the same name."""
-    image = _visible(connection, tables.image, "image", [name], project_id)[0]
-    return {**image, "properties": _public(image["properties"])}
+    """The image `name` that `project_id` sees, as image_by_id(); its own one before a public one of the same name, and
+    these before one that somebody shares with it and that it accepted."""
+    columns = tables.image.c
+    public = sa.or_(columns.owner == "", columns.visibility == "public")
+    seen = sa.or_(columns.owner == project_id, public, image_sharing(project_id, "accepted"))
+    rank = sa.case((columns.owner == project_id, 0), (columns.owner == "", 1), (public, 2), else_=3)
+    query = sa.select(tables.image).where(seen, columns.name == name).order_by(rank, columns.created_at, columns.id)
+    row = connection.execute(query.limit(1)).mappings().first()
+    if row is None:
+        raise unknown("image", name, connection.execute(sa.select(columns.name).where(seen).order_by(columns.name))
+                      .scalars())
+    return _launchable(connection, dict(row), project_id)
+
+
+def shown_name(row: t.Mapping[str, t.Any]) -> str:
+    """What the APIs call an image; empty when it has no name."""
+    return str(row["name"] if row["display_name"] is None else row["display_name"])
+
+
+def _launchable(connection: sa.Connection, row: Record, project_id: str) -> Record:
+    """The record of an image with its boot files. Raises NovaliteError for one that no host can start."""
+    what = f"Image {row['id']}"
+    if row["status"] != "active":
+        raise NovaliteError(f"{what} is not active.")
+    properties = _public(row["properties"])
+    disk_format, kernel, ramdisk, cmdline = row["disk_format"], row["kernel"], row["ramdisk"], row["cmdline"]
+    if kernel is None:
+        kernel = _boot_file(connection, what, "kernel_id", properties, project_id)
+        ramdisk = kernel and _boot_file(connection, what, "ramdisk_id", properties, project_id)
+        cmdline = (cmdline or CMDLINE) if kernel else ""
+    if disk_format == "ami" and kernel:
+        disk_format = "raw"  # a file system without a boot loader
+    if disk_format not in LAUNCHABLE:
+        raise NovaliteError(
+            f"{what} cannot be started: its disk_format is '{disk_format}'; convert it to one of "
+            f"{', '.join(LAUNCHABLE)} first"
+        )
+    return {
+        **row, "properties": properties, "disk_format": disk_format, "kernel": kernel, "ramdisk": ramdisk,
+        "cmdline": cmdline,
+    }  # fmt: skip
+
+
+def _boot_file(
+    connection: sa.Connection, what: str, name: str, properties: t.Mapping[str, t.Any], project_id: str
+) -> Record | None:
+    """The file of the image that the property `name` names: a kernel, or a RAM disk."""
+    image_id = properties.get(name)
+    if not image_id:
+        return None
+    row = connection.execute(_IMAGE, {"image_id": image_id, "project_id": project_id}).first()
+    if row is None or row.status != "active":
+        raise NovaliteError(f"{what} cannot be started: its {name} {image_id} is no image that is active")
+    return {"source": row.source, "checksum": row.checksum, "size": row.size}
 
 
 def network_by_name(connection: sa.Connection, name: str, project_id: str) -> Record:

@@ -26,6 +26,7 @@ from .tables import (
     security_group,
     vif,
 )
+from .tables_networking import port, port_security_group, router_interface, subnet
 
 Record = dict[str, t.Any]
 
@@ -43,9 +44,14 @@ def pool_network_id(name: str) -> str:
     return str(uuid.uuid5(POOLS, name))
 
 
-def networks_seen(connection: sa.Connection, project_id: str) -> list[Record]:
-    """The public networks and the project's own, each with `ranges`: the parts of its IPv4 pool that are handed out."""
+def networks_seen(connection: sa.Connection, project_id: str, bare: bool = False) -> list[Record]:
+    """The public networks and the project's own, each with `ranges`: the parts of its IPv4 pool that are handed out.
+
+    With `bare` those, too, to which their project has given no IPv4 addresses yet; no server can be on one.
+    """
     seen = network.c.owner.in_(["", project_id])
+    if not bare:
+        seen = sa.and_(seen, network.c.cidr.is_not(None))
     rows = [dict(row) for row in connection.execute(sa.select(network).where(seen).order_by(network.c.id)).mappings()]
     kept: dict[int, set[int]] = {row["id"]: set() for row in rows}
     query = sa.select(fixed_ip.c.network_id, fixed_ip.c.ip).where(
@@ -54,7 +60,7 @@ def networks_seen(connection: sa.Connection, project_id: str) -> list[Record]:
     for network_id, address in connection.execute(query):
         kept[network_id].add(address)
     for row in rows:
-        row["ranges"] = _complement(row["cidr"], kept[row["id"]])
+        row["ranges"] = [] if row["cidr"] is None else _complement(row["cidr"], kept[row["id"]])
     return rows
 
 
@@ -121,6 +127,84 @@ def interfaces_of(connection: sa.Connection, project_id: str, instance_uuid: str
     return found
 
 
+def ports_of(connection: sa.Connection, project_id: str, number: str | None = None) -> list[Record]:
+    """A project's ports (or the one with this UUID): its servers' interfaces, and what it made by itself.
+
+    `instance_uuid` is null for one that no server has; the groups are the server's where one has it.
+    """
+    own = fixed_ip.alias("own")
+    mine = sa.or_(
+        sa.and_(instance.c.project_id == project_id, instance.c.deleted == 0),
+        sa.and_(vif.c.instance_uuid.is_(None), port.c.project_id == project_id),
+    )
+    rows = connection.execute(
+        sa.select(
+            vif.c.id,
+            vif.c.mac,
+            vif.c.ipv6,
+            vif.c.status,
+            vif.c.allowed_address_pairs,
+            own.c.ip,
+            network.c.id.label("network_id"),
+            network.c.uuid.label("network_uuid"),
+            instance.c.id.label("instance_id"),
+            instance.c.uuid.label("instance_uuid"),
+            instance.c.name.label("instance_name"),
+            instance.c.host,
+            instance.c.power_state,
+            instance.c.availability_zone,
+            *(port.c[name] for name in ("name", "description", "admin_state_up", "device_id", "device_owner", "kept")),
+            router_interface.c.router_id,
+            router_interface.c.version.label("router_version"),
+            subnet.c.gateway.label("router_address"),
+        )
+        .select_from(
+            vif.join(network, network.c.id == vif.c.network_id)
+            .outerjoin(instance, instance.c.uuid == vif.c.instance_uuid)
+            .outerjoin(port, port.c.vif_id == vif.c.id)
+            .outerjoin(own, sa.and_(own.c.network_id == vif.c.network_id, own.c.owner == "vif:" + vif.c.id))
+            .outerjoin(router_interface, router_interface.c.vif_id == vif.c.id)
+            .outerjoin(
+                subnet,
+                sa.and_(
+                    subnet.c.network_id == router_interface.c.network_id,
+                    subnet.c.version == router_interface.c.version,
+                ),
+            )
+        )
+        .where(mine if number is None else sa.and_(mine, vif.c.id == number))
+        .order_by(instance.c.id, vif.c.position, vif.c.id)
+    ).mappings()
+    found = [{**row, "project_id": project_id, "ip": None if row["ip"] is None else to_text(row["ip"])} for row in rows]
+    servers = _groups_by(connection, instance_security_group.c.instance_id, {one["instance_id"] for one in found})
+    alone = [one["id"] for one in found if one["instance_id"] is None]
+    ports = _groups_by(connection, port_security_group.c.vif_id, alone)
+    for one in found:
+        has_server = one["instance_id"] is not None
+        one["security_groups"] = (servers if has_server else ports).get(one["instance_id" if has_server else "id"], [])
+        if one["router_id"] is not None:  # at the gateway's address, unless it has one of its own
+            key = "ip" if one["router_version"] == 4 else "ipv6"
+            one[key] = one[key] or one["router_address"]
+    return found
+
+
+def _groups_by(
+    connection: sa.Connection, column: sa.Column[t.Any], keys: t.Collection[t.Any]
+) -> dict[t.Any, list[str]]:
+    """Instance or port -> the UUIDs of its groups."""
+    found: dict[t.Any, list[str]] = {}
+    link = column.table
+    query = (
+        sa.select(column, security_group.c.uuid)
+        .select_from(link.join(security_group, security_group.c.id == link.c.group_id))
+        .where(column.in_([key for key in keys if key is not None]))
+        .order_by(column, link.c.group_id)
+    )
+    for key, group in connection.execute(query):
+        found.setdefault(key, []).append(group)
+    return found
+
+
 def floating_ips_of(connection: sa.Connection, project_id: str, number: str | None = None) -> list[Record]:
     """A project's floating IPs (or the one with the UUID `number`), with the interface that each leads to."""
     own = fixed_ip.alias("own")
@@ -132,6 +216,8 @@ def floating_ips_of(connection: sa.Connection, project_id: str, number: str | No
             floating_ip.c.address,
             floating_ip.c.vif_id,
             floating_ip.c.project_id,
+            floating_ip.c.description,
+            router_interface.c.router_id,
             own.c.ip.label("fixed_ip"),
             vif.c.mac,
             network.c.uuid.label("network_uuid"),
@@ -144,6 +230,10 @@ def floating_ips_of(connection: sa.Connection, project_id: str, number: str | No
             floating_ip.outerjoin(vif, vif.c.id == floating_ip.c.vif_id)
             .outerjoin(instance, instance.c.uuid == vif.c.instance_uuid)
             .outerjoin(network, network.c.id == vif.c.network_id)
+            .outerjoin(
+                router_interface,
+                sa.and_(router_interface.c.network_id == vif.c.network_id, router_interface.c.version == 4),
+            )
             .outerjoin(own, sa.and_(own.c.network_id == vif.c.network_id, own.c.owner == "vif:" + vif.c.id))
         )
         .where(mine if number is None else sa.and_(mine, floating_ip.c.id == number))

@@ -98,19 +98,19 @@ def network(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[st
         after = _wanted(connection, item, before)
         if not changes.note(name, before, after):
             continue
-        _check_others(connection, after, ids.get(name, 0), name)
+        check_others(connection, after, ids.get(name, 0), name)
         values = {column: after[column] for column in COLUMNS}
         if before is None:
             new = sa.insert(table).values(uuid=str(uuid.uuid4()), owner=owner, name=name, **values)
-            _fill(connection, inserted_id(connection.execute(new)), after)
+            fill_pool(connection, inserted_id(connection.execute(new)), after)
         else:
             _check_unused_where_fixed(connection, ids[name], name, before, after)
             connection.execute(sa.update(table).where(table.c.id == ids[name]).values(**values))
             if after["cidr"] != before["cidr"]:
                 connection.execute(sa.delete(tables.fixed_ip).where(tables.fixed_ip.c.network_id == ids[name]))
-                _fill(connection, ids[name], after)
+                fill_pool(connection, ids[name], after)
             else:
-                _reserve(connection, ids[name], name, after)
+                reserve(connection, ids[name], name, after)
     if owner and changes.after:
         used = sa.select(sa.func.count()).select_from(table).where(table.c.owner == owner)
         check_quota(connection, owner, "networks", connection.execute(used).scalar_one())
@@ -145,8 +145,8 @@ def _networks(
 
 def _wanted(connection: sa.Connection, item: t.Mapping[str, t.Any], before: Network | None) -> Network:
     what = f"network {item['name']!r}"
-    if before is None and item["cidr"] is None:
-        raise NovaliteError(f"{what} does not exist yet: give its cidr to make it")
+    if (before is None or before["cidr"] is None) and item["cidr"] is None:
+        raise NovaliteError(f"{what} {'does not exist yet' if before is None else 'has no range yet'}: give its cidr")
     after: Network = {**DEFAULTS, "reserved": [], **(before or {}), **given(item, ("cidr", *PLAIN))}
     after.update({key: text or None for key, text in given(item, NULLABLE).items()})
     after.update(pools.manager_defaults(pools.manager_of(item, before), item, before))
@@ -161,7 +161,7 @@ def _wanted(connection: sa.Connection, item: t.Mapping[str, t.Any], before: Netw
     for kind in ("dns", "ntp"):
         if item[kind] is not None:
             after[kind] = pools.parse_servers(f"{what}: {kind}", item[kind])
-    _number(connection, what, after)
+    numbered(connection, what, after)
     listed = after["reserved"] if item["reserved"] is None else item["reserved"]
     kept = pools.roles(cidr, after["gateway"], pools.parse_ranges(f"{what}: reserved", listed, cidr))
     if len(kept) >= cidr.num_addresses:
@@ -171,7 +171,7 @@ def _wanted(connection: sa.Connection, item: t.Mapping[str, t.Any], before: Netw
     return after
 
 
-def _number(connection: sa.Connection, what: str, wanted: Network) -> None:
+def numbered(connection: sa.Connection, what: str, wanted: Network) -> None:
     """Give `wanted` the VLAN, VNI and bridge that it lacks: the first ones that no network has."""
     columns = (tables.network.c.bridge, tables.network.c.vlan, tables.network.c.vni)
     rows = connection.execute(sa.select(*columns)).all()
@@ -195,7 +195,7 @@ def _free_bridge(taken: t.Collection[str]) -> str:
     return f"br{number}"
 
 
-def _check_others(connection: sa.Connection, wanted: Network, own_id: int, name: str) -> None:
+def check_others(connection: sa.Connection, wanted: Network, own_id: int, name: str) -> None:
     """Raise ConflictError for a range, bridge, VLAN or VNI that another network has."""
     table = tables.network
     keys = ("bridge", "vlan", "vni")
@@ -215,7 +215,7 @@ def _check_others(connection: sa.Connection, wanted: Network, own_id: int, name:
                 raise ConflictError(f"network {name!r}: {key} {wanted[key]} belongs to the network {other.name!r}")
 
 
-def _fill(connection: sa.Connection, network_id: int, record: Network) -> None:
+def fill_pool(connection: sa.Connection, network_id: int, record: Network) -> None:
     """Make the rows of a pool."""
     cidr = ipaddress.IPv4Network(record["cidr"])
     kept = pools.roles(cidr, record["gateway"], pools.parse_ranges("network: reserved", record["reserved"], cidr))
@@ -233,7 +233,7 @@ def _fill(connection: sa.Connection, network_id: int, record: Network) -> None:
         connection.execute(sa.text("ANALYZE fixed_ip"))
 
 
-def _reserve(connection: sa.Connection, network_id: int, name: str, record: Network) -> None:
+def reserve(connection: sa.Connection, network_id: int, name: str, record: Network) -> None:
     """Bring what is reserved in an existing pool in line with `record`. Raises ConflictError for an address in use."""
     pool = tables.fixed_ip
     cidr = ipaddress.IPv4Network(record["cidr"])

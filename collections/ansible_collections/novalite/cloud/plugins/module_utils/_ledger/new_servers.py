@@ -23,13 +23,14 @@ import sqlalchemy as sa
 
 from .._errors import ConflictError, NotFoundError, NovaliteError
 from .._guest_data import image_properties
-from . import hints, lookups, quotas, server_requests
+from . import hints, lookups, ports, quotas, server_requests, server_volumes
 from .guest_requests import GuestRequest
 from .server_requests import NetworkRequest, ServerRequest
 from .server_writes import Blueprint, Labels, NetworkRef, write
 from .tables import compute_host, instance, keypair, network, security_group
 from .usage import usage
 from .views import flavor_of, image_of
+from .volume_asks import IMAGE, VolumeRequest, root_of
 
 MAX_LABEL = 63  # RFC 1035
 FEW = 10  # servers that are written before the quotas are looked at: counted once, they are not counted twice
@@ -43,7 +44,7 @@ _TAKEN = sa.select(instance.c.name).where(
 _NETWORKS = sa.select(network.c.id, network.c.uuid, network.c.name, network.c.cidr).where(
     network.c.owner.in_(["", sa.bindparam("project_id")])
 )
-_TWO_NETWORKS = _NETWORKS.limit(2)
+_TWO_NETWORKS = _NETWORKS.where(network.c.cidr.is_not(None)).limit(2)
 _NETWORKS_BY_UUID = _NETWORKS.where(network.c.uuid.in_(sa.bindparam("uuids", expanding=True)))
 _KEY = sa.select(keypair.c.public_key).where(
     keypair.c.project_id == sa.bindparam("project_id"), keypair.c.name == sa.bindparam("name")
@@ -63,7 +64,7 @@ class Wanted:
 
     name: str  # as it is to be shown
     flavor: str  # the id that clients know
-    image: str
+    image: str | None  # None: it starts from one of its volumes
     min_count: int = 1
     max_count: int = 1
     key: str | None = None
@@ -78,6 +79,7 @@ class Wanted:
     tags: tuple[str, ...] = ()
     # what the APIs are told to show: two addresses, and whether a disk's file system is to grow with it
     shown: tuple[str | None, str | None, str] = (None, None, "MANUAL")
+    volumes: tuple[VolumeRequest, ...] = ()
 
 
 class Created(t.NamedTuple):
@@ -103,19 +105,24 @@ def create(
     lookups.lock_project(connection, project_id)
     now = int(time.time())
     limits = quotas.quota_limits(connection, project_id)
-    flavor = flavor_of(lookups.flavor_by_id(connection, wanted.flavor, private=private_flavors))
-    image = image_of(lookups.image_by_id(connection, wanted.image, project_id))
-    server_requests.check_fits(wanted.name, flavor, image)
+    flavor = flavor_of(lookups.flavor_by_id(connection, wanted.flavor, private_flavors, project_id))
+    volumes = server_volumes.resolved(connection, project_id, wanted.volumes)
+    image = _image(connection, project_id, wanted, root_of(volumes))
+    own_root = {} if root_of(volumes) is None else {"root_gb": 0}  # its volume's size is looked at by that
+    server_requests.check_fits(wanted.name, {**flavor, **own_root}, image)
     image_properties.check(image)
     _check_zone(connection, wanted.availability_zone)
     public_key = None if wanted.key is None else _public_key(connection, project_id, wanted.key)
     nics = _networks(connection, project_id, wanted.networks)
-    group_ids = _groups(connection, project_id, wanted.security_groups)
+    given = tuple(one.port for one in wanted.networks or ())
+    group_ids = _groups_with_ports(connection, project_id, wanted, [one for one in given if one is not None])
     count = _count(connection, project_id, wanted, flavor, len(nics), limits)
     if wanted.max_count > 1 and any(address for _network, address in nics):
         raise NovaliteError(
             "Failed to launch instances: max_count cannot be greater than 1 if an fixed_ip is specified."
         )
+    if wanted.max_count > 1 and any(given):
+        raise NovaliteError("Unable to launch multiple instances with a single configured port ID.")
     made = [str(uuids.uuid4()) for _server in range(count)]
     names = [wanted.name] if wanted.max_count == 1 else [f"{wanted.name}-{number}" for number in range(1, count + 1)]
     hinted = _resolved(connection, project_id, wanted)
@@ -141,7 +148,9 @@ def create(
             public_key=public_key,
             nics=nics,
             group_ids=group_ids,
+            ports=given if nics else (),
             labels=Labels(name, wanted.description, user_id, reservation_id, wanted.tags, *wanted.shown),
+            volumes=volumes,
         )
         for uuid, name, (handle, hostname) in zip(
             made, names, handles(connection, project_id, names, made, wanted.hostname)
@@ -151,6 +160,15 @@ def create(
     write(connection, project_id, plans, request_id, now, user_id=user_id)
     _check_quota(connection, project_id, flavor, count, len(nics), limits)
     return Created(made, reservation_id)
+
+
+def _image(
+    connection: sa.Connection, project_id: str, wanted: Wanted, root: VolumeRequest | None
+) -> dict[str, t.Any]:
+    if root is None or root.source == IMAGE:
+        of = wanted.image if root is None else root.of
+        return image_of(lookups.image_by_id(connection, of or "", project_id))
+    return server_volumes.image_for(connection, project_id, root)
 
 
 def label(name: str) -> str:
@@ -197,13 +215,37 @@ def _networks(
         return ((NetworkRef(rows[0].id, rows[0].name, rows[0].cidr), None),)
     if not wanted:
         return ()
-    uuids_ = [one.name for one in wanted]
+    uuids_ = [one.name for one in wanted if one.port is None]
     rows = connection.execute(_NETWORKS_BY_UUID, {"project_id": project_id, "uuids": uuids_}).all()
     found = {row.uuid: NetworkRef(row.id, row.name, row.cidr) for row in rows}
+    nics: list[tuple[NetworkRef, str | None]] = []
     for one in wanted:
-        if one.name not in found:
+        if one.port is not None:
+            held = ports.attachable(connection, project_id, one.port)
+            nics.append((NetworkRef(held.network_id, held.name, held.cidr), None))
+        elif one.name not in found:
             raise NotFoundError(f"Network {one.name} could not be found.")
-    return tuple((found[one.name], one.fixed_ip) for one in wanted)
+        else:
+            nics.append((found[one.name], one.fixed_ip))
+    for number, _address in nics:
+        if number.cidr is None:
+            raise NovaliteError(f"Network {number.name} requires a subnet in order to boot instances on.")
+    return tuple(nics)
+
+
+def _groups_with_ports(
+    connection: sa.Connection, project_id: str, wanted: Wanted, given: t.Sequence[str]
+) -> tuple[int | None, ...]:
+    """Groups are a server's: those that were asked for, and those of the ports that it is given.
+
+    With ports alone and no group named, the default group is not added, as in Nova.
+    """
+    if not given:
+        return _groups(connection, project_id, wanted.security_groups)
+    of_ports: list[int | None] = list(ports.group_ids_of(connection, given))
+    alone = len(given) == len(wanted.networks or ()) and not wanted.security_groups
+    asked = () if alone else _groups(connection, project_id, wanted.security_groups)
+    return tuple(dict.fromkeys([*of_ports, *asked]))
 
 
 def _groups(connection: sa.Connection, project_id: str, names: tuple[str, ...]) -> tuple[int | None, ...]:

@@ -16,7 +16,7 @@ from .._domain.guest import guest_of, render
 from .._errors import NovaliteError
 from .._launch.networks import Wires, bridge, dhcp, router
 from .._launch.plan import Plan, plan_by_host
-from . import group_members, host_networks, moves
+from . import group_members, host_networks, moves, server_volumes
 from .tables import compute_host, instance, network
 
 NAMED_HOSTS = 16
@@ -64,6 +64,7 @@ def server_plan(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dic
     for host, plans in hosts.items():
         for kind, plan in plans.items():
             _complete(connection, host, plan, given[kind], floating)
+            server_volumes.complete(connection, plan, kind)
     for host, plan in _other_ends(connection, params, facts).items():
         hosts.setdefault(host, {})["vacate"] = plan
     peers = _peers(connection, given, before, after, wires)

@@ -91,6 +91,10 @@ class AddressInUseError(ConflictError):
     """An address that was asked for belongs to another."""
 
 
+class PoolExhaustedError(ConflictError):
+    """A network has too few addresses left."""
+
+
 def pool_lock(connection: sa.Connection) -> None:
     """Let no other transaction make or change networks or floating pools until the end of this one.
 
@@ -148,7 +152,7 @@ def claim_free(connection: sa.Connection, network: t.Any, owners: t.Sequence[str
     take = _claim_sqlite if connection.dialect.name == "sqlite" else _claim_postgresql
     taken = take(connection, network.id, owners)
     if len(taken) < len(owners):
-        raise NovaliteError(
+        raise PoolExhaustedError(
             f"network '{network.name}' ({network.cidr}) has no free address left: {len(owners)} needed, "
             f"{len(taken)} free; delete instances, or use another network"
         )

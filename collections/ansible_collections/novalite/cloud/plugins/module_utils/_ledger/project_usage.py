@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
+from . import image_states
 from .tables import floating_ip, image, keypair, network, project, security_group, server_group
+from .tables_networking import port, router, subnet
 from .usage import usage
 from .volume_views import used as used_by_volumes
 
@@ -32,7 +34,12 @@ def used(connection: sa.Connection, project_id: str) -> dict[str, int]:
             ("security_groups", security_group, security_group.c.project_id == project_id),
             ("floating_ips", floating_ip, floating_ip.c.project_id == project_id),
             ("networks", network, network.c.owner == project_id),
+            ("ports", port, sa.and_(port.c.project_id == project_id, port.c.kept.is_(True))),
+            ("routers", router, router.c.project_id == project_id),
             ("images", image, image.c.owner == project_id),
         )
     }
+    subnets = sa.select(sa.func.count()).select_from(subnet).join(network).where(network.c.owner == project_id)
+    found["subnets"] = connection.execute(subnets).scalar_one()
+    found["image_size_total"] = -(-image_states.used_bytes(connection, project_id) // image_states.MIB)
     return {**found, **usage(connection, project_id), **used_by_volumes(connection, project_id)}

@@ -28,7 +28,7 @@ def project(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[st
     """Make, change or remove `params["projects"]`, a list of {"name", "quotas"}; `params["state"]` holds for all.
 
     Quotas that are not named stay as they are. Raises ConflictError for a project that still has instances, networks,
-    images, volumes or floating IPs; the rest of it (keys, security groups, the history of deleted instances) goes with it.
+    images, volumes or floating IPs; the rest (keys, security groups, the history of deleted instances) goes with it.
     """
     names = checked_names("project", params["projects"], NAME_LENGTH)
     table = tables.project
@@ -76,6 +76,8 @@ def _remove(connection: sa.Connection, project_id: str, name: str) -> None:
     actions = tables.instance_action
     connection.execute(sa.delete(actions).where(actions.c.instance_uuid.in_(gone)))
     connection.execute(sa.delete(instances).where(instances.c.project_id == project_id))
+    shared = tables.tables_images.image_member
+    connection.execute(sa.delete(shared).where(shared.c.member == project_id))
     groups = tables.security_group
     rules = tables.security_group_rule
     # first: groups that name each other in their rules could not go one by one

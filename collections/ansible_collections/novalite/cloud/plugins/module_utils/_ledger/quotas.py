@@ -19,7 +19,7 @@ from .records import LARGEST
 
 UNLIMITED = -1
 
-# nova.conf [quota]; `networks` is nova-network's quota_networks, `images` has no default in Nova's time
+# nova.conf [quota]; `images` has no default in Nova's time
 DEFAULTS: t.Mapping[str, int] = {
     "instances": 10,
     "cores": 20,
@@ -33,8 +33,12 @@ DEFAULTS: t.Mapping[str, int] = {
     "server_group_members": 10,
     "fixed_ips": UNLIMITED,
     "floating_ips": 10,
-    "networks": 3,
+    "networks": 100,  # these four: Neutron's
+    "subnets": 100,
+    "ports": 500,  # those that projects make by themselves
+    "routers": 10,
     "images": 100,
+    "image_size_total": 102400,  # MiB of images that were uploaded; Glance's name
     "security_groups": 10,
     "security_group_rules": 20,  # for each group
     # cinder.conf's
@@ -44,15 +48,45 @@ DEFAULTS: t.Mapping[str, int] = {
     "per_volume_gigabytes": UNLIMITED,
 }
 
-_LIMITS = sa.select(tables.quota.c.resource, tables.quota.c.hard_limit).where(
-    tables.quota.c.project_id == sa.bindparam("project_id")
-)
+_DEFAULTS = tables.tables_networking.quota_default
+# first the cloud's defaults, then what a project has of its own
+_LIMITS = sa.union_all(
+    sa.select(_DEFAULTS.c.resource, _DEFAULTS.c.hard_limit, sa.literal(0).label("own")),
+    sa.select(tables.quota.c.resource, tables.quota.c.hard_limit, sa.literal(1)).where(
+        tables.quota.c.project_id == sa.bindparam("project_id")
+    ),
+).order_by("own")
 
 
 def quota_limits(connection: sa.Connection, project_id: str) -> dict[str, int]:
     """The limits of a project for every resource; -1 is unlimited."""
     rows = connection.execute(_LIMITS, {"project_id": project_id})
+    return {**DEFAULTS, **{resource: limit for resource, limit, _own in rows if resource in DEFAULTS}}
+
+
+def default_limits(connection: sa.Connection) -> dict[str, int]:
+    """The limits of a project that has none of its own."""
+    rows = connection.execute(sa.select(_DEFAULTS.c.resource, _DEFAULTS.c.hard_limit))
     return {**DEFAULTS, **{resource: limit for resource, limit in rows if resource in DEFAULTS}}
+
+
+def write_default_limits(connection: sa.Connection, limits: t.Mapping[str, int]) -> None:
+    """Let these limits hold for all projects without their own."""
+    connection.execute(sa.delete(_DEFAULTS).where(_DEFAULTS.c.resource.in_(list(limits))))
+    own = [
+        {"resource": resource, "hard_limit": limit}
+        for resource, limit in limits.items()
+        if limit != DEFAULTS[resource]
+    ]
+    if own:
+        connection.execute(sa.insert(_DEFAULTS), own)
+
+
+def reset_quotas(connection: sa.Connection, project_id: str, resources: t.Collection[str]) -> None:
+    """Let the project follow the defaults of these resources again."""
+    table = tables.quota
+    mine = sa.and_(table.c.project_id == project_id, table.c.resource.in_(list(resources)))
+    connection.execute(sa.delete(table).where(mine))
 
 
 def check_quota(connection: sa.Connection, project_id: str, resource: str, used: int, what: str = "") -> None:
@@ -85,12 +119,12 @@ def checked_quotas(quotas: t.Mapping[str, t.Any]) -> dict[str, int]:
 
 def write_quotas(connection: sa.Connection, project_id: str, quotas: t.Mapping[str, int]) -> None:
     """Store the limits in `quotas`; those that equal the defaults take no row, and follow the defaults."""
-    table = tables.quota
-    connection.execute(sa.delete(table).where(table.c.project_id == project_id, table.c.resource.in_(list(quotas))))
+    table, defaults = tables.quota, default_limits(connection)
+    reset_quotas(connection, project_id, quotas)
     own = [
         {"project_id": project_id, "resource": resource, "hard_limit": limit}
         for resource, limit in quotas.items()
-        if limit != DEFAULTS[resource]
+        if limit != defaults[resource]
     ]
     if own:
         connection.execute(sa.insert(table), own)

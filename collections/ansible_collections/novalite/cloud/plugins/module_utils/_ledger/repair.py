@@ -21,15 +21,15 @@ import typing as t
 import sqlalchemy as sa
 
 from .._addressing import pools
-from . import server_actions
+from . import server_actions, volume_repair
 from .addresses import release_addresses
+from .kept_ports import KEPT, let_go
 from .server_states import server_state
 from .servers import BUILD_TIMEOUT
 from .tables import allocation, compute_host, fixed_ip, instance, network, vif
 from .tables_jobs import job, job_instance
-from .tables_moves import migration
+from .tables_moves import OPEN, migration
 
-MOVED = ("confirmed", "reverted", "completed", "done", "error", "cancelled", "failed")  # moves that claim nothing more
 SUMS = ("vcpus", "memory_mb", "disk_gb")
 IN_LINE = 5  # how many corrections the message names
 
@@ -60,6 +60,7 @@ def ledger_repair(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> d
     found = [
         *_abandoned_builds(connection, timeout, now),
         *_abandoned_actions(connection, timeout, now),
+        *(Correction(*one) for one in volume_repair.end_abandoned(connection, timeout, now)),
         *_ownerless_claims(connection),
         *_wrong_sums(connection),
         *_ownerless_addresses(connection, now),
@@ -178,20 +179,23 @@ def _ownerless_claims(connection: sa.Connection) -> list[Correction]:
         )
         .exists()
     )
-    moving = (
+    moves_there = (  # an instance that moves has a claim on both hosts
         sa.select(sa.literal(1))
-        .select_from(migration)
-        .where(
-            migration.c.instance_uuid == allocation.c.instance_uuid,
-            compute_host.c.id == allocation.c.compute_host_id,
-            sa.or_(migration.c.source_host == compute_host.c.name, migration.c.dest_host == compute_host.c.name),
-            migration.c.status.not_in(MOVED),
+        .select_from(
+            migration.join(instance, instance.c.uuid == migration.c.instance_uuid).join(
+                compute_host, compute_host.c.name.in_([migration.c.source_host, migration.c.dest_host])
+            )
         )
-        .correlate(allocation)
+        .where(
+            instance.c.uuid == allocation.c.instance_uuid,
+            instance.c.deleted == 0,
+            migration.c.status.in_(OPEN),
+            compute_host.c.id == allocation.c.compute_host_id,
+        )
         .exists()
     )
     # no look before: a claim that another run makes right now is not in what this one statement sees
-    gone = connection.execute(sa.delete(allocation).where(~lives_there, ~moving).returning(*columns)).all()
+    gone = connection.execute(sa.delete(allocation).where(~lives_there, ~moves_there).returning(*columns)).all()
     uuids = sorted({row.instance_uuid for row in gone})
     owners = {row.uuid: row for row in connection.execute(sa.select(instance).where(instance.c.uuid.in_(uuids)))}
     hosts = _host_names(connection)
@@ -263,8 +267,9 @@ def _ownerless_addresses(connection: sa.Connection, now: int) -> list[Correction
     """Give back addresses of interfaces that are gone, or whose instance is. A host's own address is no matter here."""
     there = (
         sa.select(sa.literal(1))
-        .select_from(vif.join(instance, instance.c.uuid == vif.c.instance_uuid))
-        .where("vif:" + vif.c.id == fixed_ip.c.owner, instance.c.deleted == 0)
+        .select_from(vif.outerjoin(instance, instance.c.uuid == vif.c.instance_uuid))
+        # a port has its address before a server has the port, and afterwards
+        .where("vif:" + vif.c.id == fixed_ip.c.owner, sa.or_(instance.c.deleted == 0, vif.c.id.in_(KEPT)))
         .exists()
     )
     gone = connection.execute(
@@ -290,6 +295,7 @@ def _ownerless_addresses(connection: sa.Connection, now: int) -> list[Correction
 def _ownerless_interfaces(connection: sa.Connection) -> list[Correction]:
     """Delete the interfaces of deleted instances: a network cannot go as long as it has one."""
     deleted = sa.select(instance.c.uuid).where(instance.c.deleted != 0)
+    let_go(connection, vif.c.instance_uuid.in_(deleted))
     gone = connection.execute(
         sa.delete(vif).where(vif.c.instance_uuid.in_(deleted)).returning(vif.c.id, vif.c.mac, vif.c.instance_uuid)
     ).all()

@@ -177,6 +177,15 @@ def remove_groups(connection: sa.Connection, project_id: str, names: t.Sequence[
     ).first()
     if used is not None:
         raise ConflictError(f"security group {used[0]!r} is in use by the instance {used[1]!r}: remove that first")
+    reserved = tables.tables_networking.port_security_group
+    held = connection.execute(
+        sa.select(group.c.name, reserved.c.vif_id)
+        .join(group, group.c.id == reserved.c.group_id)
+        .where(reserved.c.group_id.in_(ids))
+        .order_by(group.c.name, reserved.c.vif_id)
+    ).first()
+    if held is not None:
+        raise ConflictError(f"security group {held[0]!r} is in use by the port {held[1]}: remove that first")
     named = connection.execute(
         _rules_query().where(rules.c.remote_group_id.in_(ids), rules.c.group_id.not_in(ids))
     ).mappings().first()

@@ -20,7 +20,7 @@ import typing as t
 import sqlalchemy as sa
 
 from .._errors import ConflictError, NotFoundError, NovaliteError
-from . import actions, moves
+from . import action_effects, actions, moves
 from .tables import instance
 from .tables_jobs import job, job_instance
 from .views import Instance, instances_by
@@ -127,9 +127,10 @@ def begin(
 ) -> list[Instance]:
     """Begin `action` on all of `uuids`, or on none; returns them as they are then, oldest first.
 
-    `details` are kept with the instance action; for a reboot, `{"type": "HARD"}` makes it a hard one. `ignore_lock` is
-    for administrators. Raises NotFoundError, and ConflictError in Nova's words for the first instance that is locked,
-    on no host, in a state that does not allow it, or has another task under way. The caller's transaction is to be
+    `details` are kept with the instance action; for a reboot, `{"type": "HARD"}` makes it a hard one. Those of the
+    actions in OTHERS are made by image_snapshots, rebuilds and rescues. `ignore_lock` is for administrators. Raises
+    NotFoundError, and ConflictError in Nova's words for the first instance that is locked, on no host, in a state that
+    does not allow it, or has another task under way. The caller's transaction is to be
     rolled back then.
     """
     rules = action_of(action, details)
@@ -151,8 +152,13 @@ def begin(
     ).rowcount
     if swapped != len(rows):  # the rows are locked, so only a ledger without row locks comes here
         raise ConflictError(f"Cannot '{action}' {len(rows)} instances: one of them was changed just now; try again")
+    of_each = {row.uuid: dict(details or {}) for row in rows}
+    if effect := action_effects.BEGUN.get(action):
+        for row in rows:
+            if values := effect(connection, row, of_each[row.uuid]):
+                connection.execute(sa.update(instance).where(instance.c.id == row.id).values(**values))
     for project_id in sorted({row.project_id for row in rows}):
-        theirs = {row.uuid: dict(details or {}) for row in rows if row.project_id == project_id}
+        theirs = {row.uuid: of_each[row.uuid] for row in rows if row.project_id == project_id}
         actions.start(connection, action, theirs, request_id, now, user_id=user_id, project_id=project_id)
     return instances_by(connection, uuids=[row.uuid for row in rows])
 
@@ -165,16 +171,20 @@ def finish(
     host: str | None = None,
     error: str | None = None,
     power_state: int | None = None,
+    said: t.Mapping[str, t.Mapping[str, t.Any]] | None = None,
 ) -> list[str]:
     """Record how `action` ended: without `error` it succeeded. Returns the UUIDs of those that this changed.
 
     An instance whose task state is not (or no more) the action's is left alone: it is being deleted, or this was said
     before. `host`, if given, must be the one that it is on. `power_state` is Nova's number for what its host saw;
     without it, what a success means. After an error the instance is what it was before, unless its power state says
-    that the action got half way.
+    that the action got half way, or action_effects has it otherwise. `said` is what else its host told of each UUID.
     """
     now = int(time.time())
     rows = _rows(connection, uuids, missing_ok=True)
+    message = None if error is None else actions.one_line(error) or "no reason was given"
+    effect = action_effects.ENDED.get(action)
+    begun_with = actions.open_details(connection, action, [row.uuid for row in rows]) if effect else {}
     changed = []
     for row in rows:
         rules = next((one for one in _variants(action) if one.task_state == row.task_state), None)
@@ -190,6 +200,11 @@ def finish(
             from_states, to_state = _LEFT_IN.get(power_state, ((), ""))
             if row.vm_state in from_states:
                 values["vm_state"] = to_state
+        if effect is not None:
+            told = (said or {}).get(row.uuid, {})
+            values |= effect(connection, row, begun_with.get(row.uuid, {}), message, told)
+        if row.rescue_image is not None and values.get("vm_state", row.vm_state) != "rescued":
+            values["rescue_image"] = None
         swapped = connection.execute(
             sa.update(instance)
             .where(instance.c.id == row.id, instance.c.deleted == 0, instance.c.task_state == row.task_state)
@@ -197,7 +212,6 @@ def finish(
         ).rowcount
         if swapped:
             changed.append(row.uuid)
-    message = None if error is None else actions.one_line(error) or "no reason was given"
     hosts = {row.uuid: row.host for row in rows}
     actions.finish(connection, action, [(uuid, hosts[uuid], message) for uuid in changed], now=now)
     moves.ended(connection, action, changed, message)

@@ -31,6 +31,7 @@ from .tables import (
     security_group,
     vif,
 )
+from .tables_volumes import volume_attachment
 
 Record = dict[str, t.Any]
 Matches = t.Callable[[str], bool]
@@ -142,6 +143,9 @@ def load(connection: sa.Connection, ids: t.Sequence[int]) -> list[Record]:
     rows = {row["id"]: row for row in connection.execute(_LOAD, {"ids": list(ids)}).mappings()}
     uuids = [row["uuid"] for row in rows.values()]
     nics = _nics(connection, uuids)
+    volumes: dict[str, list[Record]] = {}
+    for one in connection.execute(_LOAD_VOLUMES, {"uuids": uuids}).mappings():
+        volumes.setdefault(one["instance_uuid"], []).append(dict(one))
     groups: dict[int, list[str]] = {}
     for instance_id, name in connection.execute(_LOAD_GROUPS, {"ids": list(ids)}):
         groups.setdefault(instance_id, []).append(name)
@@ -158,6 +162,7 @@ def load(connection: sa.Connection, ids: t.Sequence[int]) -> list[Record]:
         record["flavor"] = kept if "flavorid" in kept else {**kept, "flavorid": ids_of_flavors[kept["name"]]}
         record["nics"] = nics.get(record["uuid"], [])
         record["security_groups"] = groups.get(number, [])
+        record["volumes"] = volumes.get(record["uuid"], [])
         host = hosts.get(record["host"])
         record["host_up"], record["host_enabled"] = (host.up, host.enabled) if host else (None, None)
         record["zone"] = host.zone if host else record["availability_zone"]
@@ -176,6 +181,13 @@ def one(connection: sa.Connection, uuid: str, project_id: str | None, deleted: b
 _IDS: sa.BindParameter[t.Any] = sa.bindparam("ids", expanding=True)
 _LOAD = sa.select(*_COLUMNS).where(instance.c.id.in_(_IDS))
 _ONE = sa.select(*(instance.c[name] for name in _FIELDS)).where(instance.c.uuid == sa.bindparam("uuid"))
+_LOAD_VOLUMES = (
+    sa.select(
+        *(volume_attachment.c[name] for name in ("instance_uuid", "volume_id", "boot_index", "delete_on_termination"))
+    )
+    .where(volume_attachment.c.instance_uuid.in_(sa.bindparam("uuids", expanding=True)))
+    .order_by(volume_attachment.c.instance_uuid, volume_attachment.c.device)
+)
 _LOAD_GROUPS = (
     sa.select(instance_security_group.c.instance_id, security_group.c.name)
     .join(security_group, security_group.c.id == instance_security_group.c.group_id)
@@ -191,8 +203,9 @@ _LOAD_NICS = (
         vif.c.id,
         vif.c.mac,
         vif.c.ipv6,
+        vif.c.status,
         fixed_ip.c.ip,
-        network.c.name,
+        sa.func.coalesce(network.c.display_name, network.c.name).label("name"),
         network.c.uuid.label("network_uuid"),
     )
     .select_from(
@@ -223,6 +236,7 @@ def _nics(connection: sa.Connection, uuids: t.Sequence[str]) -> dict[str, list[R
                 "mac": row.mac,
                 "ip": None if row.ip is None else dotted(row.ip),
                 "ipv6": row.ipv6,
+                "status": row.status,
                 "network": row.name,
                 "network_uuid": row.network_uuid,
                 "floating_ips": floating.get(row.id, []),

@@ -14,8 +14,9 @@ import typing as t
 from dataclasses import dataclass
 
 from .._errors import NovaliteError, QuotaError
-from . import guest_requests, hints
+from . import guest_requests, hints, volume_asks
 from .guest_requests import GuestRequest
+from .volume_asks import VolumeRequest
 
 GIB = 1024**3
 MAX_SERVERS = 1000  # in one call; a project's quota is usually far below
@@ -34,10 +35,11 @@ Amounts = t.Mapping[str, int]
 
 @dataclass(frozen=True)
 class NetworkRequest:
-    """One interface asked for: a network's name and, optionally, the IPv4 address on it."""
+    """One interface asked for: a network's name and, optionally, the IPv4 address on it; or a port that there is."""
 
     name: str
     fixed_ip: str | None = None
+    port: str | None = None  # its UUID; it knows its network
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,7 @@ class ServerRequest:
     metadata: dict[str, str]
     hints: dict[str, t.Any]  # for the scheduler, with requirements and rank
     guest: GuestRequest
+    volumes: tuple[VolumeRequest, ...] = ()
 
 
 def expand(entries: t.Sequence[t.Mapping[str, t.Any]]) -> list[ServerRequest]:
@@ -183,6 +186,9 @@ def _expand_one(name: str, count: int, entry: t.Mapping[str, t.Any]) -> t.Iterat
     texts = {field: _text(name, field, entry.get(field)) for field in ("flavor", "image", "key", "availability_zone")}
     metadata, for_scheduler = _metadata_of(name, entry.get("metadata")), hints.checked(name, entry)
     guest = guest_requests.checked(name, entry)
+    volumes = volume_asks.parse(name, entry.get("volumes"))
+    if count > 1 and any(one.source == volume_asks.VOLUME for one in volumes):
+        raise NovaliteError(f"volumes of '{name}' with count {count}: one volume goes to one server only")
     group_names = _groups_of(name, ["default"] if groups is None else groups)
     hostnames = _numbered(hostname or name, count)
     for server_name, server_hostname in zip(_numbered(name, count), hostnames):
@@ -199,6 +205,7 @@ def _expand_one(name: str, count: int, entry: t.Mapping[str, t.Any]) -> t.Iterat
             metadata=metadata,
             hints=for_scheduler,
             guest=guest,
+            volumes=volumes,
         )
 
 

@@ -21,9 +21,10 @@ from dataclasses import dataclass, field
 import sqlalchemy as sa
 
 from .._errors import ConflictError, NovaliteError
-from . import actions, moves
+from . import actions, moves, server_volumes, volume_attachments
 from .addresses import release_addresses, release_host_address
 from .claims import release_claims
+from .kept_ports import interfaces_to_release, let_go
 from .server_groups import leave
 from .tables import compute_host, instance, instance_security_group, vif
 from .views import instances_by
@@ -138,6 +139,7 @@ def _active(connection: sa.Connection, pairs: list[tuple[t.Any, Outcome]], repor
             done.append((row.uuid, host, None))
         else:
             report.error(row, _too_late(row, "active", host))
+    server_volumes.running(connection, [uuid for uuid, _host, _error in done])
     _count_builds(connection, dict.fromkeys((host for _uuid, host, _error in done if host), 0))
     actions.finish(connection, "create", done, now=now)
 
@@ -301,7 +303,9 @@ def _forget(connection: sa.Connection, rows: t.Sequence[t.Any], now: int) -> Non
     """Take from deleted servers all that they held."""
     uuids = [row.uuid for row in rows]
     _give_back(connection, uuids, now)
+    volume_attachments.release(connection, uuids)
     leave(connection, uuids)
+    let_go(connection, vif.c.instance_uuid.in_(uuids))
     connection.execute(sa.delete(vif).where(vif.c.instance_uuid.in_(uuids)))
     connection.execute(
         sa.delete(instance_security_group).where(instance_security_group.c.instance_id.in_([row.id for row in rows]))
@@ -326,9 +330,8 @@ def _leave_hosts(
 
 def _give_back(connection: sa.Connection, uuids: list[str], now: int) -> None:
     """Release the claims and the addresses of these instances."""
-    nics = connection.execute(sa.select(vif.c.id).where(vif.c.instance_uuid.in_(uuids))).scalars().all()
     release_claims(connection, uuids)
-    release_addresses(connection, nics, now)
+    release_addresses(connection, interfaces_to_release(connection, uuids), now)
 
 
 def _lock_hosts(connection: sa.Connection, names: t.Iterable[str | None]) -> None:

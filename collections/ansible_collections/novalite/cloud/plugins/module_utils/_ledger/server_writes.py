@@ -18,13 +18,15 @@ from sqlalchemy.dialects import postgresql, sqlite
 from .._addressing import pools
 from .._addressing.macs import MAC_PREFIX, new_mac
 from .._errors import ConflictError
-from . import actions
+from . import actions, server_volumes
 from .guest_requests import wants_config_drive
+from .kept_ports import give
 from .pool_claims import claim_one
 from .security_groups import ensure_default_group
 from .server_groups import join
 from .server_requests import ServerRequest
 from .tables import instance, instance_security_group, vif
+from .volume_asks import VolumeRequest
 
 MAC_ATTEMPTS = 5
 
@@ -71,6 +73,8 @@ class Blueprint:
     nics: tuple[tuple[NetworkRef, str | None], ...]  # with the IPv4 address that was asked for
     group_ids: tuple[int | None, ...]  # None: the project's default group
     labels: Labels = NO_LABELS
+    volumes: tuple[VolumeRequest, ...] = ()  # with ids in them
+    ports: tuple[str | None, ...] = ()  # beside `nics`: the port that is taken; None: an interface is made
 
 
 def write(
@@ -106,12 +110,22 @@ def write(
         connection.execute(sa.insert(instance_security_group), links)
     hints = {plan.uuid: plan.request.hints for plan in plans}
     join(connection, project_id, {one: hints[one]["group"] for one in hints if "group" in hints[one]})
-    nics = [
-        {"id": str(uuid.uuid4()), "instance_uuid": plan.uuid, "network_id": network.id, "position": position}
+    nics: list[dict[str, t.Any]] = [
+        {
+            "id": port or str(uuid.uuid4()),
+            "instance_uuid": plan.uuid,
+            "network_id": network.id,
+            "position": position,
+            "port": port,
+        }
         for plan in plans
-        for position, (network, _address) in enumerate(plan.nics)
+        for position, ((network, _address), port) in enumerate(zip(plan.nics, plan.ports or [None] * len(plan.nics)))
     ]
-    insert_vifs(connection, nics, mac_prefix)
+    new = [{key: value for key, value in nic.items() if key != "port"} for nic in nics if nic["port"] is None]
+    insert_vifs(connection, new, mac_prefix)
+    for nic in nics:
+        if nic["port"] is not None:
+            give(connection, nic["port"], nic["instance_uuid"], nic["position"])
     nic_ids = iter([str(nic["id"]) for nic in nics])
     fixed: dict[str, dict[str, str]] = {plan.uuid: {} for plan in plans}
     for plan in plans:
@@ -121,6 +135,12 @@ def write(
                 # taken now, not when the server has a host: who comes second hears of it before anything is built
                 claim_one(connection, network, f"vif:{vif_id}", pools.to_int(address))
                 fixed[plan.uuid][vif_id] = address
+    for plan in plans:
+        if plan.volumes:
+            server_volumes.give(
+                connection, project_id, plan.uuid, plan.volumes, image=plan.image, user_id=user_id,
+                zone=plan.request.availability_zone, host=plan.request.hints.get("host"),
+            )  # fmt: skip
     details = {plan.uuid: {"hints": plan.request.hints, "fixed_ips": fixed[plan.uuid]} for plan in plans}
     whose = None if user_id is None else project_id
     actions.start(connection, "create", details, request_id, now, user_id=user_id, project_id=whose)

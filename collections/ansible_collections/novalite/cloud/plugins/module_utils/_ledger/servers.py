@@ -23,9 +23,10 @@ from .._addressing import pools
 from .._addressing.macs import MAC_PREFIX
 from .._errors import ConflictError, NotFoundError, NovaliteError
 from .._guest_data import image_properties
-from . import actions, guest_requests, hints, lookups, quotas, recorded, server_requests
+from . import actions, guest_requests, hints, lookups, quotas, recorded, server_requests, server_volumes
 from .addresses import release_addresses
 from .claims import release_claims
+from .kept_ports import interfaces_to_release
 from .pool_claims import claim_one
 from .server_requests import NetworkRequest, ServerRequest
 from .server_states import bury
@@ -33,6 +34,7 @@ from .server_writes import Blueprint, NetworkRef, write
 from .tables import instance, instance_action, network, vif
 from .usage import usage
 from .views import Instance, flavor_of, image_of, instances_by
+from .volume_asks import IMAGE, SNAPSHOT, VOLUME, root_of
 
 DEFAULT_PROJECT = "demo"
 BUILD_TIMEOUT = 600  # seconds without a sign of life, after which another run may take a build over
@@ -198,6 +200,9 @@ def _at_rest_or_again(
                 f"'{row.name}' is being built by another run since {age} s: wait for it, "
                 "or, if that run was killed, set takeover=true"
             )
+        if row.vm_state == "error" and row.host is not None:
+            # it ran, and what is left of it is there: a build elsewhere would make a second one
+            raise ConflictError(f"'{row.name}' is in error on {row.host}: rebuild it, or delete it first")
         (again if row.vm_state in ("building", "error") else rest).append(row)
     return rest, again
 
@@ -210,9 +215,8 @@ def begin_again(
     Of a password there is no telling whether it is another one: the hash that is given now (by name) counts.
     """
     failed = [row.uuid for row in rows if row.vm_state == "error"]
-    nics = connection.execute(sa.select(vif.c.id).where(vif.c.instance_uuid.in_(failed))).scalars().all()
     release_claims(connection, failed)
-    release_addresses(connection, nics, now)
+    release_addresses(connection, interfaces_to_release(connection, failed), now)
     for row in rows:
         changed = connection.execute(
             sa.update(instance)
@@ -278,8 +282,9 @@ def _blueprints(
 ) -> list[Blueprint]:
     """Look up, once each, everything that the requests name, and check what can be checked without writing."""
     owner_id = owner["id"]
+    with_image = [one for one in requests if getattr(root_of(one.volumes), "source", IMAGE) == IMAGE]
     flavors = {name: flavor_of(lookups.flavor_by_name(connection, name)) for name in _named(requests, "flavor")}
-    images = {name: image_of(lookups.image_by_name(connection, name, owner_id)) for name in _named(requests, "image")}
+    images = {name: image_of(lookups.image_by_name(connection, name, owner_id)) for name in _named(with_image, "image")}
     keys = {name: lookups.keypair_by_name(connection, name, owner_id) for name in _named(requests, "key", False)}
     group_names = dict.fromkeys(name for request in requests for name in request.security_groups if name != "default")
     found = lookups.security_groups_by_name(connection, list(group_names), owner_id) if group_names else []
@@ -296,8 +301,15 @@ def _blueprints(
     blueprints = []
     for request in requests:
         nics = alone if request.networks is None else request.networks
-        flavor, image = flavors[request.flavor or ""], images[request.image or ""]
-        server_requests.check_fits(request.name, flavor, image)
+        flavor = flavors[request.flavor or ""]
+        volumes = server_volumes.resolved(connection, owner_id, request.volumes)
+        root = root_of(volumes)
+        if root is not None and root.source in (SNAPSHOT, VOLUME):
+            image = server_volumes.image_for(connection, owner_id, root)
+        else:
+            image = images[request.image or ""]
+        own_root = {} if root is None else {"root_gb": 0}  # its volume's size is looked at when that is recorded
+        server_requests.check_fits(request.name, {**flavor, **own_root}, image)
         image_properties.check(image)  # now, and not when a host is asked to build, or to take away
         blueprints.append(
             Blueprint(
@@ -309,6 +321,7 @@ def _blueprints(
                 nics=tuple((_ref(networks[nic.name]), nic.fixed_ip) for nic in nics),
                 # None stands for the project's default group, which may have to be made first
                 group_ids=tuple(groups.get(name) for name in request.security_groups),
+                volumes=volumes,
             )
         )
     return blueprints

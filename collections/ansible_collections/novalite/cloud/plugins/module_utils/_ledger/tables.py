@@ -15,13 +15,24 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from . import tables_identity, tables_jobs, tables_moves, tables_networking, tables_sites, tables_volumes
+from . import (
+    tables_ec2,
+    tables_identity,
+    tables_images,
+    tables_jobs,
+    tables_moves,
+    tables_networking,
+    tables_sites,
+    tables_volumes,
+)
 from .schema import BigId, metadata
 
 __all__ = [  # the rest is read as tables.<name>
     "BigId",
     "metadata",
+    "tables_ec2",
     "tables_identity",
+    "tables_images",
     "tables_jobs",
     "tables_moves",
     "tables_networking",
@@ -78,12 +89,17 @@ image = sa.Table(
     "image",
     metadata,
     sa.Column("id", sa.String(36), primary_key=True),
-    sa.Column("owner", sa.String(32), nullable=False, server_default=""),
-    sa.Column("name", sa.String(255), nullable=False),
-    sa.Column("disk_format", sa.String(16), nullable=False),
-    sa.Column("source", sa.Text, nullable=False),  # absolute path on the controller, or http(s) URL
-    sa.Column("checksum", sa.String(80), nullable=False),  # sha256:<64 hex>
-    sa.Column("size", sa.BigInteger, nullable=False),  # bytes of the file
+    sa.Column("owner", sa.String(32), nullable=False, server_default=""),  # a project; "": the cloud, for everybody
+    sa.Column("name", sa.String(255), nullable=False),  # the playbooks' handle
+    sa.Column("display_name", sa.String(255)),  # what the APIs show; null: the name, "": none
+    sa.Column("status", sa.String(16), nullable=False, server_default="active"),  # Glance's words
+    sa.Column("visibility", sa.String(16), nullable=False, server_default="private"),
+    sa.Column("disk_format", sa.String(16), nullable=False),  # "": nobody has said it yet
+    sa.Column("container_format", sa.String(16), nullable=False, server_default="bare"),
+    sa.Column("source", sa.Text, nullable=False),  # absolute path on the controller, or http(s) URL; "": no data yet
+    sa.Column("checksum", sa.String(80), nullable=False),  # sha256:<64 hex>; "": no data yet
+    sa.Column("md5", sa.String(32)),  # of the same; null: nobody has counted it
+    sa.Column("size", sa.BigInteger, nullable=False),  # bytes of the file; while it comes in, of what has come
     sa.Column("virtual_size", sa.BigInteger, nullable=False),  # bytes of the disk in it
     # {"source", "checksum", "size"} or null
     sa.Column("kernel", sa.JSON(none_as_null=True)),
@@ -92,9 +108,26 @@ image = sa.Table(
     sa.Column("min_disk_gb", sa.BigInteger, nullable=False, server_default="0"),
     sa.Column("min_ram_mb", sa.BigInteger, nullable=False, server_default="0"),
     sa.Column("properties", sa.JSON, nullable=False),
+    sa.Column("tags", sa.JSON, nullable=False, server_default="[]"),  # sorted list of texts
+    sa.Column("protected", sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column("os_hidden", sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column("transfer", sa.String(36)),  # names the upload under way: who lost it to another must write nothing
+    sa.Column("fault", sa.Text),  # why its data were refused the last time
     sa.Column("created_at", sa.BigInteger, nullable=False),
+    sa.Column("updated_at", sa.BigInteger, nullable=False, server_default="0"),
     sa.UniqueConstraint("owner", "name"),
-    sa.CheckConstraint("disk_format IN ('raw', 'qcow2')", name="disk_format"),
+    sa.CheckConstraint(
+        "disk_format IN ('', 'raw', 'qcow2', 'vmdk', 'vhd', 'vhdx', 'vdi', 'ploop', 'iso', 'ami', 'ari', 'aki')",
+        name="disk_format",
+    ),
+    sa.CheckConstraint(
+        "container_format IN ('', 'bare', 'ami', 'ari', 'aki', 'ovf', 'ova', 'docker', 'compressed')",
+        name="container_format",
+    ),
+    sa.CheckConstraint(
+        "status IN ('queued', 'saving', 'uploading', 'importing', 'active', 'killed', 'deactivated')", name="status"
+    ),
+    sa.CheckConstraint("visibility IN ('public', 'private', 'shared', 'community')", name="visibility"),
 )
 
 keypair = sa.Table(
@@ -145,7 +178,7 @@ network = sa.Table(
     sa.Column("uuid", sa.String(36), nullable=False, unique=True),
     sa.Column("owner", sa.String(32), nullable=False, server_default=""),
     sa.Column("name", sa.String(255), nullable=False),
-    sa.Column("cidr", sa.String(18)),  # null: a project made it, and has given it no IPv4 subnet yet
+    sa.Column("cidr", sa.String(18)),  # null: it has no IPv4 subnet yet
     sa.Column("cidr_v6", sa.String(43)),
     sa.Column("gateway", sa.String(15)),  # null: each host's own DHCP server address routes (Nova's multi_host)
     sa.Column("gateway_v6", sa.String(39)),
@@ -164,7 +197,7 @@ network = sa.Table(
     sa.Column("snat", sa.Boolean, nullable=False, server_default=sa.false()),  # out under the host's address
     sa.Column("ntp", sa.JSON, nullable=False, server_default="[]"),  # list of addresses
     sa.Column("ipv6_mode", sa.String(16), nullable=False, server_default="eui64"),  # eui64 | stable-privacy (RFC 7217)
-    sa.Column("tenant", sa.Boolean, nullable=False, server_default=sa.false()),  # its project made it, and may change it
+    sa.Column("tenant", sa.Boolean, nullable=False, server_default=sa.false()),  # its project made it
     sa.Column("display_name", sa.String(255)),  # what the Network API shows; null: the name
     sa.Column("description", sa.String(255), nullable=False, server_default=""),
     sa.Column("created_at", sa.BigInteger, nullable=False, server_default="0"),
@@ -336,6 +369,7 @@ vif = sa.Table(
     sa.Column("position", sa.Integer),
     sa.Column("mac", sa.String(17), nullable=False, unique=True),
     sa.Column("ipv6", sa.String(39)),
+    sa.Column("status", sa.String(16)),  # attaching | detaching, while its server's host is at it; null: at rest
     sa.Column("allowed_address_pairs", sa.JSON(none_as_null=True)),  # [{"ip_address": CIDR, "mac_address": MAC | null}]
     sa.UniqueConstraint("instance_uuid", "position"),
     sa.UniqueConstraint("network_id", "ipv6"),

@@ -87,6 +87,14 @@ resource_tag = sa.Table(  # of networks, subnets, ports, routers, groups, floati
     sa.Column("tag", sa.String(255), primary_key=True),
 )
 
+quota_default = sa.Table(  # of the whole cloud, where they are not quotas.py's
+    "quota_default",
+    metadata,
+    sa.Column("resource", sa.String(32), primary_key=True),
+    sa.Column("hard_limit", sa.BigInteger, nullable=False),
+    sa.CheckConstraint("hard_limit >= -1", name="hard_limit"),
+)
+
 flavor_access = sa.Table(  # the projects that see a flavor which is not public
     "flavor_access",
     metadata,

@@ -7,7 +7,7 @@
 """Instance dicts out of rows. Reads only.
 
 However many instances are asked for, the number of queries is the same: instances, interfaces (with their networks
-and addresses), floating IPs, groups, rules, hints.
+and addresses), floating IPs, groups, rules, hints, volumes.
 """
 
 from __future__ import annotations
@@ -31,8 +31,14 @@ from .tables import (
     security_group_rule,
     vif,
 )
+from .tables_volumes import volume, volume_attachment, volume_type
 
 Instance = dict[str, t.Any]
+
+_ATTACHMENT_FIELDS = (
+    "id", "instance_uuid", "volume_id", "device", "boot_index", "tag", "delete_on_termination", "readonly",
+    "attached_at",
+)  # fmt: skip
 
 _RULE_FIELDS = ("id", "direction", "ethertype", "protocol", "port_min", "port_max", "cidr", "remote_group_id")
 _NETWORK_FIELDS = (
@@ -57,6 +63,7 @@ _NETWORK_FIELDS = (
     "snat",
     "ntp",
     "ipv6_mode",
+    "routes",
 )
 
 
@@ -97,7 +104,11 @@ def instances_by(
     nics = _nics(connection, conditions)
     groups = _groups(connection, conditions)
     hints = _hints(connection, conditions)
-    return [_instance(row, nics[row.uuid], groups[row.id], hints.get(row.uuid, {})) for row in rows]
+    volumes = _volumes(connection, conditions)
+    return [
+        {**_instance(row, nics[row.uuid], groups[row.id], hints.get(row.uuid, {})), "volumes": volumes[row.uuid]}
+        for row in rows
+    ]
 
 
 def image_of(record: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
@@ -255,6 +266,31 @@ def _hints(connection: sa.Connection, conditions: list[sa.ColumnElement[bool]]) 
         .order_by(instance_action.c.id)
     )
     return {uuid: hints for uuid, hints in connection.execute(query) if hints is not None}
+
+
+def _volumes(
+    connection: sa.Connection, conditions: list[sa.ColumnElement[bool]]
+) -> collections.defaultdict[str, list[dict[str, t.Any]]]:
+    """What each has of volumes, by device name: the attachment (`id`), and what its host must know of the volume."""
+    query = (
+        sa.select(
+            *(volume_attachment.c[field] for field in _ATTACHMENT_FIELDS),
+            *(volume.c[field] for field in ("status", "size_gb", "format", "host", "made_at", "image")),
+            volume_type.c.backend,
+            volume_type.c.options,
+        )
+        .join(instance, instance.c.uuid == volume_attachment.c.instance_uuid)
+        .join(volume, volume.c.id == volume_attachment.c.volume_id)
+        .join(volume_type, volume_type.c.id == volume.c.type_id)
+        .where(*conditions)
+        .order_by(volume_attachment.c.device)
+    )
+    found: collections.defaultdict[str, list[dict[str, t.Any]]] = collections.defaultdict(list)
+    for row in connection.execute(query).mappings():
+        one = dict(row)
+        one["image"] = one["image"] and one["image"]["id"]
+        found[one.pop("instance_uuid")].append(one)
+    return found
 
 
 def _ipv4(number: int | None) -> str | None:

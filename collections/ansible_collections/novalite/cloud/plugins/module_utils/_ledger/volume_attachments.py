@@ -169,11 +169,13 @@ def settle(connection: sa.Connection, volume_ids: t.Iterable[str], reason: str) 
 
 
 def leaving_with(connection: sa.Connection, uuids: t.Iterable[str]) -> list[Volume]:
-    """The volumes that go with these instances. One that has snapshots stays, as in Cinder."""
+    """The volumes that go with these instances. One that has snapshots stays, as in Cinder; and so does one with data
+    of an instance that is on no host, for nobody would remove that."""
     gone = attachments_by(connection, instances=uuids)
-    doomed = {one["volume_id"] for one in gone if one["delete_on_termination"]}
+    doomed = {one["volume_id"]: one["host"] for one in gone if one["delete_on_termination"]}
     kept = sa.select(volume_snapshot.c.volume_id).where(volume_snapshot.c.volume_id.in_(sorted(doomed)))
-    return volumes_by(connection, ids=doomed - set(connection.execute(kept).scalars()))
+    found = volumes_by(connection, ids=set(doomed) - set(connection.execute(kept).scalars()))
+    return [one for one in found if one["made_at"] is None or doomed[one["id"]] is not None]
 
 
 def release(connection: sa.Connection, uuids: t.Iterable[str]) -> None:
@@ -200,7 +202,12 @@ def unbind(connection: sa.Connection, volume_ids: t.Iterable[str]) -> None:
     """Volumes of which nothing is anywhere yet belong to no host."""
     connection.execute(
         sa.update(volume)
-        .where(volume.c.id.in_(sorted(set(volume_ids))), volume.c.made_at.is_(None))
+        .where(
+            volume.c.id.in_(sorted(set(volume_ids))),
+            volume.c.made_at.is_(None),
+            volume.c.snapshot_id.is_(None),  # a copy is to be where its original is
+            volume.c.source_volume_id.is_(None),
+        )
         .values(host=None)
     )
 

@@ -16,9 +16,9 @@ import sqlalchemy as sa
 from .._errors import ConflictError, NotFoundError, NovaliteError
 from . import lookups, volume_hosts, volume_types
 from .records import LARGEST, check_range
-from .tables_volumes import volume_snapshot
+from .tables_volumes import volume, volume_snapshot
 from .views import image_of
-from .volume_views import Volume, volumes_by
+from .volume_views import Volume, snapshots_by, volumes_by
 
 GIB = 1024**3
 
@@ -102,7 +102,7 @@ def size_of(params: Params, source: Params) -> int:
 
 def host_of(connection: sa.Connection, of_type: Params, params: Params, source: Params) -> str | None:
     """The compute host that a volume is made on now; None: any, or the one of its first instance."""
-    if of_type["backend"] not in volume_types.LOCAL_BACKENDS or params.get("deferred"):
+    if of_type["backend"] not in volume_types.LOCAL_BACKENDS:
         return None
     if source["of"] is not None and source["of"]["host"] is not None:
         if params.get("host") not in (None, source["of"]["host"]):
@@ -111,6 +111,8 @@ def host_of(connection: sa.Connection, of_type: Params, params: Params, source: 
                 f"be on {params['host']}"
             )
         return str(source["of"]["host"])
+    if params.get("deferred"):
+        return None
     if params.get("host") or source["kind"] is not None:
         return volume_hosts.choose(connection, of_type, params.get("availability_zone"), params.get("host"))
     return None
@@ -121,4 +123,26 @@ def volume_of(connection: sa.Connection, volume_id: str, project_id: str | None 
     found = volumes_by(connection, ids=[volume_id], project_id=project_id)
     if not found:
         raise NotFoundError(f"Volume {volume_types.check_shown(volume_id)} could not be found.")
+    return found[0]
+
+
+def volume_named(connection: sa.Connection, owner: str, name: str) -> Volume:
+    """The project's volume of this handle, or id. Raises NotFoundError, which tells what there is."""
+    found = volumes_by(connection, names=[name], project_id=owner) or volumes_by(
+        connection, ids=[name], project_id=owner
+    )
+    if not found:
+        mine = sa.select(volume.c.name).where(volume.c.project_id == owner).order_by(volume.c.name)
+        raise lookups.unknown("volume", name, connection.execute(mine).scalars())
+    return found[0]
+
+
+def snapshot_named(connection: sa.Connection, owner: str, name: str) -> dict[str, t.Any]:
+    """The project's snapshot of this handle, or id. Raises NotFoundError, which tells what there is."""
+    found = snapshots_by(connection, names=[name], project_id=owner) or snapshots_by(
+        connection, ids=[name], project_id=owner
+    )
+    if not found:
+        mine = sa.select(volume_snapshot.c.name).where(volume_snapshot.c.project_id == owner)
+        raise lookups.unknown("snapshot", name, connection.execute(mine.order_by(volume_snapshot.c.name)).scalars())
     return found[0]

@@ -62,6 +62,7 @@ class Network:
     listen_v6: str | None = None
     ipv6_mode: str = "eui64"
     router_v6: bool = True
+    routes: tuple[tuple[str, str], ...] = ()  # (destination, next hop) beside the gateway
     names: tuple[Name, ...] | None = None  # of guests on other hosts, all of them; None: as they are
 
 
@@ -104,10 +105,12 @@ def config(network: Network, directory: str) -> str:
         f"addn-hosts={directory}/names",
         f"addn-hosts={directory}/others",
     ]
-    if network.gateway and network.gateway != network.listen:
+    elsewhere = bool(network.gateway and network.gateway != network.listen)
+    if elsewhere or network.routes:
         # Metadata is answered here and not by that gateway. Who reads this option takes no other for its routes.
-        lines.append(f"dhcp-option=option:classless-static-route,{METADATA}/32,{network.listen},"
-                     f"0.0.0.0/0,{network.gateway}")
+        routes = [(f"{METADATA}/32", network.listen)] if elsewhere else []
+        routes += [*network.routes, ("0.0.0.0/0", network.gateway or network.listen)]
+        lines.append(f"dhcp-option=option:classless-static-route,{','.join(','.join(one) for one in routes)}")
     if network.mtu:
         lines.append(f"dhcp-option=option:mtu,{network.mtu}")
     clocks = {version: [one for one in network.ntp if (":" in one) == (version == 6)] for version in (4, 6)}
@@ -253,8 +256,17 @@ def _network(value: t.Mapping[str, t.Any]) -> Network:
         listen_v6=listen_v6,
         ipv6_mode=value.get("ipv6_mode") or "eui64",
         router_v6=value.get("router_v6") is not False,
+        routes=tuple(_route(name, route) for route in value.get("routes") or ()),
         names=None if value.get("names") is None else tuple(_name(name, entry) for entry in value["names"]),
     )
+
+
+def _route(network: str, value: t.Mapping[str, t.Any]) -> tuple[str, str]:
+    try:
+        destination = str(ipaddress.IPv4Network(value["destination"]))
+    except ValueError:
+        raise NovaliteError(f"network {network!r}: {value['destination']!r} is no IPv4 network to route to") from None
+    return destination, _address(network, "next hop", value["nexthop"])
 
 
 def _name(network: str, value: t.Mapping[str, t.Any]) -> Name:

@@ -27,6 +27,7 @@ from xml.etree import ElementTree
 from .._errors import NotFoundError, NovaliteError
 from .._host import locked
 from .._libvirt import connect
+from . import bindings
 
 try:
     import libvirt
@@ -128,7 +129,9 @@ def _pair(mac: str, cidr: str) -> t.Iterator[_Rule]:
     yield "accept", _PAIR_IP, "ip", {"srcmacaddr": mac, "srcipaddr": address, "srcipmask": mask}
 
 
-def ensure(filters: t.Sequence[Filter], state: str, uri: str, check_mode: bool = False) -> dict[str, t.Any]:
+def ensure(
+    filters: t.Sequence[Filter], state: str, uri: str, check_mode: bool = False, renew: t.Sequence[str] = ()
+) -> dict[str, t.Any]:
     """Define (`present`) or undefine (`absent`) the filters. Returns `changed` and, when it is true, `diff`.
 
     Raises NovaliteError; filters that this call added are gone again then.
@@ -138,6 +141,11 @@ def ensure(filters: t.Sequence[Filter], state: str, uri: str, check_mode: bool =
         try:
             if state == "present":
                 before, after = _define(connection, filters, check_mode)
+                if renew:
+                    before |= {f"rules of {device}": "not in force" for device in renew}
+                    after |= {f"rules of {device}": "written anew" for device in renew}
+                    if not check_mode:
+                        bindings.renew(connection, renew)
             else:
                 before, after = _undefine(connection, [filter_.name for filter_ in filters], check_mode)
         except libvirt.libvirtError as error:

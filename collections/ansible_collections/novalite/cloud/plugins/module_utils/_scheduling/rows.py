@@ -178,21 +178,27 @@ def request_of(instance: t.Mapping[str, t.Any], group: Group | None = None) -> R
     that host.
     """
     flavor, image = instance["flavor"], instance["image"]
-    root_gb = flavor["root_gb"] or -(-image.get("virtual_size", 0) // GIB)
+    volumes = instance.get("volumes") or ()
+    # as in Nova, one that starts from a volume takes no room for a root disk
+    own_root = all(one["boot_index"] != 0 for one in volumes)
+    root_gb = (flavor["root_gb"] or -(-image.get("virtual_size", 0) // GIB)) if own_root else 0
+    # what is in one host's storage cannot be reached from another
+    there = next((one["host"] for one in volumes if one["host"] is not None), None)
     zone, _colon, host = (instance.get("availability_zone") or "").partition(":")
     hints = dict(instance.get("request") or {})
+    hinted = hints.pop("host", None)
     return Request(
         uuid=instance["uuid"],
         name=instance["name"],
         vcpus=flavor["vcpus"],
         memory_mb=flavor["memory_mb"],
         disk_gb=root_gb + flavor.get("ephemeral_gb", 0) + -(-flavor.get("swap_mb", 0) // 1024),
-        root_gb=flavor["root_gb"],
+        root_gb=flavor["root_gb"] if own_root else 0,
         project_id=(instance.get("project") or {}).get("id"),
         flavor_name=flavor.get("name"),
         image_id=image.get("id"),
         availability_zone=zone or None,
-        requested_host=hints.pop("host", None) or host or None,
+        requested_host=there or hinted or host or None,
         ignore_hosts=tuple(instance.get("attempts") or ()),
         image_min_ram_mb=image.get("min_ram_mb", 0),
         image_min_disk_gb=image.get("min_disk_gb", 0),

@@ -31,6 +31,7 @@ def upgrade() -> None:
     op.add_column("network", sa.Column("created_at", sa.BigInteger(), server_default="0", nullable=False))
     op.add_column("network", sa.Column("updated_at", sa.BigInteger(), server_default="0", nullable=False))
     op.add_column("network", sa.Column("routes", sa.JSON(), server_default="[]", nullable=False))
+    op.add_column("vif", sa.Column("status", sa.String(16)))
     op.add_column("security_group_rule", sa.Column("description", sa.String(255), server_default="", nullable=False))
     op.add_column("floating_ip", sa.Column("description", sa.String(255), server_default="", nullable=False))
     op.create_table(
@@ -119,6 +120,13 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("resource_id", "tag", name=op.f("pk_resource_tag")),
     )
     op.create_table(
+        "quota_default",
+        sa.Column("resource", sa.String(32), nullable=False),
+        sa.Column("hard_limit", sa.BigInteger(), nullable=False),
+        sa.CheckConstraint("hard_limit >= -1", name=op.f("ck_quota_default_hard_limit")),
+        sa.PrimaryKeyConstraint("resource", name=op.f("pk_quota_default")),
+    )
+    op.create_table(
         "flavor_access",
         sa.Column("flavor_id", _big_id(), nullable=False),
         sa.Column("project_id", sa.String(32), nullable=False),
@@ -134,6 +142,7 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     op.drop_table("flavor_access")
+    op.drop_table("quota_default")
     op.drop_table("resource_tag")
     op.drop_index(op.f("ix_router_interface_router_id"), table_name="router_interface")
     op.drop_table("router_interface")
@@ -147,6 +156,7 @@ def downgrade() -> None:
     op.drop_table("subnet")
     op.drop_column("floating_ip", "description")
     op.drop_column("security_group_rule", "description")
+    op.drop_column("vif", "status")
     for name in ("routes", "updated_at", "created_at", "description", "display_name", "tenant"):
         op.drop_column("network", name)
     _let_be_null(False)

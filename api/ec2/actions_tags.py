@@ -1,0 +1,71 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Tags of everything that can have some."""
+
+from __future__ import annotations
+
+from ..context import current
+from ..ledger import reading_ledger
+from . import filters, resources
+from .blueprint import action, writing
+from .common import Asked, Body, Tags, tags_in
+from .parameters import FILTERS, PAGING, TAGS, TEXTS, Group, ListOf, Text
+
+TAG_FILTERS = {"key": "key", "value": "value", "resource-id": "resourceId", "resource-type": "resourceType"}
+
+
+@action("DescribeTags", "reader", {"Filter": FILTERS, **PAGING})
+def describe_tags(asked: Asked) -> Body:
+    with reading_ledger() as connection:
+        found = resources.tags_of_all(connection, current().project)
+    bodies: list[Body] = [
+        {
+            "resourceId": number,
+            "resourceType": kind,
+            "key": key,
+            "value": value,
+            "tagSet": [{"key": key, "value": value}],  # where the filter tag:<key> looks
+        }
+        for number, kind, tags in found
+        for key, value in tags.items()
+    ]
+    bodies.sort(key=_key)
+    shown, token = filters.page(filters.filtered(bodies, asked, TAG_FILTERS), asked, _key)
+    return {"tagSet": [{**body, "tagSet": None} for body in shown], "nextToken": token}
+
+
+def _key(body: Body) -> str:
+    return f"{body['resourceId']} {body['key']}"
+
+
+@action("CreateTags", "member", {"ResourceId": TEXTS, "Tag": TAGS}, ["ResourceId", "Tag"])
+def create_tags(asked: Asked) -> Body:
+    tags = tags_in(asked["Tag"])
+    with writing() as (connection, caller):
+        for one in dict.fromkeys(asked["ResourceId"]):
+            resources.change(connection, caller, one, lambda before: {**before, **tags})
+    return {"return": True}
+
+
+@action(
+    "DeleteTags",
+    "member",
+    # a tag whose value is said is deleted only if it has that value
+    {"ResourceId": TEXTS, "Tag": ListOf(Group({"Key": Text(128), "Value": Text(256)}, ["Key"]), 200)},
+    ["ResourceId"],
+)
+def delete_tags(asked: Asked) -> Body:
+    wanted = asked.get("Tag", [])
+
+    def without(before: Tags) -> Tags:
+        if not wanted:
+            return {}
+        doomed = {one["Key"] for one in wanted if "Value" not in one or before.get(one["Key"]) == one["Value"]}
+        return {key: value for key, value in before.items() if key not in doomed}
+
+    with writing() as (connection, caller):
+        for one in dict.fromkeys(asked["ResourceId"]):
+            resources.change(connection, caller, one, without)
+    return {"return": True}

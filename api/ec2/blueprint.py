@@ -1,0 +1,126 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""One address for all actions: who asks, for what, and the answer in EC2's XML."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import re
+import typing as t
+
+import sqlalchemy as sa
+from flask import Blueprint, Response, g
+
+from .. import policy
+from ..context import Caller, current, request_id
+from ..errors import with_headers
+from ..ledger import writing_ledger
+from . import rendering
+from .authentication import authenticate
+from .faults import Ec2Error, translated
+from .parameters import Boolean, Group, Shape, nested
+
+Asked = dict[str, t.Any]
+Body = t.Mapping[str, t.Any]
+View = t.Callable[[Asked], Body]
+
+SIGNED = "ec2:signed"
+# any: the action that a request asks for has a rule of its own, "ec2:<action>"
+policy.grant({SIGNED: "any"})
+# what says who asks, and is no action's
+ENVELOPE = frozenset(
+    [
+        *("Action", "Version", "AWSAccessKeyId", "Signature", "SignatureMethod", "SignatureVersion", "Timestamp"),
+        *("Expires", "SecurityToken", "X-Amz-Algorithm", "X-Amz-Credential", "X-Amz-Date", "X-Amz-Expires"),
+        *("X-Amz-SignedHeaders", "X-Amz-Signature", "X-Amz-Security-Token"),
+    ]
+)
+VERSION = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
+
+@dataclasses.dataclass(frozen=True)
+class Action:
+    view: View
+    shape: Group
+
+    @property
+    def name(self) -> str:
+        return self.view.__name__
+
+
+ACTIONS: dict[str, Action] = {}
+ec2 = Blueprint("ec2", __name__, url_prefix="/ec2")
+
+
+def action(
+    name: str, role: str, parameters: t.Mapping[str, Shape] | None = None, required: t.Collection[str] = ()
+) -> t.Callable[[View], View]:
+    """Let a function answer the action `name`, for those with `role`, with these parameters."""
+    policy.grant({f"ec2:{name}": role})
+
+    def decorate(view: View) -> View:
+        ACTIONS[name] = Action(view, Group({"DryRun": Boolean(), **(parameters or {})}, required))
+        return view
+
+    return decorate
+
+
+@ec2.before_request
+def _begin() -> None:
+    authenticate()
+
+
+@ec2.route("", methods=["GET", "POST"])
+@ec2.route("/services/Cloud", methods=["GET", "POST"])  # where Nova's own EC2 API was
+@policy.allows(SIGNED)
+def call() -> Response:
+    """Do what the request asks for."""
+    given = {name: value for name, value in g.ec2_parameters.items() if name not in ENVELOPE}
+    name = g.ec2_parameters.get("Action", "")
+    if not name:
+        raise Ec2Error("MissingAction", "The request must contain the parameter Action")
+    asked_for = ACTIONS.get(name)
+    if asked_for is None:
+        raise Ec2Error("InvalidAction", f"The action {name[:60]} is not valid for this web service.")
+    version = g.ec2_parameters.get("Version", "")
+    if version and VERSION.fullmatch(version) is None:
+        raise Ec2Error("InvalidParameterValue", f"'{version[:60]}' is no version of this web service")
+    policy.check(f"ec2:{name}")
+    asked = asked_for.shape.parse(nested(given))
+    g.ec2_dry_run = asked.pop("DryRun", False)
+    body = asked_for.view(asked)
+    refuse_dry_run()
+    return _xml(rendering.response(name, request_id(), body, version), 200)
+
+
+def refuse_dry_run() -> None:
+    """Go no further if the client wants to know only whether it could. Raises Ec2Error."""
+    if g.get("ec2_dry_run"):
+        raise Ec2Error("DryRunOperation", "Request would have succeeded, but DryRun flag is set.", 412)
+
+
+def what_was_asked() -> dict[str, str]:
+    """The request without what says who asks, and without its client token: what makes two requests the same."""
+    given: dict[str, str] = g.ec2_parameters
+    return {name: value for name, value in given.items() if name not in ENVELOPE and name != "ClientToken"}
+
+
+@contextlib.contextmanager
+def writing() -> t.Iterator[tuple[sa.Connection, Caller]]:
+    """One transaction for what is asked, which a dry run takes back at its end; and who asks."""
+    with writing_ledger() as connection:
+        yield connection, current()
+        refuse_dry_run()
+
+
+@ec2.errorhandler(Exception)
+def _failed(error: Exception) -> Response:
+    known = translated(error)
+    return with_headers(_xml(rendering.error(known.code, str(known), request_id()), known.status), error)
+
+
+def _xml(body: bytes, status: int) -> Response:
+    return Response(body, status=status, content_type="text/xml;charset=UTF-8")

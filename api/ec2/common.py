@@ -1,0 +1,110 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What answers have in common: times, tags, the region, and the one virtual network that a project's networks are."""
+
+from __future__ import annotations
+
+import time
+import typing as t
+
+import sqlalchemy as sa
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import QuotaError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import (
+    ec2_tags,
+    hypervisor_records,
+    network_records,
+)
+
+from ..identity.catalog import REGION
+from . import ids
+from .faults import Ec2Error, as_codes, invalid
+
+Body = dict[str, t.Any]
+Asked = dict[str, t.Any]
+Tags = dict[str, str]
+
+DEFAULT_ZONE = "nova"
+RESERVED = "aws:"  # what tags may not begin with
+LONGEST_VALUE = 255  # as metadata of instances and volumes, which tags are
+TAG_LIMIT: t.Mapping[type[Exception], str] = {QuotaError: "TagLimitExceeded"}
+
+__all__ = ["REGION"]
+
+
+def moment(seconds: float | None) -> str | None:
+    return None if seconds is None else time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(seconds))
+
+
+def zones(connection: sa.Connection) -> list[str]:
+    return list(hypervisor_records.zones(connection, int(time.time()))) or [DEFAULT_ZONE]
+
+
+# --- tags -----------------------------------------------------------------------------------------------------------
+
+
+def tag_set(tags: t.Mapping[str, str]) -> list[Body] | None:
+    """The element `tagSet`; none for no tags, as Amazon answers."""
+    return [{"key": key, "value": value} for key, value in sorted(tags.items())] or None
+
+
+def tags_in(given: t.Sequence[Body]) -> Tags:
+    """Tags as they are asked for. Raises Ec2Error for what cannot be one."""
+    found: Tags = {}
+    for one in given:
+        key, value = one["Key"], one.get("Value", "")
+        if not key or key.lower().startswith(RESERVED) or not key.isprintable():
+            raise invalid("tag key", key, f"it must be text that does not begin with {RESERVED}")
+        if key in found:
+            raise invalid("tag key", key, "it was given twice")
+        if len(value) > LONGEST_VALUE or not value.isprintable():
+            raise invalid("tag value", value, f"it must be a line of at most {LONGEST_VALUE} characters")
+        found[key] = value
+    return found
+
+
+def tags_for(asked: Asked, *kinds: str) -> dict[str, Tags]:
+    """{kind: tags} of the request's TagSpecification. Raises Ec2Error for another kind of resource."""
+    found: dict[str, Tags] = {kind: {} for kind in kinds}
+    for one in asked.get("TagSpecification", []):
+        kind = one["ResourceType"]
+        if kind not in found:
+            raise invalid("TagSpecification.ResourceType", kind, f"it can be {' or '.join(kinds)} here")
+        found[kind].update(tags_in(one.get("Tag", [])))
+    return found
+
+
+def keep_tags(connection: sa.Connection, project_id: str, resource: str, tags: Tags) -> None:
+    """Write a new resource's tags; what had its id before leaves none."""
+    ec2_tags.remove_tags(connection, project_id, resource)
+    with as_codes(TAG_LIMIT):
+        ec2_tags.write_tags(connection, project_id, resource, tags)
+
+
+# --- the virtual network --------------------------------------------------------------------------------------------
+
+
+def vpc_id(project_id: str) -> str:
+    """There is one for each project: all the networks that it sees."""
+    return ids.of("vpc", project_id)
+
+
+def check_vpc(project_id: str, asked: str | None) -> None:
+    if asked is not None and asked != vpc_id(project_id):
+        raise ids.not_found("vpc", asked)
+
+
+def subnets(connection: sa.Connection, project_id: str) -> dict[str, Body]:
+    """The networks that the project sees, by the ids of the subnets that they are; the default one first."""
+    rows = network_records.networks_seen(connection, project_id)
+    rows.sort(key=lambda row: (row["owner"] == "", row["id"]))
+    return {ids.of("subnet", row["uuid"]): row for row in rows}
+
+
+def first_subnet(connection: sa.Connection, project_id: str) -> Body:
+    """The network of an instance that asks for none: the project's own before the public ones."""
+    for row in subnets(connection, project_id).values():
+        return row
+    raise Ec2Error("MissingInput", "No subnets found for the default VPC: the project sees no network.")

@@ -1,0 +1,126 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Filters and pages of what Describe... shows: over the answers, so that a filter sees what the client does."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import typing as t
+
+from .faults import Ec2Error
+
+Body = dict[str, t.Any]
+Key = t.Union[str, int]
+# A filter's name, and where in an answer that lies which it is held against: elements with dots between them.
+Paths = t.Mapping[str, t.Union[str, t.Sequence[str]]]
+Asked = t.Mapping[str, t.Any]
+
+TAGS: Paths = {"tag-key": "tagSet.key", "tag-value": "tagSet.value"}
+
+
+def matches(pattern: str, text: str) -> bool:
+    r"""Whether `text` is what `pattern` says, in which * is any text, ? any character, and \ takes that from them.
+
+    In a time of at most the one's length times the other's.
+    """
+    parts: list[tuple[str, bool]] = []  # (character, whether it stands for itself)
+    letters = iter(pattern)
+    for letter in letters:
+        parts.append((next(letters, "\\"), True) if letter == "\\" else (letter, letter not in "*?"))
+    at, star, resume, position = 0, -1, 0, 0
+    while position < len(text):
+        if at < len(parts) and parts[at] == ("*", False):
+            star, resume, at = at, position, at + 1
+        elif at < len(parts) and (parts[at] == ("?", False) or parts[at] == (text[position], True)):
+            at, position = at + 1, position + 1
+        elif star >= 0:
+            resume += 1
+            at, position = star + 1, resume
+        else:
+            return False
+    return all(part == ("*", False) for part in parts[at:])
+
+
+def filtered(bodies: t.Iterable[Body], asked: Asked, paths: Paths) -> list[Body]:
+    """Those that all filters of the request let through; of one filter's values any will do."""
+    wanted: list[tuple[str, list[str], list[str]]] = []
+    for one in asked.get("Filter", []):
+        name, values = one["Name"], one.get("Value", [])
+        if name.startswith("tag:"):
+            wanted.append((name, [], values))
+        elif name in paths:
+            where = paths[name]
+            wanted.append((name, [where] if isinstance(where, str) else list(where), values))
+        elif name in TAGS:
+            wanted.append((name, [str(TAGS[name])], values))
+        else:
+            raise Ec2Error("InvalidParameterValue", f"The filter '{name[:100]}' is invalid")
+    return [body for body in bodies if all(_lets(body, *one) for one in wanted)]
+
+
+def _lets(body: Body, name: str, paths: list[str], values: list[str]) -> bool:
+    if paths:
+        found = [text for path in paths for text in texts(body, path.split("."))]
+    else:
+        key = name.removeprefix("tag:")
+        found = [tag["value"] for tag in body.get("tagSet") or [] if tag["key"] == key]
+    return any(matches(value, text) for value in values for text in found)
+
+
+def texts(value: t.Any, path: t.Sequence[str]) -> t.Iterator[str]:
+    """What lies at `path` in an answer, through every list on the way, as it is written in XML."""
+    if isinstance(value, (list, tuple)):
+        for item in value:
+            yield from texts(item, path)
+    elif path:
+        if isinstance(value, t.Mapping) and value.get(path[0]) is not None:
+            yield from texts(value[path[0]], path[1:])
+    elif isinstance(value, bool):
+        yield "true" if value else "false"
+    else:
+        yield str(value)
+
+
+def page(
+    bodies: t.Sequence[Body], asked: Asked, key: t.Callable[[Body], Key], least: int = 5
+) -> tuple[list[Body], str | None]:
+    """The page that the request asks for, and the token of the next one.
+
+    `bodies` are in the order of their keys. A token is the last key that was shown: what comes and goes between two
+    pages neither hides nor repeats anything else.
+    """
+    found = list(bodies)
+    token = asked.get("NextToken")
+    if token:
+        last = _last_key(token)
+        if found and type(key(found[0])) is not type(last):
+            raise _bad_token()
+        found = [body for body in found if t.cast(t.Any, key(body)) > last]
+    most = asked.get("MaxResults")
+    if most is None:
+        return found, None
+    if most < least:
+        message = f"Value ( {most} ) for parameter maxResults is invalid. Expecting {least} or more."
+        raise Ec2Error("InvalidParameterValue", message)
+    if len(found) <= most:
+        return found, None
+    found = found[:most]
+    return found, base64.urlsafe_b64encode(json.dumps(key(found[-1])).encode()).decode()
+
+
+def _last_key(token: str) -> Key:
+    try:
+        last = json.loads(base64.urlsafe_b64decode(token.encode()))
+    except (binascii.Error, ValueError, RecursionError):
+        raise _bad_token() from None
+    if not isinstance(last, (str, int)) or isinstance(last, bool):
+        raise _bad_token()
+    return last
+
+
+def _bad_token() -> Ec2Error:
+    return Ec2Error("InvalidNextToken", "The token for the next page is invalid")

@@ -1,0 +1,82 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""EC2's ids: a word for the kind, and the first 17 digits of the object's UUID.
+
+So every object has one, whatever door it came in by, and each door's id leads to the other's without a table between
+them. What is read is looked for among the project's own objects: an id of another's is an id of nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import typing as t
+
+from .faults import Ec2Error
+
+DIGITS = 17
+_ID = re.compile(r"[a-z]{1,20}-[0-9a-f]{8}(?:[0-9a-f]{9})?")
+
+Known = t.TypeVar("Known")
+
+
+def of(kind: str, uuid: str) -> str:
+    """`i-0bcc77d1943f1486d`, of a UUID or of 32 hex digits."""
+    return f"{kind}-{uuid.replace('-', '')[:DIGITS]}"
+
+
+def named(kind: str, *names: str) -> str:
+    """The id of what has a name and no UUID: always the same."""
+    return f"{kind}-{hashlib.sha256('/'.join(names).encode()).hexdigest()[:DIGITS]}"
+
+
+def is_id(kind: str, text: str) -> bool:
+    return text.startswith(f"{kind}-") and _ID.fullmatch(text) is not None
+
+
+# kind: (what codes of errors call it, what messages do)
+KINDS = {
+    "i": ("InvalidInstanceID", "instance ID"),
+    "ami": ("InvalidAMIID", "image id"),
+    "sg": ("InvalidGroup", "security group"),
+    "sgr": ("InvalidSecurityGroupRuleId", "security group rule ID"),
+    "key": ("InvalidKeyPair", "key pair"),
+    "vol": ("InvalidVolume", "volume"),
+    "snap": ("InvalidSnapshot", "snapshot"),
+    "subnet": ("InvalidSubnetID", "subnet ID"),
+    "vpc": ("InvalidVpcID", "vpc ID"),
+    "eni": ("InvalidNetworkInterfaceID", "networkInterface ID"),
+    "eipalloc": ("InvalidAllocationID", "allocation ID"),
+    "eipassoc": ("InvalidAssociationID", "association ID"),
+    "rtb": ("InvalidRouteTableID", "routeTable ID"),
+    "igw": ("InvalidInternetGatewayID", "internetGateway ID"),
+    "acl": ("InvalidNetworkAclID", "networkAcl ID"),
+    "dopt": ("InvalidDhcpOptionsID", "dhcpOption ID"),
+}
+_MALFORMED = {
+    "sg": "InvalidGroupId.Malformed",
+    "vol": "InvalidVolumeID.Malformed",
+    "snap": "InvalidSnapshotID.Malformed",
+}
+
+
+def not_found(kind: str, one: str) -> Ec2Error:
+    code, what = KINDS[kind]
+    return Ec2Error(f"{code}.NotFound", f"The {what} '{one[:100]}' does not exist")
+
+
+def find(kind: str, wanted: str, known: t.Mapping[str, Known]) -> Known:
+    """What `known`, by EC2's ids, has under the id `wanted`. Raises Ec2Error: NotFound, or Malformed."""
+    if wanted in known:
+        return known[wanted]
+    if not is_id(kind, wanted):
+        code = _MALFORMED.get(kind, f"{KINDS[kind][0]}.Malformed")
+        raise Ec2Error(code, f'Invalid id: "{wanted[:100]}" (expecting "{kind}-...")')
+    raise not_found(kind, wanted)
+
+
+def find_all(kind: str, wanted: t.Sequence[str], known: t.Mapping[str, Known]) -> list[Known]:
+    """As find(), for several, each once."""
+    return [find(kind, one, known) for one in dict.fromkeys(wanted)]

@@ -1,0 +1,170 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Parameters of the Query API: `Filter.1.Value.2=x` and its like, held against what an action takes.
+
+A shape says what a value may be, as a JSON schema does for other dialects; parse() gives it back converted. What an
+action does not take is refused (UnknownParameter), as Amazon does: a client that believes to have been understood is
+worse off than one that was told.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+import typing as t
+
+from .faults import Ec2Error, invalid, missing
+
+MOST_PARAMETERS = 2000  # in one request
+DEEPEST = 8
+_INDEX = re.compile(r"[0-9]{1,9}")
+
+Raw = t.Union[str, "dict[str, Raw]"]
+
+
+def nested(flat: t.Mapping[str, str]) -> dict[str, Raw]:
+    """{"A.1.B": "x"} as {"A": {"1": {"B": "x"}}}. Raises Ec2Error."""
+    found: dict[str, Raw] = {}
+    for name, value in flat.items():
+        parts = name.split(".")
+        if len(parts) > DEEPEST:
+            raise Ec2Error("UnknownParameter", f"The parameter {name[:100]} is not recognized")
+        node = found
+        for part in parts[:-1]:
+            below = node.setdefault(part, {})
+            if isinstance(below, str):
+                raise _conflict(name)
+            node = below
+        if parts[-1] in node:
+            raise _conflict(name)
+        node[parts[-1]] = value
+    return found
+
+
+def _conflict(name: str) -> Ec2Error:
+    return Ec2Error("InvalidParameterCombination", f"The parameter {name[:100]} is both a value and a structure")
+
+
+class Shape:
+    """What a parameter may be."""
+
+    def parse(self, raw: Raw, name: str) -> t.Any:
+        raise NotImplementedError
+
+    def _value(self, raw: Raw, name: str) -> str:
+        if not isinstance(raw, str):
+            raise Ec2Error("UnknownParameter", f"The parameter {name}.{next(iter(raw))[:60]} is not recognized")
+        return raw
+
+
+class Text(Shape):
+    def __init__(self, longest: int = 255, choices: t.Collection[str] = (), pattern: str | None = None) -> None:
+        self._longest, self._choices = longest, choices
+        self._pattern = None if pattern is None else re.compile(pattern, re.ASCII)
+
+    def parse(self, raw: Raw, name: str) -> str:
+        value = self._value(raw, name)
+        if len(value) > self._longest:
+            raise invalid(name, value, f"it has {len(value)} characters, and {self._longest} is the limit")
+        if self._choices and value not in self._choices:
+            raise invalid(name, value, f"it is one of {', '.join(self._choices)}")
+        if self._pattern is not None and self._pattern.fullmatch(value) is None:
+            raise invalid(name, value)
+        return value
+
+
+class Number(Shape):
+    def __init__(self, least: int = 0, most: int = 2**31 - 1) -> None:
+        self._least, self._most = least, most
+
+    def parse(self, raw: Raw, name: str) -> int:
+        value = self._value(raw, name)
+        if re.fullmatch(r"-?[0-9]{1,12}", value, re.ASCII) is None:
+            raise invalid(name, value, "it is no number")
+        if not self._least <= int(value) <= self._most:
+            raise invalid(name, value, f"it must lie between {self._least} and {self._most}")
+        return int(value)
+
+
+class Boolean(Shape):
+    def parse(self, raw: Raw, name: str) -> bool:
+        value = self._value(raw, name).lower()
+        if value not in ("true", "false", "1", "0"):
+            raise invalid(name, value, "it is true or false")
+        return value in ("true", "1")
+
+
+class Base64(Shape):
+    """Bytes of at most `most`."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+
+    def parse(self, raw: Raw, name: str) -> bytes:
+        value = self._value(raw, name)
+        try:
+            found = base64.b64decode("".join(value.split()).encode(), validate=True)
+        except (binascii.Error, ValueError):
+            raise invalid(name, value, "it must be encoded in base64") from None
+        if len(found) > self._most:
+            raise invalid(name, value, f"it has {len(found)} bytes, and {self._most} is the limit")
+        return found
+
+
+class ListOf(Shape):
+    """Members by their numbers, which need not be without gaps."""
+
+    def __init__(self, member: Shape, most: int = 1000) -> None:
+        self._member, self._most = member, most
+
+    def parse(self, raw: Raw, name: str) -> list[t.Any]:
+        if raw == "":
+            return []
+        if isinstance(raw, str):
+            raise Ec2Error("InvalidParameterValue", f"The parameter {name} is a list: write {name}.1")
+        for index in raw:
+            if _INDEX.fullmatch(index) is None:
+                raise Ec2Error("UnknownParameter", f"The parameter {name}.{index[:60]} is not recognized")
+        if len(raw) > self._most or len({int(index) for index in raw}) != len(raw):
+            raise invalid(name, f"{len(raw)} members", f"{self._most} is the limit, each once")
+        return [self._member.parse(raw[index], f"{name}.{index}") for index in sorted(raw, key=int)]
+
+
+class Group(Shape):
+    """A structure: {field: shape}. A field that was not given is not in the result."""
+
+    def __init__(self, fields: t.Mapping[str, Shape], required: t.Collection[str] = ()) -> None:
+        self._fields, self._required = fields, required
+
+    def parse(self, raw: Raw, name: str = "") -> dict[str, t.Any]:
+        if isinstance(raw, str):
+            raise Ec2Error("InvalidParameterValue", f"The parameter {name} is a structure")
+        prefix = f"{name}." if name else ""
+        found = {}
+        for field, below in raw.items():
+            shape = self._fields.get(field)
+            if shape is None:
+                raise Ec2Error("UnknownParameter", f"The parameter {prefix}{field[:100]} is not recognized")
+            found[field] = shape.parse(below, f"{prefix}{field}")
+        for field in self._required:
+            if field not in found or found[field] in ("", []):
+                raise missing(f"{prefix}{field}")
+        return found
+
+
+class Ignored(Shape):
+    """What is taken, and changes nothing here."""
+
+    def parse(self, raw: Raw, name: str) -> None:
+        return None
+
+
+TEXTS = ListOf(Text())
+FILTERS = ListOf(Group({"Name": Text(), "Value": ListOf(Text(), 200)}, ["Name"]), 200)
+TAGS = ListOf(Group({"Key": Text(128), "Value": Text(256)}, ["Key"]), 200)
+TAG_SPECIFICATIONS = ListOf(Group({"ResourceType": Text(64), "Tag": TAGS}, ["ResourceType"]), 20)
+PAGING: t.Mapping[str, Shape] = {"MaxResults": Number(1, 1000), "NextToken": Text(1024)}
+TOKEN = Text(64, pattern=r"[\x21-\x7e]*")

@@ -1,0 +1,165 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Rules of security groups: EC2's permissions, of which each stands for several rules, and ours."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.rules import PROTOCOLS, identity, normalised
+
+from . import ids
+from .common import Asked, Body
+from .faults import Ec2Error, as_codes, invalid, missing
+from .parameters import Group, ListOf, Number, Shape, Text
+
+Rule = dict[str, t.Any]
+FindGroup = t.Callable[[str | None, str | None], str]  # (id, name) -> UUID
+
+ANY = "-1"
+# EC2 names these, and numbers the others
+NAMED = ("tcp", "udp", "icmp", "icmpv6")
+NUMBERS = {name: number for number, name in PROTOCOLS.items() if number.isdecimal()}
+_PORT = Number(-1, 65535)
+_DESCRIPTION = Text(255)
+_PAIR = Group(
+    {
+        **{name: Text() for name in ("UserId", "GroupName", "GroupId", "VpcId")},
+        **{name: Text() for name in ("VpcPeeringConnectionId", "PeeringStatus")},
+        "Description": _DESCRIPTION,
+    }
+)
+_PERMISSION = Group(
+    {
+        "IpProtocol": Text(16),
+        "FromPort": _PORT,
+        "ToPort": _PORT,
+        "IpRanges": ListOf(Group({"CidrIp": Text(64), "Description": _DESCRIPTION}, ["CidrIp"])),
+        "Ipv6Ranges": ListOf(Group({"CidrIpv6": Text(64), "Description": _DESCRIPTION}, ["CidrIpv6"])),
+        "Groups": ListOf(_PAIR),
+        "UserIdGroupPairs": ListOf(_PAIR),
+        "PrefixListIds": ListOf(Group({"PrefixListId": Text(), "Description": _DESCRIPTION})),
+    },
+    ["IpProtocol"],
+)
+# IpPermissions, and the one permission that older tools write beside it
+PARAMETERS: t.Mapping[str, Shape] = {
+    "IpPermissions": ListOf(_PERMISSION, 100),
+    "IpProtocol": Text(16),
+    "FromPort": _PORT,
+    "ToPort": _PORT,
+    "CidrIp": Text(64),
+    "SourceSecurityGroupName": Text(),
+    "SourceSecurityGroupOwnerId": Text(),
+}
+
+
+def asked_rules(asked: Asked, direction: str, find_group: FindGroup) -> list[Rule]:
+    """The rules that a request is about, as group_rules.add_rule() takes them. Raises Ec2Error."""
+    permissions = list(asked.get("IpPermissions", []))
+    if "CidrIp" in asked or "SourceSecurityGroupName" in asked or "IpProtocol" in asked:
+        one: Body = {name: asked[name] for name in ("FromPort", "ToPort") if name in asked}
+        one["IpProtocol"] = asked.get("IpProtocol", ANY if "SourceSecurityGroupName" in asked else "")
+        if "CidrIp" in asked:
+            one["IpRanges"] = [{"CidrIp": asked["CidrIp"]}]
+        if "SourceSecurityGroupName" in asked:
+            one["Groups"] = [{"GroupName": asked["SourceSecurityGroupName"]}]
+        permissions.append(one)
+    if not permissions:
+        raise missing("IpPermissions")
+    return [rule for one in permissions for rule in _rules(one, direction, find_group)]
+
+
+def _rules(permission: Body, direction: str, find_group: FindGroup) -> list[Rule]:
+    if permission.get("PrefixListIds"):
+        raise invalid("PrefixListIds", "", "there are no prefix lists here")
+    sources: list[Rule] = []
+    for element, address, family in (("IpRanges", "CidrIp", "IPv4"), ("Ipv6Ranges", "CidrIpv6", "IPv6")):
+        for one in permission.get(element, []):
+            sources.append({"cidr": one[address], "ethertype": family, "description": one.get("Description", "")})
+    for one in [*permission.get("Groups", []), *permission.get("UserIdGroupPairs", [])]:
+        remote = find_group(one.get("GroupId"), one.get("GroupName"))
+        sources.append({"cidr": None, "remote_group_uuid": remote, "description": one.get("Description", "")})
+    if not sources:
+        raise missing("IpPermissions.1.IpRanges")
+    protocol = permission["IpProtocol"].lower()
+    where = _ports(protocol, permission.get("FromPort"), permission.get("ToPort"))
+    return [{"direction": direction, "protocol": protocol, **where, **one} for one in sources]
+
+
+def _ports(protocol: str, low: int | None, high: int | None) -> Rule:
+    name = PROTOCOLS.get(protocol, protocol)
+    if name in ("icmp", "icmpv6"):
+        return {"icmp_type": low, "icmp_code": high}
+    if name not in ("tcp", "udp", "sctp"):
+        return {"port_min": None, "port_max": None}  # as Amazon, which does not look at them
+    if (low is None) != (high is None) or (low is None and name != "sctp"):
+        raise Ec2Error("InvalidParameterValue", "Must specify both from and to ports with TCP/UDP.")
+    if (low, high) in ((None, None), (-1, -1), (0, 65535)):
+        return {"port_min": None, "port_max": None}
+    return {"port_min": 1 if low == 0 and high else low, "port_max": high}
+
+
+def same(wanted: Rule, there: t.Sequence[Rule]) -> list[Rule]:
+    """Those of a group's rules that are the one asked for. Raises Ec2Error for one that makes no sense."""
+    said = {name: value for name, value in wanted.items() if name != "description"}
+    with as_codes({}):
+        looked_for = identity(normalised({**said, "remote_group": wanted.get("remote_group_uuid")}))
+    return [rule for rule in there if identity({**rule, "remote_group": rule["remote_group_uuid"]}) == looked_for]
+
+
+# --- views ----------------------------------------------------------------------------------------------------------
+
+
+def permission_set(rules: t.Iterable[Rule], project: str, names: t.Mapping[str, str]) -> list[Body]:
+    """Rules of one direction as permissions: one for each protocol and range of ports. `names` are groups' by UUID."""
+    found: dict[tuple[t.Any, ...], Body] = {}
+    for rule in rules:
+        what = _what(rule)
+        one = found.setdefault(
+            tuple(what.values()), {**what, "groups": [], "ipRanges": [], "ipv6Ranges": [], "prefixListIds": []}
+        )
+        said = {"description": rule["description"] or None}
+        if rule["remote_group_uuid"] is not None:
+            remote = rule["remote_group_uuid"]
+            pair = {"userId": project, "groupId": ids.of("sg", remote), "groupName": names.get(remote)}
+            one["groups"].append({**pair, **said})
+        elif rule["ethertype"] == "IPv6":
+            one["ipv6Ranges"].append({"cidrIpv6": rule["cidr"], **said})
+        else:
+            one["ipRanges"].append({"cidrIp": rule["cidr"], **said})
+    return list(found.values())
+
+
+def rule_body(rule: Rule, project: str) -> Body:
+    """One rule, as DescribeSecurityGroupRules shows it."""
+    v6 = rule["ethertype"] == "IPv6"
+    remote = rule["remote_group_uuid"]
+    return {
+        "securityGroupRuleId": ids.of("sgr", rule["id"]),
+        "groupId": ids.of("sg", rule["group_uuid"]),
+        "groupOwnerId": project,
+        "isEgress": rule["direction"] == "egress",
+        **{"fromPort": -1, "toPort": -1, **_what(rule)},
+        "cidrIpv4": rule["cidr"] if remote is None and not v6 else None,
+        "cidrIpv6": rule["cidr"] if remote is None and v6 else None,
+        "referencedGroupInfo": None if remote is None else {"groupId": ids.of("sg", remote), "userId": project},
+        "description": rule["description"] or None,
+        "tagSet": [],
+    }
+
+
+def _what(rule: Rule) -> Body:
+    """Protocol and ports in EC2's words; of ICMP, type and code."""
+    name = rule["protocol"]
+    if name == "any":
+        return {"ipProtocol": ANY}
+    shown = name if name in NAMED else NUMBERS.get(name, name)
+    low, high = rule["port_min"], rule["port_max"]
+    if name in ("icmp", "icmpv6"):
+        return {"ipProtocol": shown, "fromPort": -1 if low is None else low, "toPort": -1 if high is None else high}
+    if name not in ("tcp", "udp", "sctp"):
+        return {"ipProtocol": shown}
+    return {"ipProtocol": shown, "fromPort": 0 if low is None else low, "toPort": 65535 if high is None else high}

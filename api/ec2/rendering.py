@@ -1,0 +1,54 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Answers as XML: a dictionary's keys are elements, a list's members are <item>s, what is None is left out."""
+
+from __future__ import annotations
+
+import re
+import typing as t
+import xml.etree.ElementTree as ElementTree
+
+NAMESPACE = "http://ec2.amazonaws.com/doc/2016-11-15/"
+# what XML 1.0 has no way to write
+_UNWRITABLE = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_HEAD = b'<?xml version="1.0" encoding="UTF-8"?>\n'
+
+Body = t.Mapping[str, t.Any]
+
+
+def response(action: str, request_id: str, body: Body, version: str) -> bytes:
+    """The answer to `action`. `version` is the one that the client asked in; its namespace is what it looks for."""
+    namespace = f"http://ec2.amazonaws.com/doc/{version}/" if version else NAMESPACE
+    root = ElementTree.Element(f"{action}Response", {"xmlns": namespace})
+    ElementTree.SubElement(root, "requestId").text = request_id
+    _fill(root, body)
+    return _HEAD + ElementTree.tostring(root)
+
+
+def error(code: str, message: str, request_id: str) -> bytes:
+    root = ElementTree.Element("Response")
+    one = ElementTree.SubElement(ElementTree.SubElement(root, "Errors"), "Error")
+    ElementTree.SubElement(one, "Code").text = code
+    ElementTree.SubElement(one, "Message").text = _text(message)
+    ElementTree.SubElement(root, "RequestID").text = request_id
+    return _HEAD + ElementTree.tostring(root)
+
+
+def _fill(parent: ElementTree.Element, value: t.Any) -> None:
+    if isinstance(value, t.Mapping):
+        for name, item in value.items():
+            if item is not None:
+                _fill(ElementTree.SubElement(parent, name), item)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            _fill(ElementTree.SubElement(parent, "item"), item)
+    elif isinstance(value, bool):
+        parent.text = "true" if value else "false"
+    else:
+        parent.text = _text(str(value))
+
+
+def _text(value: str) -> str:
+    return _UNWRITABLE.sub("\ufffd", value)

@@ -1,0 +1,119 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Volumes and snapshots: which one an id means, and how EC2 shows them."""
+
+from __future__ import annotations
+
+import typing as t
+
+import sqlalchemy as sa
+
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volume_views import snapshots_by, volumes_by
+
+from ..context import Caller, request_id
+from ..jobs.queue import enqueue
+from . import ids
+from .common import DEFAULT_ZONE, Body, moment, tag_set
+
+Record = dict[str, t.Any]
+
+# What EC2 has no word for, in words that its clients know
+_STATES = {
+    "creating": "creating",
+    "downloading": "creating",
+    "available": "available",
+    "reserved": "available",
+    "attaching": "in-use",
+    "in-use": "in-use",
+    "detaching": "in-use",
+    "error_attaching": "in-use",
+    "error_detaching": "in-use",
+    "deleting": "deleting",
+}
+_HELD = {"attaching": "attaching", "detaching": "detaching", "error_attaching": "busy", "error_detaching": "busy"}
+_SNAPSHOT_STATES = {"creating": "pending", "available": "completed", "deleting": "pending"}
+
+
+def volume_id(row: t.Mapping[str, t.Any]) -> str:
+    return ids.of("vol", row["id"])
+
+
+def snapshot_id(row: t.Mapping[str, t.Any]) -> str:
+    return ids.of("snap", row["id"])
+
+
+def of_project(connection: sa.Connection, project: str) -> dict[str, Record]:
+    return {volume_id(row): row for row in volumes_by(connection, project_id=project)}
+
+
+def snapshots_of_project(connection: sa.Connection, project: str) -> dict[str, Record]:
+    return {snapshot_id(row): row for row in snapshots_by(connection, project_id=project)}
+
+
+def tell(connection: sa.Connection, caller: Caller, kind: str, what: str, one: str, instances: t.Sequence[str]) -> None:
+    """Have a job of `kind` do what was begun: `what` (volumes, snapshots, attachments) says of which id."""
+    enqueue(
+        connection,
+        kind,
+        instances=instances,
+        variables={what: [one]},
+        project_id=caller.project,
+        user_id=caller.user_id,
+        request_id=request_id(),
+    )
+
+
+def holders(row: t.Mapping[str, t.Any]) -> list[str]:
+    """The instances that have the volume, or are getting it."""
+    return [one["instance_uuid"] for one in row["attachments"]]
+
+
+def volume(row: t.Mapping[str, t.Any]) -> Body:
+    state = _STATES.get(row["status"], "error")
+    if row["status"] == "extending":
+        state = "in-use" if row["attachments"] else "available"
+    return {
+        "volumeId": volume_id(row),
+        "size": row["size_gb"],
+        "snapshotId": ids.of("snap", row["snapshot_id"]) if row["snapshot_id"] else "",
+        "availabilityZone": row["availability_zone"] or DEFAULT_ZONE,
+        "status": state,
+        "createTime": moment(row["created_at"]),
+        "attachmentSet": [attachment(one, row["status"]) for one in row["attachments"]],
+        "volumeType": row["type"],
+        "encrypted": False,
+        "multiAttachEnabled": row["multiattach"],
+        "tagSet": tag_set(row["metadata"]),
+    }
+
+
+def attachment(one: t.Mapping[str, t.Any], status: str) -> Body:
+    attached = one["attached_at"]
+    return {
+        "volumeId": ids.of("vol", one["volume_id"]),
+        "instanceId": ids.of("i", one["instance_uuid"]),
+        "device": one["device"],
+        "status": _HELD.get(status, "attached" if attached is not None else "attaching"),
+        "attachTime": moment(attached or one["created_at"]),
+        "deleteOnTermination": one["delete_on_termination"],
+    }
+
+
+def snapshot(row: t.Mapping[str, t.Any]) -> Body:
+    state = _SNAPSHOT_STATES.get(row["status"], "error")
+    return {
+        "snapshotId": snapshot_id(row),
+        "volumeId": ids.of("vol", row["volume_id"]),
+        "status": state,
+        "statusMessage": (row["fault"] or {}).get("message"),
+        "startTime": moment(row["created_at"]),
+        "progress": "100%" if state == "completed" else "0%",
+        "ownerId": row["project_id"],
+        "volumeSize": row["size_gb"],
+        "description": row["description"] or "",
+        "encrypted": False,
+        "storageTier": "standard",
+        "tagSet": tag_set(row["metadata"]),
+    }

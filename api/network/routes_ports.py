@@ -1,0 +1,153 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Ports: those that a project makes by itself, and the interfaces of its servers."""
+
+from __future__ import annotations
+
+import typing as t
+
+import sqlalchemy as sa
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import ports, server_changes, server_listing
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.pool_claims import (
+    AddressInUseError,
+    PoolExhaustedError,
+)
+
+from .. import policy, validation
+from ..context import current
+from ..errors import as_bad_request
+from ..ledger import writing_ledger
+from . import records, schemas
+from .blueprint import Answer, NeutronError, network
+from .changes import check_owner, tell_hosts
+
+Record = dict[str, t.Any]
+
+policy.grant({"network:ports:read": "reader", "network:ports:write": "member"})
+
+CREATE = schemas.one_or_many("port", schemas.CREATE_PORT, ["network_id"])
+UPDATE = schemas.wrapped("port", schemas.UPDATE_PORT)
+DEFAULTS: Record = {
+    "name": "",
+    "description": "",
+    "admin_state_up": True,
+    "device_id": "",
+    "device_owner": "",
+    "security_groups": None,
+    "allowed_address_pairs": None,
+    "fixed_ips": None,
+}
+RESERVED = "network:"  # owners of what the cloud itself makes
+
+
+@network.get("/ports")
+@policy.allows("network:ports:read")
+def list_ports() -> Answer:
+    return records.list_all("ports")
+
+
+@network.get("/ports/<number>")
+@policy.allows("network:ports:read")
+def show_port(number: str) -> Answer:
+    return records.show("ports", number)
+
+
+@network.post("/ports")
+@policy.allows("network:ports:write")
+def create_ports() -> Answer:
+    body = validation.body(CREATE)
+    items = body.get("ports") or [body["port"]]
+    made = []
+    with writing_ledger() as connection, as_bad_request():
+        for wanted in items:
+            check_owner(wanted)
+            _check(wanted)
+            row = records.network_row(connection, wanted["network_id"])
+            given = {**DEFAULTS, **wanted, "mac": wanted.get("mac_address")}
+            try:
+                made.append(ports.create_port(connection, current().project, row, given))
+            except (AddressInUseError, PoolExhaustedError, NotFoundError) as error:
+                raise _typed(error) from error
+        return records.some(connection, "ports", made, "ports" in body), 201
+
+
+@network.put("/ports/<number>")
+@policy.allows("network:ports:write")
+def update_port(number: str) -> Answer:
+    wanted = validation.body(UPDATE)["port"]
+    _check(wanted)
+    with writing_ledger() as connection, as_bad_request():
+        seen = records.port_row(connection, number)
+        if seen["router_id"] is not None and {"device_id", "device_owner", "fixed_ips"} & set(wanted):
+            raise NeutronError(409, "PortInUse", f"Port {seen['id']} is a router's: take it from the router first.")
+        if seen["instance_uuid"] is not None:
+            _check_attached(seen, wanted)
+        row = records.network_row(connection, seen["network_uuid"])
+        try:
+            ports.update_port(connection, current().project, row, seen, wanted)
+            if "security_groups" in wanted and seen["instance_uuid"] is not None:
+                _change_groups(connection, seen, [one.lower() for one in wanted["security_groups"] or ()])
+        except (AddressInUseError, PoolExhaustedError, NotFoundError) as error:
+            raise _typed(error) from error
+        return {"port": records.find(connection, "ports", seen["id"])}, 200
+
+
+@network.delete("/ports/<number>")
+@policy.allows("network:ports:write")
+def delete_port(number: str) -> Answer:
+    with writing_ledger() as connection:
+        ports.delete_port(connection, records.port_row(connection, number))
+    return "", 204
+
+
+def _check(wanted: Record) -> None:
+    """Who makes what belongs to the cloud itself, or says where a port is, is no tenant."""
+    if wanted.get("device_owner", "").startswith(RESERVED) and not current().is_admin:
+        raise NeutronError(403, "PolicyNotAuthorized", f"device_owner {wanted['device_owner'][:60]} is the cloud's own")
+    if wanted.get("binding:host_id") and not current().is_admin:
+        raise NeutronError(403, "PolicyNotAuthorized", "binding:host_id is the cloud's to say")
+
+
+def _check_attached(seen: Record, wanted: Record) -> None:
+    """What a running guest's host would have to be told is changed with the server."""
+    if not wanted.get("admin_state_up", True):
+        raise NeutronError(409, "PortInUse", f"Port {seen['id']} is a server's: detach it instead of taking it down.")
+    if "allowed_address_pairs" in wanted:
+        before = [(one["ip_address"], one.get("mac_address")) for one in seen["allowed_address_pairs"] or ()]
+        after = ports.checked_pairs(wanted["allowed_address_pairs"] or [])
+        if before != [(one["ip_address"], one["mac_address"]) for one in after]:
+            raise NeutronError(
+                409, "PortInUse", f"Port {seen['id']} is a server's: its address pairs stay while the server has it."
+            )
+
+
+def _change_groups(connection: sa.Connection, seen: Record, wanted: list[str]) -> None:
+    """Groups are a server's: all of its interfaces have the same."""
+    project = current().project
+    server = server_listing.one(connection, seen["instance_uuid"], project)
+    before = set(seen["security_groups"])
+    joined = [server_changes.security_group_of(connection, project, one) for one in wanted if one not in before]
+    left = [server_changes.security_group_of(connection, project, one) for one in sorted(before - set(wanted))]
+    for group in joined:
+        server_changes.join_group(connection, server, group.id)
+    for group in left:
+        server_changes.leave_group(connection, server, group.id)
+    named = {
+        "join": [{"name": server.name, "security_groups": [group.name for group in joined]}] if joined else [],
+        "leave": [{"name": server.name, "security_groups": [group.name for group in left]}] if left else [],
+    }
+    told = {key: value for key, value in named.items() if value}
+    if told and (server.host is not None or server.vm_state == "building"):
+        tell_hosts(connection, "security_groups", told)
+
+
+def _typed(error: Exception) -> NeutronError:
+    if isinstance(error, AddressInUseError):
+        return NeutronError(409, "IpAddressInUse", str(error))
+    if isinstance(error, PoolExhaustedError):
+        return NeutronError(409, "IpAddressGenerationFailure", str(error))
+    return NeutronError(404, "SecurityGroupNotFound", str(error))

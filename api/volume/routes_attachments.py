@@ -1,0 +1,86 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Attachments as resources of their own (from 3.27 on)."""
+
+from __future__ import annotations
+
+import typing as t
+
+from werkzeug.exceptions import NotFound
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import volumes
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volume_views import volumes_by
+
+from .. import policy, validation
+from ..ledger import reading_ledger, writing_ledger
+from . import listing, schemas, views
+from .blueprint import Answer, Record, in_cinders_words, speaks, volume, whose
+from .routes_volume_actions import attach, detach
+
+
+@volume.get("/<project>/attachments")
+@policy.allows("volume:read")
+def list_attachments() -> Answer:
+    return _listed(views.brief_attachment)
+
+
+@volume.get("/<project>/attachments/detail")
+@policy.allows("volume:read")
+def list_attachments_in_detail() -> Answer:
+    return _listed(views.attachment)
+
+
+def _listed(shown: t.Callable[[Record, Record], Record]) -> Answer:
+    _check_version()
+    with reading_ledger() as connection:
+        rows = volumes_by(connection, project_id=listing.project_asked_for())
+    found = [{"id": one["id"], "row": row, "one": one} for row in rows for one in row["attachments"]]
+    return listing.page(
+        "attachments", found, lambda pair: views.attachment(pair["row"], pair["one"]),
+        lambda pair: shown(pair["row"], pair["one"]),
+    ), 200  # fmt: skip
+
+
+@volume.get("/<project>/attachments/<number>")
+@policy.allows("volume:read")
+def show_attachment(number: str) -> Answer:
+    _check_version()
+    with reading_ledger() as connection:
+        return {"attachment": views.attachment(*_one(connection, number))}, 200
+
+
+@volume.post("/<project>/attachments")
+@policy.allows("volume:write")
+def create_attachment() -> Answer:
+    _check_version()
+    body = validation.body(schemas.ATTACHMENT)["attachment"]
+    with writing_ledger() as connection, in_cinders_words():
+        made = attach(connection, body["volume_uuid"], body["instance_uuid"], readonly=body.get("mode") == "ro")
+        return {"attachment": views.attachment(*_one(connection, made["id"]))}, 200
+
+
+@volume.delete("/<project>/attachments/<number>")
+@policy.allows("volume:write")
+def delete_attachment(number: str) -> Answer:
+    _check_version()
+    with writing_ledger() as connection, in_cinders_words():
+        row, one = _one(connection, number)
+        detach(connection, row, one["instance_uuid"])
+        row = volumes.one_volume(connection, row["id"])
+        return {"attachments": [views.brief_attachment(row, one)]}, 200
+
+
+def _check_version() -> None:
+    if not speaks(27):
+        raise NotFound()
+
+
+def _one(connection: t.Any, number: str) -> tuple[Record, Record]:
+    for row in volumes_by(connection, project_id=whose()):
+        for one in row["attachments"]:
+            if one["id"] == number:
+                return row, one
+    raise NotFoundError(f"Volume attachment could not be found with filter: attachment_id = {number[:60]}.")

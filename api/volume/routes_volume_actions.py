@@ -1,0 +1,200 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What is done to a volume by `POST .../action`."""
+
+from __future__ import annotations
+
+import typing as t
+
+import sqlalchemy as sa
+
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import volume_attachments, volumes
+
+from .. import policy, validation
+from ..context import current, request_id
+from ..errors import BadRequestError
+from ..ledger import reading_ledger, writing_ledger
+from . import routes_volumes, schemas, views
+from .blueprint import Answer, Record, enqueue, in_cinders_words, speaks, volume, whose
+
+Action = t.Callable[[str, Record], Answer]
+
+ACTION: Record = {"type": "object", "minProperties": 1, "maxProperties": 1}
+# What other clouds do with a volume, and why not here
+REFUSED = {
+    "os-retype": "where a volume is stays as it is: make a new one of the other type from it",
+    "os-migrate_volume": "a volume stays on its host",
+    "os-volume_upload_image": "no image is made of a volume here: boot a server from it and take the server's image",
+    "os-initialize_connection": "hosts attach volumes themselves: use Compute's os-volume_attachments",
+    "os-terminate_connection": "hosts detach volumes themselves: use Compute's os-volume_attachments",
+    "os-unmanage": "volumes are managed by the cloud only",
+    "os-reimage": "make a new volume of the image",
+    "revert": "make a new volume of the snapshot",
+}
+
+
+@volume.post("/<project>/volumes/<number>/action")
+@policy.allows("volume:write")
+def act(number: str) -> Answer:
+    body = validation.body(ACTION)
+    ((name, said),) = body.items()
+    with reading_ledger() as connection:
+        volumes.one_volume(connection, number, whose())
+    if name in REFUSED:
+        raise BadRequestError(f"{name}: {REFUSED[name]}")
+    if name not in ACTIONS:
+        raise BadRequestError(f"There is no such action: {name[:60]}")
+    action, schema = ACTIONS[name]
+    if said is None:
+        said = {}
+    validation.check(said, {"type": "object", **schema}, f"value of {name}")
+    return action(number, said)
+
+
+def _extend(number: str, said: Record) -> Answer:
+    with writing_ledger() as connection, in_cinders_words():
+        size = int(said["new_size"])
+        row = volumes.begin_extend(connection, number, size, project_id=whose(), online=speaks(42))
+        if row["status"] == "extending":
+            servers = [one["instance_uuid"] for one in row["attachments"]]
+            enqueue(connection, "volume_extend", row, servers, volumes=number)
+    return "", 202
+
+
+def _reserve(number: str, _said: Record) -> Answer:
+    with writing_ledger() as connection, in_cinders_words():
+        volumes.reserve(connection, number, project_id=whose())
+    return "", 202
+
+
+def _unreserve(number: str, _said: Record) -> Answer:
+    with writing_ledger() as connection, in_cinders_words():
+        volumes.unreserve(connection, number, project_id=whose())
+    return "", 202
+
+
+def _attach(number: str, said: Record) -> Answer:
+    if not said.get("instance_uuid"):
+        raise BadRequestError("Invalid input received: a volume is attached to a server: give instance_uuid")
+    with writing_ledger() as connection, in_cinders_words():
+        attach(connection, number, said["instance_uuid"], said.get("mountpoint"), said.get("mode") == "ro")
+    return "", 202
+
+
+def attach(
+    connection: sa.Connection, number: str, server: str, device: str | None = None, readonly: bool = False
+) -> Record:
+    """Begin to give a volume to a server; returns the attachment."""
+    row = volumes.one_volume(connection, number, whose())
+    made = volume_attachments.begin_attach(
+        connection, number, server, project_id=whose(), device=device, readonly=readonly, request_id=request_id(),
+        user_id=current().user_id,
+    )  # fmt: skip
+    enqueue(connection, "volume_attach", row, [server], attachments=made["id"])
+    return made
+
+
+def _detach(number: str, said: Record) -> Answer:
+    with writing_ledger() as connection, in_cinders_words():
+        row = volumes.one_volume(connection, number, whose())
+        wanted = said.get("attachment_id")
+        theirs = [one for one in row["attachments"] if wanted in (None, one["id"])]
+        if not theirs:
+            raise BadRequestError(f"Invalid volume: Volume {number} is not attached.")
+        detach(connection, row, theirs[0]["instance_uuid"])
+    return "", 202
+
+
+def detach(connection: sa.Connection, row: Record, server: str) -> None:
+    """Begin to take a volume from a server."""
+    gone = volume_attachments.begin_detach(
+        connection, row["id"], server, project_id=whose(), request_id=request_id(), user_id=current().user_id
+    )
+    enqueue(connection, "volume_detach", row, [server], attachments=gone["id"])
+
+
+def _begin_detaching(number: str, _said: Record) -> Answer:
+    with writing_ledger() as connection, in_cinders_words():
+        row = volumes.one_volume(connection, number, whose())
+        volumes.begin(connection, row, "detach", ("in-use",), "detaching")
+    return "", 202
+
+
+def _roll_detaching(number: str, _said: Record) -> Answer:
+    with writing_ledger() as connection, in_cinders_words():
+        row = volumes.one_volume(connection, number, whose())
+        volumes.begin(connection, row, "keep", ("detaching",), "in-use")
+    return "", 202
+
+
+def _set_bootable(number: str, said: Record) -> Answer:
+    with writing_ledger() as connection, in_cinders_words():
+        volumes.update_volume(connection, number, {"bootable": schemas.truth(said["bootable"])}, project_id=whose())
+    return "", 200
+
+
+def _set_readonly(number: str, said: Record) -> Answer:
+    readonly = schemas.truth(said["readonly"])
+    with writing_ledger() as connection, in_cinders_words():
+        row = volumes.one_volume(connection, number, whose())
+        metadata = {**row["metadata"], "readonly": str(readonly)}  # where Cinder's clients look
+        wanted = {"readonly": readonly, "metadata": metadata}
+        volumes.update_volume(connection, number, wanted, project_id=whose())
+    return "", 202
+
+
+def _reset_status(number: str, said: Record) -> Answer:
+    policy.check("volume:admin")
+    if "status" in said:
+        with writing_ledger() as connection, in_cinders_words():
+            volumes.reset_status(connection, number, said["status"])
+    return "", 202
+
+
+def _force_delete(number: str, _said: Record) -> Answer:
+    policy.check("volume:admin")
+    routes_volumes.remove(number, force=True)
+    return "", 202
+
+
+def _force_detach(number: str, said: Record) -> Answer:
+    policy.check("volume:admin")
+    return _detach(number, {key: said[key] for key in ("attachment_id",) if said.get(key)})
+
+
+def _show_image_metadata(number: str, _said: Record) -> Answer:
+    with reading_ledger() as connection:
+        image = volumes.one_volume(connection, number, whose())["image"]
+    return {"metadata": views.image_metadata(image) if image else {}}, 200
+
+
+NONE: Record = {}
+FLAG: Record = schemas.BOOLEAN
+STATUS = {"enum": list(schemas.STATES)}
+ACTIONS: dict[str, tuple[Action, Record]] = {
+    "os-extend": (_extend, {"properties": {"new_size": schemas.SIZE}, "required": ["new_size"]}),
+    "os-reserve": (_reserve, NONE),
+    "os-unreserve": (_unreserve, NONE),
+    "os-attach": (
+        _attach,
+        {
+            "properties": {
+                "instance_uuid": schemas.OPTIONAL,
+                "mountpoint": {"type": ["string", "null"], "maxLength": 32},
+                "mode": {"enum": ["rw", "ro", None]},
+                "host_name": schemas.OPTIONAL,
+            }
+        },
+    ),
+    "os-detach": (_detach, {"properties": {"attachment_id": schemas.OPTIONAL}}),
+    "os-begin_detaching": (_begin_detaching, NONE),
+    "os-roll_detaching": (_roll_detaching, NONE),
+    "os-set_bootable": (_set_bootable, {"properties": {"bootable": FLAG}, "required": ["bootable"]}),
+    "os-update_readonly_flag": (_set_readonly, {"properties": {"readonly": FLAG}, "required": ["readonly"]}),
+    "os-reset_status": (_reset_status, {"properties": {"status": STATUS}, "minProperties": 1}),
+    "os-force_delete": (_force_delete, NONE),
+    "os-force_detach": (_force_detach, {"properties": {"attachment_id": schemas.OPTIONAL}}),
+    "os-show_image_metadata": (_show_image_metadata, NONE),
+}

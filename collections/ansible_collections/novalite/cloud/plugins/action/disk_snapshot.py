@@ -1,0 +1,63 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Fetches to the controller what module disk_snapshot copied on the host, and judges it there once more."""
+
+from __future__ import annotations
+
+import os
+import typing as t
+
+from ansible.errors import AnsibleError
+from ansible.plugins.action import ActionBase
+
+from ..module_utils._disk.snapshot_file import received
+from ..module_utils._errors import NovaliteError
+
+MODULE = "novalite.cloud.disk_snapshot"
+
+
+class ActionModule(ActionBase):
+    """One module call to copy, one file for each copy, one call to remove what was copied."""
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
+        self._supports_check_mode = True
+        result: dict[str, t.Any] = super().run(tmp, task_vars)
+        arguments = dict(self._task.args)
+        if self._connection.become is not None:  # the files are fetched by whoever logs in, and not by root
+            arguments["owner"] = self._login()
+        result.update(self._execute_module(module_name=MODULE, module_args=arguments, task_vars=task_vars))
+        taken = [one for one in result.get("snapshots") or [] if not one["error"]]
+        if self._task.args.get("state") == "absent" or self._task.check_mode or not taken:
+            return result
+        try:
+            for one in taken:
+                self._fetch(one)
+        finally:
+            gone = {**arguments, "state": "absent", "snapshots": [
+                {"uuid": one["uuid"], "image_id": one["image_id"]} for one in taken
+            ]}  # fmt: skip
+            self._execute_module(module_name=MODULE, module_args=gone, task_vars=task_vars)
+        errors = [one["error"] for one in result["snapshots"] if one["error"]]
+        if errors:
+            result.update(failed=True, msg="; ".join(errors))
+        return result
+
+    def _fetch(self, one: dict[str, t.Any]) -> None:
+        """Bring one copy here; `one` gets its source and checksum, or an error."""
+        try:
+            one.update(received(
+                one["image_id"], self._directory(), lambda path: self._connection.fetch_file(one["path"], path),
+                one["size"],
+            ))  # fmt: skip
+        except (NovaliteError, AnsibleError) as error:
+            one["error"] = f"instance {one['uuid']}: the copy of its disk cannot be fetched: {error}"
+
+    def _directory(self) -> str:
+        home = os.environ.get("NOVALITE_HOME") or "/var/lib/novalite"
+        directory = self._task.args.get("controller_dir") or os.path.join(home, "images")
+        return os.path.abspath(os.path.expanduser(directory))
+
+    def _login(self) -> int:
+        return int(self._low_level_execute_command("id -u", sudoable=False)["stdout"].strip() or 0)

@@ -1,0 +1,68 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Logical volumes on this host: made, extended, and removed with nothing of their content left to read."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from .._command import CommandError, run
+from .._errors import NovaliteError
+
+GIB = 1 << 30
+WIPE_TIMEOUT = 6 * 3600.0  # seconds; a disk that cannot be told to zero itself is written over
+NODE_TIMEOUT = 10.0  # seconds that a device node may take to appear
+
+
+def size_of(group: str, name: str) -> int | None:
+    """Bytes of the logical volume, None when there is none. Raises NovaliteError for an unknown volume group."""
+    found = run(["lvs", "--noheadings", "--units", "b", "--nosuffix", "-o", "lv_name,lv_size", group], ok=(0, 5))
+    if found.rc:
+        raise NovaliteError(f"this host has no volume group {group}: {' '.join(found.stderr.split())[:200]}")
+    for line in found.stdout.splitlines():
+        fields = line.split()
+        if len(fields) == 2 and fields[0] == name:
+            return int(fields[1])
+    return None
+
+
+def create(group: str, name: str, size_gb: int) -> None:
+    """Make it, of `size_gb` GiB. What was in its extents was wiped when their last volume was removed."""
+    run(["lvcreate", "--yes", "--wipesignatures", "y", "--zero", "y", "--addtag", "novalite", "-n", name,
+         "-L", f"{size_gb}g", group])
+    try:
+        wait_for(f"/dev/{group}/{name}")
+    except NovaliteError:
+        remove(group, name, wipe=False)
+        raise
+
+
+def extend(group: str, name: str, size_gb: int) -> None:
+    run(["lvextend", "-L", f"{size_gb}g", f"{group}/{name}"])
+
+
+def remove(group: str, name: str, wipe: bool = True) -> None:
+    """Write zeros over it, and remove it; in this order, so that a run that was killed has freed nothing readable."""
+    path = f"/dev/{group}/{name}"
+    if wipe:
+        run(["lvchange", "--activate", "y", f"{group}/{name}"])
+        wait_for(path)
+        try:
+            run(["blkdiscard", "--zeroout", path], timeout=WIPE_TIMEOUT)
+        except CommandError as error:
+            raise NovaliteError(f"logical volume {group}/{name} cannot be wiped, and stays: {error}") from error
+    run(["lvremove", "--yes", f"{group}/{name}"])
+
+
+def wait_for(path: str) -> None:
+    """The device's node may come a moment after the command that made the device."""
+    deadline = time.monotonic() + NODE_TIMEOUT
+    while not os.path.exists(path):
+        if time.monotonic() >= deadline:
+            raise NovaliteError(f"{path} did not appear within {NODE_TIMEOUT:g} s; see dmsetup info and udev's log")
+        time.sleep(0.1)

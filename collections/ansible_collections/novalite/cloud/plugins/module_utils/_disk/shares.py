@@ -1,0 +1,93 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Shares that all compute hosts mount, so that a volume on one can follow its instance."""
+
+from __future__ import annotations
+
+import os
+import typing as t
+
+from .._command import run
+from .._errors import ConflictError, NovaliteError
+from .._host import write_atomically
+from . import layout
+from .volume_paths import SHARES
+
+FSTAB = "/etc/fstab"
+MOUNTS = "/proc/self/mountinfo"
+MOUNT_TIMEOUT = 60.0  # seconds; a server that does not answer must not hang the play
+_ESCAPES = {" ": "\\040", "\t": "\\011", "\n": "\\012", "\\": "\\134"}
+
+Share = t.Mapping[str, str]  # name, source, fstype, options
+
+
+def ensure_mounted(shares: t.Sequence[Share], state_dir: str, check_mode: bool = False) -> dict[str, t.Any]:
+    """Each share is mounted at <state_dir>/shares/<name>, now and after the next boot (fstab).
+
+    Returns `changed` and `diff`. Raises NovaliteError for what cannot be mounted, ConflictError where another file
+    system is mounted already.
+    """
+    before, after = {}, {}
+    for share in shares:
+        path = _path(share, state_dir)
+        line = _line(share, path)
+        mounted = path in mount_points()
+        lines = _fstab()
+        known = next((one for one in lines if one.split()[1:2] == [_escaped(path)]), None)
+        if known is not None and known.split() != line.split() and mounted:
+            raise ConflictError(f"{path} is mounted as '{known}' says, not as '{line}': unmount it first")
+        if mounted and known is not None:
+            continue
+        before[path] = known if not mounted else f"{known} (mounted)"
+        after[path] = f"{line} (mounted)"
+        if check_mode:
+            continue
+        os.makedirs(state_dir, mode=0o755, exist_ok=True)
+        layout.make_searchable(os.path.join(state_dir, SHARES), path)
+        if not mounted:
+            run(["mount", "-t", share["fstype"], *(["-o", share["options"]] if share["options"] else []), "--",
+                 share["source"], path], timeout=MOUNT_TIMEOUT)
+        kept = [one for one in lines if one != known]
+        write_atomically(FSTAB, "".join(f"{one}\n" for one in [*kept, line]))
+    return {"changed": bool(after), "diff": {"before": before, "after": after}}
+
+
+def mount_points() -> set[str]:
+    """The paths at which something is mounted."""
+    with open(MOUNTS, encoding="utf-8", errors="surrogateescape") as handle:
+        return {_plain(line.split()[4]) for line in handle}
+
+
+def _path(share: Share, state_dir: str) -> str:
+    name = share["name"]
+    if not name or name in (".", "..") or "/" in name or not name.isprintable() or len(name) > 63:
+        raise NovaliteError(f"share '{name[:70]}' has no plain name: use letters, digits and _ . + -")
+    return os.path.join(os.path.abspath(state_dir), SHARES, name)
+
+
+def _line(share: Share, path: str) -> str:
+    # _netdev: not before the network; nofail: a host boots without its file server
+    options = ",".join(filter(None, [share["options"] or "defaults", "_netdev", "nofail"]))
+    return f"{_escaped(share['source'])} {_escaped(path)} {share['fstype']} {options} 0 0"
+
+
+def _fstab() -> list[str]:
+    try:
+        with open(FSTAB, encoding="utf-8") as handle:
+            return handle.read().splitlines()
+    except FileNotFoundError:
+        return []
+
+
+def _escaped(text: str) -> str:
+    return "".join(_ESCAPES.get(char, char) for char in text)
+
+
+def _plain(text: str) -> str:
+    for char, escape in _ESCAPES.items():
+        text = text.replace(escape, char)
+    return text

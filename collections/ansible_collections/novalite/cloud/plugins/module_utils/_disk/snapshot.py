@@ -1,0 +1,162 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""An instance's root disk as an image of its own: `snapshots/<image id>`, a qcow2 that stands on no other file, which
+waits there for the controller to fetch it."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import time
+import typing as t
+import uuid as uuids
+
+from .._command import run
+from .._errors import NovaliteError
+from .._host import in_threads, locked
+from . import layout
+from .inspect import inspect_image
+from .records import read_records, recorded_format
+
+SNAPSHOTS = "snapshots"
+WORKERS = 2  # each of them reads and writes a whole disk
+STALE = 86400.0  # seconds; whoever was to fetch it is dead
+LIVE, COLD, NONE = "live", "cold", "none"
+
+# Copies a guest's disk while the guest runs: (UUID, path of its disk, path of the copy). None: it does not run.
+Backup = t.Callable[[str, str, str], None]
+
+
+@dataclasses.dataclass(frozen=True)
+class Snapshot:
+    """The image `image_id` to be made of the root disk of the instance `uuid`."""
+
+    uuid: str
+    image_id: str
+
+
+@dataclasses.dataclass
+class Taken:
+    """What became of one: `how` it was taken (live, cold, none), sizes in bytes, and `error`, why it was not."""
+
+    uuid: str
+    image_id: str
+    path: str
+    how: str = NONE
+    size: int = 0
+    virtual_size: int = 0
+    error: str | None = None
+
+
+def take(
+    snapshots: t.Sequence[Snapshot],
+    state_dir: str,
+    is_active: t.Callable[[str], bool],
+    backup: Backup,
+    check_mode: bool = False,
+    owner: int | None = None,
+    timeout: float = 3600.0,
+) -> list[Taken]:
+    """Copy the disk of each instance, by `backup` where `is_active` says that QEMU has it open; each for itself.
+
+    `owner` is the number of the user who is to fetch the files. One that is there already is made anew. What failed
+    leaves nothing but an `error`.
+    """
+    for one in snapshots:
+        _path(state_dir, one.image_id)
+    if not check_mode:
+        layout.prepare_state_dir(state_dir)
+        layout.make_searchable(os.path.join(state_dir, SNAPSHOTS))
+        _remove_stale(state_dir)
+
+    def work(one: Snapshot) -> Taken:
+        taken = Taken(one.uuid, one.image_id, _path(state_dir, one.image_id))
+        try:
+            active = is_active(one.uuid)
+            disk = os.path.join(layout.instance_dir(state_dir, one.uuid), layout.DISK)
+            disk_format = recorded_format(os.path.dirname(disk))
+            taken.how = LIVE if active else COLD
+            if not check_mode:
+                # a run that was cut off may still be at it, on this host
+                with locked(f"snapshot-{one.uuid}", timeout=timeout):
+                    _take(taken, disk, disk_format, state_dir, backup, owner, timeout)
+        except (NovaliteError, OSError) as error:
+            taken.error = f"instance {one.uuid}: its disk cannot be copied: {getattr(error, 'strerror', None) or error}"
+        return taken
+
+    return in_threads(work, snapshots, WORKERS)
+
+
+def remove(image_ids: t.Iterable[str], state_dir: str, check_mode: bool = False) -> list[str]:
+    """Remove the files of these images; returns the ids of those that were there."""
+    there = [one for one in image_ids if os.path.lexists(_path(state_dir, one))]
+    for one in [] if check_mode else there:
+        _unlink(_path(state_dir, one))
+    return there
+
+
+def _take(
+    taken: Taken, disk: str, disk_format: str, state_dir: str, backup: Backup, owner: int | None, timeout: float
+) -> None:
+    _unlink(taken.path)
+    try:
+        if taken.how == LIVE:
+            backup(taken.uuid, disk, taken.path)
+        else:
+            _convert(disk, disk_format, state_dir, taken.path, timeout)
+        # From here on it is an image like any other, and is judged like one.
+        taken.virtual_size = inspect_image(taken.path, "qcow2", name="the copy").virtual_size
+        os.chmod(taken.path, 0o400)
+        if owner is not None:
+            os.chown(taken.path, owner, -1)
+        taken.size = os.stat(taken.path).st_size
+    except BaseException:
+        _unlink(taken.path)
+        raise
+
+
+def _convert(disk: str, disk_format: str, state_dir: str, path: str, timeout: float) -> None:
+    """What the disk stands on is said here: what its header says is not asked. QEMU's lock keeps one off that a guest
+    has open after all."""
+    source: dict[str, t.Any] = {"driver": disk_format, "file": {"driver": "file", "filename": disk}}
+    base = read_records(os.path.dirname(disk))[layout.DISK].base
+    if disk_format == "qcow2":
+        if base:
+            below = os.path.join(os.path.abspath(layout.base_dir(state_dir)), os.path.basename(base))
+            source["backing"] = {"driver": "raw", "file": {"driver": "file", "filename": below}}
+        else:
+            source["backing"] = None
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb"):
+        pass  # ours alone from the start
+    run(["qemu-img", "convert", "-O", "qcow2", f"json:{json.dumps(source)}", path], timeout=timeout)
+
+
+def _remove_stale(state_dir: str) -> None:
+    directory = os.path.join(state_dir, SNAPSHOTS)
+    for name in os.listdir(directory):
+        path = os.path.join(directory, name)
+        with contextlib.suppress(OSError):
+            if time.time() - os.lstat(path).st_mtime > STALE:
+                os.unlink(path)
+
+
+def _path(state_dir: str, image_id: str) -> str:
+    """Whatever is not a plain UUID is refused, so no path can leave the directory."""
+    try:
+        plain = str(uuids.UUID(image_id)) == image_id
+    except ValueError:
+        plain = False
+    if not plain:
+        raise NovaliteError(f"'{image_id}' is not the id of an image")
+    return os.path.join(state_dir, SNAPSHOTS, image_id)
+
+
+def _unlink(path: str) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)

@@ -1,0 +1,57 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""The controller's end of a snapshot: a file that comes from a compute host, which need not be trusted with more than
+its own guests."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import typing as t
+
+from .._errors import NovaliteError
+from .inspect import inspect_image
+
+CHUNK = 1 << 20
+
+
+def received(image_id: str, directory: str, fetch: t.Callable[[str], t.Any], size: int) -> dict[str, t.Any]:
+    """Let `fetch` write the image's file, and make it `directory`/<image id>.
+
+    Returns `source`, `checksum`, `size`, `virtual_size`. Raises NovaliteError for what is no qcow2 without a backing
+    file, or has not `size` bytes; nothing is left then.
+    """
+    path = os.path.join(directory, image_id)
+    part = f"{path}.part"
+    try:
+        os.makedirs(directory, mode=0o700, exist_ok=True)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(part)
+        with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb"):
+            pass  # ours alone from the start
+        fetch(part)
+        found = inspect_image(part, "qcow2", name=f"snapshot {image_id}")
+        if os.path.getsize(part) != size:
+            raise NovaliteError(f"{os.path.getsize(part)} bytes came of {size}")
+        checksum = _finish(part)
+        os.rename(part, path)
+        return {"source": path, "checksum": checksum, "size": size, "virtual_size": found.virtual_size}
+    except OSError as error:
+        raise NovaliteError(f"it cannot be stored in {directory}: {error.strerror}") from error
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(part)
+
+
+def _finish(path: str) -> str:
+    digest = hashlib.sha256()
+    with open(path, "rb") as handle:
+        while chunk := handle.read(CHUNK):
+            digest.update(chunk)
+        os.fsync(handle.fileno())
+    return f"sha256:{digest.hexdigest()}"

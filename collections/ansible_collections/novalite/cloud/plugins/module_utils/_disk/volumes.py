@@ -1,0 +1,217 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""The data of volumes and their snapshots on this host: made, copied, extended, deleted.
+
+A format is what the ledger says, never what a file looks like: a guest can write anything into its volume. Whatever is
+made has its name only once it is whole.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import typing as t
+
+from .._command import run
+from .._errors import NotFoundError, NovaliteError
+from .._host import in_threads, locked
+from . import layout, lvm
+from .inspect import inspect_image
+from .volume_paths import lv_name, volume_path
+
+GIB = 1 << 30
+COPY_TIMEOUT = 6 * 3600.0  # seconds
+LOCK_TIMEOUT = 600.0
+
+Spec = t.Mapping[str, t.Any]  # an entry of the module's `volumes`, see its documentation
+
+
+class Guests(t.Protocol):
+    """What a running guest does with its own disk: nobody else may write to the file then."""
+
+    def running(self, uuid: str) -> bool: ...
+    def resize(self, uuid: str, serial: str, size: int) -> None: ...
+    def copy(self, uuid: str, serial: str, path: str, fmt: str, block: bool) -> None: ...
+
+
+@dataclasses.dataclass
+class Done:
+    """What became of one volume: `action` is what was done (in check mode: would be), `error` why it was not."""
+
+    id: str
+    path: str
+    action: str = "none"
+    size_gb: int = 0
+    error: str | None = None
+    before: str | None = None
+    after: str | None = None
+
+
+def ensure(
+    volumes: t.Sequence[Spec], state: str, state_dir: str, guests: Guests, check_mode: bool = False, workers: int = 2
+) -> list[Done]:
+    """Each of `volumes` is there with its size, or absent; each for itself, its error is in what is returned."""
+
+    def one(spec: Spec) -> Done:
+        path = volume_path(spec, state_dir)
+        done = Done(spec["id"], path)
+        try:
+            if check_mode:
+                _work(done, spec, state, state_dir, guests, True)
+            else:
+                _prepare(spec, path)
+                with locked(f"volume-{spec['id']}", timeout=LOCK_TIMEOUT):
+                    _work(done, spec, state, state_dir, guests, False)
+        except NovaliteError as error:
+            done.error = str(error)
+        except OSError as error:
+            done.error = f"volume {spec['id']}: {path}: {error.strerror}"
+        return done
+
+    return in_threads(one, list(volumes), workers)
+
+
+def _work(done: Done, spec: Spec, state: str, state_dir: str, guests: Guests, check_mode: bool) -> None:
+    size = _size(spec, done.path)
+    done.before = None if size is None else f"{spec['format']}, {size / GIB:g} GiB"
+    if state == "absent":
+        if size is not None:
+            done.action = "delete"
+            if not check_mode:
+                _delete(spec, done.path)
+        return
+    wanted = spec["size_gb"] * GIB
+    done.size_gb, done.after = spec["size_gb"], f"{spec['format']}, {spec['size_gb']:g} GiB"
+    if size is None:
+        if not spec.get("create", True):
+            raise NotFoundError(f"volume {spec['id']} is gone: its data should be at {done.path}")
+        done.action = "copy" if spec.get("source") else "create"
+        if not check_mode:
+            _create(spec, done.path, state_dir, guests)
+    elif size < wanted:
+        done.action = "extend"
+        if not check_mode:
+            _extend(spec, done.path, guests)
+    else:
+        done.after = done.before  # never made smaller
+
+
+def _prepare(spec: Spec, path: str) -> None:
+    directory = os.path.dirname(path)
+    if spec["backend"] == "file":
+        os.makedirs(os.path.dirname(directory), mode=0o755, exist_ok=True)
+        layout.make_searchable(directory)
+    elif spec["backend"] == "nfs" and not os.path.isdir(directory):
+        # made here, it would be a file of this host alone
+        raise NovaliteError(f"volume {spec['id']}: the share {directory} is not mounted on this host; give the host "
+                            "compute_node_shares and run playbooks/compute_nodes.yml")
+
+
+def _size(spec: Spec, path: str) -> int | None:
+    """Bytes that the guest sees; None when there is nothing."""
+    if spec["backend"] == "lvm":
+        return lvm.size_of(spec["options"]["volume_group"], lv_name(spec))
+    if not os.path.lexists(path):
+        return None
+    if os.path.islink(path) or not os.path.isfile(path):
+        raise NovaliteError(f"volume {spec['id']}: {path} is no file; novalite did not make it: remove it by hand")
+    if spec["format"] == "raw":
+        return os.stat(path).st_size
+    return inspect_image(path, spec["format"], name=f"volume {spec['id']}").virtual_size
+
+
+def _create(spec: Spec, path: str, state_dir: str, guests: Guests) -> None:
+    if spec["backend"] == "lvm":
+        group, name = spec["options"]["volume_group"], lv_name(spec)
+        lvm.create(group, name, spec["size_gb"])
+        try:
+            if spec.get("source"):
+                _copy(spec, path, state_dir, guests)
+        except BaseException:
+            lvm.remove(group, name)
+            raise
+        return
+    part = f"{path}.part"  # a killed run leaves this, never half a volume under its name
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(part)
+    try:
+        if spec.get("source"):
+            _copy(spec, part, state_dir, guests)
+            _resize_file(spec, part)
+        else:
+            run(["qemu-img", "create", "-q", "-f", spec["format"], part, str(spec["size_gb"] * GIB)])
+        os.chown(part, 0, 0)  # a guest's QEMU wrote it, where it made the copy
+        os.chmod(part, 0o600)  # libvirt gives it to the guest's QEMU, and takes it back
+        _sync(part)
+        os.rename(part, path)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(part)
+
+
+def _copy(spec: Spec, target: str, state_dir: str, guests: Guests) -> None:
+    """Fill `target` with what `spec` is made of: an image of the cache (raw there), or another volume or snapshot."""
+    source = spec["source"]
+    block = spec["backend"] == "lvm"
+    if source.get("checksum"):
+        path, fmt = layout.cache_path(state_dir, source["checksum"]), "raw"
+        if not os.path.exists(path):
+            raise NotFoundError(f"volume {spec['id']}: image {source['checksum']} is not in the cache of this host "
+                                f"({path}); run module image_cache first")
+        os.utime(path)  # its last use, for the eviction
+        _refuse_larger(spec, inspect_image(path, fmt, name=f"base image {path}").virtual_size)
+    else:
+        path, fmt = volume_path(source, state_dir), source["format"]
+        if source.get("instance_uuid") and guests.running(source["instance_uuid"]):
+            guests.copy(source["instance_uuid"], source["id"], target, spec["format"], block)
+            return
+        _prepare(source, path)
+        size = _size(source, path)
+        if size is None:
+            raise NotFoundError(f"volume {spec['id']} is made of {source['id']}, whose data should be at {path}")
+        _refuse_larger(spec, size)
+    # -n: a logical volume is there. No --target-is-zero: zeros are written where extents held something else before
+    run(
+        ["qemu-img", "convert", "-q", *(["-n"] if block else []), "-f", fmt, "-O", spec["format"], path, target],
+        timeout=COPY_TIMEOUT,
+    )
+
+
+def _refuse_larger(spec: Spec, size: int) -> None:
+    if size > spec["size_gb"] * GIB:
+        raise NovaliteError(f"volume {spec['id']} of {spec['size_gb']} GiB is to be made of {size} bytes")
+
+
+def _extend(spec: Spec, path: str, guests: Guests) -> None:
+    holder = spec.get("instance_uuid")
+    live = holder is not None and guests.running(str(holder))
+    if spec["backend"] == "lvm":
+        lvm.extend(spec["options"]["volume_group"], lv_name(spec), spec["size_gb"])
+    elif not live:
+        _resize_file(spec, path)
+    if live:
+        guests.resize(str(holder), spec["id"], spec["size_gb"] * GIB)
+
+
+def _resize_file(spec: Spec, path: str) -> None:
+    run(["qemu-img", "resize", "-q", "-f", spec["format"], path, str(spec["size_gb"] * GIB)])
+
+
+def _delete(spec: Spec, path: str) -> None:
+    if spec["backend"] == "lvm":
+        lvm.remove(spec["options"]["volume_group"], lv_name(spec))
+        return
+    # a new file has no blocks of an old one: nobody reads what was in this one
+    for name in (path, f"{path}.part"):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(name)
+
+
+def _sync(path: str) -> None:
+    with open(path, "rb") as handle:
+        os.fsync(handle.fileno())

@@ -1,0 +1,95 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""A copy of a running guest's disk as it is at one moment: QEMU's backup job, which keeps what the guest overwrites
+meanwhile until it was copied. The copy stands on no other file."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+import typing as t
+from xml.etree import ElementTree
+
+from .._errors import NovaliteError
+from . import compare, lifecycle
+
+with contextlib.suppress(ImportError):  # connect() reports it
+    import libvirt
+
+POLL = 0.1  # seconds
+ABORT_TIMEOUT = 60.0  # seconds
+
+
+def is_active(connection: t.Any, uuid: str) -> bool:
+    """Whether a QEMU process has the domain's disks open, be it paused or not."""
+    domain = lifecycle.lookup(connection, uuid)
+    if domain is None:
+        return False
+    with lifecycle.clear(f"domain {uuid} cannot be read"):
+        return bool(domain.isActive())
+
+
+def backup(connection: t.Any, uuid: str, disk: str, path: str, timeout: float) -> None:
+    """Copy the disk that the active domain has at `disk` into the new file `path`, a qcow2 of its own.
+
+    Raises NovaliteError when the domain has no such disk, or the copy does not come to its end within `timeout`
+    seconds; no job is left then.
+    """
+    domain = lifecycle.lookup(connection, uuid)
+    if domain is None:
+        raise NovaliteError(f"domain {uuid} has gone just now")
+    with lifecycle.clear(f"domain {uuid} cannot be copied"):
+        device = _device(domain.XMLDesc(0), disk)
+        _end_job(domain)  # of a run that was killed: whoever calls this has the instance for itself
+        domain.backupBegin(_xml(device, path), None, 0)
+        try:
+            _wait(domain, time.monotonic() + timeout)
+        except BaseException:
+            with contextlib.suppress(libvirt.libvirtError, NovaliteError):
+                _end_job(domain)
+            raise
+
+
+def _device(xml: str, disk: str) -> str:
+    for one in compare.parse(xml).disks:
+        if one.source == disk:
+            return one.dev
+    raise NovaliteError(f"the running domain has no disk {disk}")
+
+
+def _xml(device: str, path: str) -> str:
+    root = ElementTree.Element("domainbackup", mode="push")
+    disk = ElementTree.SubElement(
+        ElementTree.SubElement(root, "disks"), "disk", name=device, backup="yes", type="file"
+    )
+    ElementTree.SubElement(disk, "target", file=path)
+    ElementTree.SubElement(disk, "driver", type="qcow2")
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+def _wait(domain: t.Any, deadline: float) -> None:
+    while domain.jobStats(0).get("type", libvirt.VIR_DOMAIN_JOB_NONE) != libvirt.VIR_DOMAIN_JOB_NONE:
+        if time.monotonic() >= deadline:
+            raise NovaliteError("the copy of its disk did not come to an end in time")
+        time.sleep(POLL)
+    done = domain.jobStats(libvirt.VIR_DOMAIN_JOB_STATS_COMPLETED)
+    if done.get("type") != libvirt.VIR_DOMAIN_JOB_COMPLETED or not done.get("success", True):
+        raise NovaliteError(f"the copy of its disk failed: {done.get('errmsg') or 'QEMU does not say why'}")
+
+
+def _end_job(domain: t.Any) -> None:
+    """Abort a backup job, if there is one. Raises NovaliteError if it does not end."""
+    deadline = time.monotonic() + ABORT_TIMEOUT
+    while True:
+        job = domain.jobStats(0)
+        if job.get("operation") != libvirt.VIR_DOMAIN_JOB_OPERATION_BACKUP or not job.get("type"):
+            return
+        if time.monotonic() >= deadline:
+            raise NovaliteError("another copy of its disk is under way and does not end")
+        with contextlib.suppress(libvirt.libvirtError):  # it ended in between
+            domain.abortJob()
+        time.sleep(POLL)

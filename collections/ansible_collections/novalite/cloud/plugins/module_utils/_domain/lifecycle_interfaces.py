@@ -1,0 +1,157 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Plug network interfaces into this host's domains, and pull them out: what runs, and what starts next time.
+
+An interface is known by its MAC. What an interface of a domain is, its XML says; what is in it already is left alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import time
+import typing as t
+import xml.etree.ElementTree as ElementTree
+
+from .._errors import NovaliteError
+from .._host import in_threads
+from . import lifecycle
+from .outcome import DomainSpec
+
+with contextlib.suppress(ImportError):  # connect() reports it
+    import libvirt
+
+DETACH_TIMEOUT = 60.0  # seconds for a guest to let go of an interface
+ASK_AGAIN = 10.0  # seconds: a guest that is still booting does not hear the first time
+POLL = 0.2  # seconds
+
+
+@dataclasses.dataclass
+class Plugged:
+    """What was done to a domain, by MAC; `error` says why not all was."""
+
+    uuid: str
+    name: str
+    attached: list[str] = dataclasses.field(default_factory=list)
+    detached: list[str] = dataclasses.field(default_factory=list)
+    before: list[str] = dataclasses.field(default_factory=list)
+    error: t.Optional[str] = None
+
+    @property
+    def changed(self) -> bool:
+        return bool(self.attached or self.detached)
+
+
+def interfaces_in(xml: str) -> dict[str, str]:
+    """MAC -> the XML of each interface in a domain's. Raises NovaliteError for XML that cannot be read."""
+    try:
+        root = ElementTree.fromstring(xml)
+    except ElementTree.ParseError as error:
+        raise NovaliteError(f"a domain's xml cannot be read: {error}") from None
+    found = {}
+    for interface in root.findall("./devices/interface"):
+        mac = interface.find("mac")
+        if mac is not None:
+            found[str(mac.get("address")).lower()] = ElementTree.tostring(interface, encoding="unicode")
+    return found
+
+
+def ensure(
+    connection: t.Any, domains: t.Sequence[DomainSpec], check_mode: bool = False, timeout: float = DETACH_TIMEOUT
+) -> list[Plugged]:
+    """Every domain has the interfaces of its `xml` and no others, or its outcome has an `error`.
+
+    A failure takes back what this call plugged into that domain. `timeout`: seconds that a guest has to let go.
+    """
+
+    def carry_out(spec: DomainSpec) -> Plugged:
+        done = Plugged(spec["uuid"], spec["name"])
+        try:
+            with lifecycle.clear(f"the interfaces of domain {spec['name']} cannot be changed"):
+                _carry_out(connection, spec, done, check_mode, timeout)
+        except NovaliteError as error:
+            done.error = str(error)
+        return done
+
+    return in_threads(carry_out, list(domains), lifecycle.WORKERS)
+
+
+def diff_of(done: t.Sequence[Plugged]) -> dict[str, dict[str, list[str]]]:
+    """Ansible's diff: the MACs of each domain that changes."""
+    changed = [one for one in done if one.changed]
+    return {
+        "before": {one.name: one.before for one in changed},
+        "after": {
+            one.name: sorted((set(one.before) | set(one.attached)) - set(one.detached)) for one in changed
+        },
+    }
+
+
+def _carry_out(connection: t.Any, spec: DomainSpec, done: Plugged, check_mode: bool, timeout: float) -> None:
+    wanted = interfaces_in(str(spec["xml"]))
+    domain = lifecycle.lookup(connection, spec["uuid"])
+    if domain is None:
+        raise NovaliteError(f"domain {spec['name']} is not on this host")
+    scopes = [libvirt.VIR_DOMAIN_AFFECT_CONFIG] if domain.isPersistent() else []
+    if domain.isActive():
+        scopes.insert(0, libvirt.VIR_DOMAIN_AFFECT_LIVE)
+    there = {scope: _there(domain, scope) for scope in scopes}
+    done.before = sorted({mac for macs in there.values() for mac in macs})
+    new = {scope: [mac for mac in wanted if mac not in there[scope]] for scope in scopes}
+    gone = {scope: [mac for mac in there[scope] if mac not in wanted] for scope in scopes}
+    attached = sorted({mac for macs in new.values() for mac in macs})
+    detached = sorted({mac for macs in gone.values() for mac in macs})
+    if check_mode:
+        done.attached, done.detached = attached, detached
+        return
+    plugged: list[tuple[int, str]] = []
+    try:
+        for scope in scopes:
+            for mac in new[scope]:
+                domain.attachDeviceFlags(wanted[mac], scope)
+                plugged.append((scope, mac))
+    except libvirt.libvirtError:
+        for scope, mac in reversed(plugged):
+            with contextlib.suppress(libvirt.libvirtError, NovaliteError):
+                _pull_out(domain, scope, mac, spec["name"], timeout)
+        raise
+    done.attached = attached
+    for scope in reversed(scopes):  # first what would come back at the next start
+        for mac in gone[scope]:
+            _pull_out(domain, scope, mac, spec["name"], timeout)
+    done.detached = detached
+
+
+def _there(domain: t.Any, scope: int) -> dict[str, str]:
+    flags = libvirt.VIR_DOMAIN_XML_INACTIVE if scope == libvirt.VIR_DOMAIN_AFFECT_CONFIG else 0
+    return interfaces_in(domain.XMLDesc(flags))
+
+
+def _pull_out(domain: t.Any, scope: int, mac: str, name: str, timeout: float) -> None:
+    """Return when the interface is gone. A guest is asked, again and again, for it may not listen yet."""
+    begun = asked = time.monotonic()
+    xml = _there(domain, scope).get(mac)
+    if xml is None:
+        return
+    _ask(domain, xml, scope)
+    while mac in _there(domain, scope):
+        now = time.monotonic()
+        if now - begun >= timeout:
+            raise NovaliteError(f"the guest of domain {name} did not let go of the interface {mac} in {timeout:g} s")
+        if now - asked >= ASK_AGAIN:
+            asked = now
+            _ask(domain, xml, scope)
+        time.sleep(POLL)
+
+
+def _ask(domain: t.Any, xml: str, scope: int) -> None:
+    try:
+        domain.detachDeviceFlags(xml, scope)
+    except libvirt.libvirtError as error:
+        if error.get_error_code() == libvirt.VIR_ERR_DEVICE_MISSING or "process of unplug" in str(error):
+            return  # it just went; or the guest was asked before, and is at it
+        raise

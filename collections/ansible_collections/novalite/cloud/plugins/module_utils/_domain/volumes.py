@@ -1,0 +1,232 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Volumes of guests: plugged in and out through libvirt, made larger and copied while the guest uses them.
+
+Without a running guest its definition is changed, and that is all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+import typing as t
+from xml.etree import ElementTree
+from xml.sax.saxutils import quoteattr
+
+from .._errors import ConflictError, NotFoundError, NovaliteError
+from .lifecycle import clear, lookup
+
+with contextlib.suppress(ImportError):  # connect() reports it
+    import libvirt
+
+DETACH_TIMEOUT = 20.0  # seconds that a guest gets to let go of a disk, Nova's device_detach_timeout
+DETACH_ATTEMPTS = 8  # Nova's device_detach_attempts: a guest that is still booting hears none of the first
+COPY_TIMEOUT = 6 * 3600.0  # seconds
+POLL = 0.2  # seconds
+
+Attachment = t.Mapping[str, t.Any]  # id, volume_id, instance_uuid, name (of the domain), device, xml
+
+
+def disks_of(xml: str) -> dict[str, str]:
+    """`{serial: device name}` of a domain's disks that have a serial number: the volumes."""
+    return {serial: dev for dev, serial in _disks(xml) if serial}
+
+
+def attach(connection: t.Any, one: Attachment, check_mode: bool = False) -> str:
+    """The guest has the volume, now and after its next start. Returns what was done. Raises NovaliteError.
+
+    When the running guest does not take it, its definition is as before.
+    """
+    domain = _domain(connection, one)
+    with clear(f"volume {one['volume_id']} cannot be attached to domain {one['name']}"):
+        active, persistent = domain.isActive(), domain.isPersistent()
+        if not active and domain.hasManagedSaveImage(0):
+            raise ConflictError(f"domain {one['name']} is suspended, without the volume: resume it first")
+        places = ((persistent, libvirt.VIR_DOMAIN_AFFECT_CONFIG), (active, libvirt.VIR_DOMAIN_AFFECT_LIVE))
+        todo = [flag for there, flag in places if there and not _has(domain, one, flag)]
+        if check_mode or not todo:
+            return "attach" if todo else "none"
+        done: list[int] = []
+        try:
+            for flag in todo:
+                domain.attachDeviceFlags(one["xml"], flag)
+                done.append(flag)
+        except libvirt.libvirtError:
+            if libvirt.VIR_DOMAIN_AFFECT_CONFIG in done:
+                with contextlib.suppress(libvirt.libvirtError):
+                    domain.detachDeviceFlags(one["xml"], libvirt.VIR_DOMAIN_AFFECT_CONFIG)
+            raise
+    return "attach"
+
+
+def detach(
+    connection: t.Any,
+    one: Attachment,
+    check_mode: bool = False,
+    timeout: float = DETACH_TIMEOUT,
+    attempts: int = DETACH_ATTEMPTS,
+) -> str:
+    """The guest has the volume no more. Returns what was done. Raises NovaliteError when it does not let go of it.
+
+    As Nova does: first out of the definition, then out of the guest, which is asked again every `timeout` seconds, up
+    to `attempts` times; one that keeps it keeps it in its definition, too.
+    """
+    domain = lookup(connection, one["instance_uuid"])
+    if domain is None:
+        return "none"  # nothing runs that could have it
+    with clear(f"volume {one['volume_id']} cannot be detached from domain {one['name']}"):
+        config, live = libvirt.VIR_DOMAIN_AFFECT_CONFIG, libvirt.VIR_DOMAIN_AFFECT_LIVE
+        defined = domain.isPersistent() and _find(domain, one, config) is not None
+        plugged = domain.isActive() and _find(domain, one, live) is not None
+        if check_mode or not (defined or plugged):
+            return "detach" if defined or plugged else "none"
+        if not domain.isActive() and domain.hasManagedSaveImage(0):
+            raise ConflictError(f"domain {one['name']} is suspended, with the volume: resume it first")
+        before = _find(domain, one, config)
+        if defined:
+            domain.detachDeviceFlags(str(before), config)
+        if plugged and not _released(domain, one, timeout, attempts):
+            if defined:
+                with contextlib.suppress(libvirt.libvirtError):
+                    domain.attachDeviceFlags(str(before), config)
+            raise NovaliteError(
+                f"the guest of domain {one['name']} did not let go of volume {one['volume_id']} ({one['device']}) "
+                f"though it was asked {attempts} times: unmount it there, and try again"
+            )
+    return "detach"
+
+
+def _released(domain: t.Any, one: Attachment, timeout: float, attempts: int) -> bool:
+    for _attempt in range(attempts):
+        xml = _find(domain, one, libvirt.VIR_DOMAIN_AFFECT_LIVE)
+        if xml is None:
+            return True
+        try:
+            domain.detachDeviceFlags(xml, libvirt.VIR_DOMAIN_AFFECT_LIVE)
+        except libvirt.libvirtError as error:
+            # "already in the process of unplug": it was asked, and has not answered yet
+            if error.get_error_code() not in (libvirt.VIR_ERR_OPERATION_FAILED, libvirt.VIR_ERR_DEVICE_MISSING):
+                raise
+        deadline = time.monotonic() + timeout
+        while time.monotonic() < deadline:
+            if not domain.isActive() or _find(domain, one, libvirt.VIR_DOMAIN_AFFECT_LIVE) is None:
+                return True
+            time.sleep(POLL)
+    return False
+
+
+class LiveGuests:
+    """What running guests do with their own disks; the first call connects."""
+
+    def __init__(self, connect: t.Callable[[], t.Any]) -> None:
+        self._connect = connect
+        self._connection: t.Any = None
+
+    def _domain(self, uuid: str) -> t.Any:
+        if self._connection is None:
+            self._connection = self._connect()
+        return lookup(self._connection, uuid)
+
+    def running(self, uuid: str) -> bool:
+        """Whether a QEMU has its disks open. One that is paused has."""
+        domain = self._domain(uuid)
+        with clear(f"domain {uuid} cannot be read"):
+            return domain is not None and bool(domain.isActive())
+
+    def resize(self, uuid: str, serial: str, size: int) -> None:
+        """Let the guest see `size` bytes. Raises NovaliteError."""
+        domain = self._domain(uuid)
+        with clear(f"volume {serial} cannot be resized in its guest"):
+            domain.blockResize(self._device(domain, serial), size, libvirt.VIR_DOMAIN_BLOCK_RESIZE_BYTES)
+
+    def copy(self, uuid: str, serial: str, path: str, fmt: str, block: bool) -> None:
+        """Write what the disk holds at this moment to `path`, while the guest goes on. Raises NovaliteError.
+
+        QEMU keeps what the guest overwrites meanwhile (a backup job): the copy is as after a power failure now.
+        """
+        domain = self._domain(uuid)
+        with clear(f"volume {serial} cannot be copied from its guest"):
+            device = self._device(domain, serial)
+            names = [dev for dev, _serial in _disks(domain.XMLDesc(0))]
+            kind, attribute = ("block", "dev") if block else ("file", "file")
+            target = (
+                f"<disk name={quoteattr(device)} backup='yes' type='{kind}'><driver type={quoteattr(fmt)}/>"
+                f"<target {attribute}={quoteattr(path)}/></disk>"
+            )
+            others = "".join(f"<disk name={quoteattr(name)} backup='no'/>" for name in names if name != device)
+            domain.backupBegin(f"<domainbackup mode='push'><disks>{target}{others}</disks></domainbackup>", None, 0)
+            self._wait(domain, serial)
+            if not block and not os.path.exists(path):
+                raise NovaliteError(f"volume {serial} cannot be copied from its guest: nothing was written")
+
+    @staticmethod
+    def _wait(domain: t.Any, serial: str) -> None:
+        """Return when the copy is whole. When this is interrupted, the job is ended: a guest has one at a time."""
+        deadline = time.monotonic() + COPY_TIMEOUT
+        try:
+            while time.monotonic() < deadline:
+                if domain.jobInfo()[0] == libvirt.VIR_DOMAIN_JOB_NONE:
+                    break
+                time.sleep(POLL)
+            else:
+                raise NovaliteError(f"volume {serial} was not copied within {COPY_TIMEOUT:g} s")
+        except BaseException:
+            with contextlib.suppress(libvirt.libvirtError):
+                domain.abortJob()
+            raise
+        stats = domain.jobStats(libvirt.VIR_DOMAIN_JOB_STATS_COMPLETED)
+        if stats.get("success") is False or stats.get("type") in (
+            libvirt.VIR_DOMAIN_JOB_FAILED, libvirt.VIR_DOMAIN_JOB_CANCELLED
+        ):  # fmt: skip
+            raise NovaliteError(f"volume {serial} was not copied: {stats.get('errmsg') or 'QEMU gave no reason'}")
+
+    @staticmethod
+    def _device(domain: t.Any, serial: str) -> str:
+        found = disks_of(domain.XMLDesc(0)).get(serial)
+        if found is None:
+            raise NotFoundError(f"domain {domain.name()} runs without volume {serial}")
+        return found
+
+
+def _domain(connection: t.Any, one: Attachment) -> t.Any:
+    domain = lookup(connection, one["instance_uuid"])
+    if domain is None:
+        raise NotFoundError(f"domain {one['name']} is not on this host: start the instance, and try again")
+    return domain
+
+
+def _has(domain: t.Any, one: Attachment, flag: int) -> bool:
+    """Whether the domain has this volume already. Raises ConflictError when another disk has its device name."""
+    for dev, serial in _disks(_xml(domain, flag)):
+        if serial == one["volume_id"]:
+            return True
+        if dev == one["device"]:
+            raise ConflictError(f"domain {one['name']} has another disk {dev}: give another device name")
+    return False
+
+
+def _find(domain: t.Any, one: Attachment, flag: int) -> str | None:
+    """The disk's XML as libvirt has it: with the address that its removal needs."""
+    root = ElementTree.fromstring(_xml(domain, flag))
+    for element in root.iterfind("devices/disk"):
+        if (element.findtext("serial") or "").strip() == one["volume_id"]:
+            return ElementTree.tostring(element, encoding="unicode")
+    return None
+
+
+def _xml(domain: t.Any, flag: int) -> str:
+    return str(domain.XMLDesc(libvirt.VIR_DOMAIN_XML_INACTIVE if flag == libvirt.VIR_DOMAIN_AFFECT_CONFIG else 0))
+
+
+def _disks(xml: str) -> list[tuple[str, str]]:
+    found = []
+    for element in ElementTree.fromstring(xml).iterfind("devices/disk"):
+        target = element.find("target")
+        if target is not None:
+            found.append((target.get("dev", ""), (element.findtext("serial") or "").strip()))
+    return found

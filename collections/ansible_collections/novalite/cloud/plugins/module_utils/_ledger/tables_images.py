@@ -1,0 +1,46 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""The ledger's tables of what is shared: images and their imports, volume types; part of tables.py's metadata."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from .schema import metadata
+
+image_member = sa.Table(
+    "image_member",
+    metadata,
+    sa.Column("image_id", sa.ForeignKey("image.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("member", sa.String(255), primary_key=True, index=True),  # a project's id; Glance does not look it up
+    sa.Column("status", sa.String(16), nullable=False, server_default="pending"),
+    sa.Column("created_at", sa.BigInteger, nullable=False),
+    sa.Column("updated_at", sa.BigInteger, nullable=False),
+    sa.CheckConstraint("status IN ('pending', 'accepted', 'rejected')", name="status"),
+)
+
+image_task = sa.Table(
+    "image_task",
+    metadata,
+    sa.Column("id", sa.String(36), primary_key=True),
+    sa.Column("image_id", sa.ForeignKey("image.id", ondelete="CASCADE"), nullable=False, index=True),
+    sa.Column("status", sa.String(16), nullable=False),  # Glance's: pending, processing, success, failure
+    sa.Column("input", sa.JSON, nullable=False),  # as Glance shows it
+    sa.Column("message", sa.Text, nullable=False, server_default=""),
+    sa.Column("request_id", sa.String(40)),
+    sa.Column("user_id", sa.String(32)),
+    sa.Column("project_id", sa.String(32)),
+    sa.Column("created_at", sa.BigInteger, nullable=False),
+    sa.Column("updated_at", sa.BigInteger, nullable=False),
+)
+
+volume_type_access = sa.Table(
+    "volume_type_access",
+    metadata,
+    sa.Column("type_id", sa.ForeignKey("volume_type.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("project_id", sa.String(36), primary_key=True),  # Cinder does not look it up
+)

@@ -1,0 +1,79 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Which volumes a server is asked for with. Plain data in, plain data out, no SQL."""
+
+from __future__ import annotations
+
+import typing as t
+from dataclasses import dataclass
+
+from .._errors import NovaliteError
+
+BLANK, IMAGE, SNAPSHOT, VOLUME = "blank", "image", "snapshot", "volume"
+MAX_VOLUMES = 20  # of one server: its PCI slots bound them
+
+
+_KNOWN = {"volume", "snapshot", "size", "type", "boot", "device", "delete_on_termination"}
+_OPTIONS = ", ".join(sorted(_KNOWN))
+
+
+@dataclass(frozen=True)
+class VolumeRequest:
+    """One volume that a server is asked for with: one that there is, or one to be made. `of` is an id."""
+
+    source: str
+    of: str | None = None
+    size_gb: int | None = None
+    type: str | None = None
+    boot: bool = False
+    device: str | None = None
+    tag: str | None = None
+    delete_on_termination: bool = False
+
+
+def parse(name: str, value: t.Any) -> tuple[VolumeRequest, ...]:
+    """What a playbook says: a list of {"volume"} or {"size", "type", "snapshot"}, with "boot" and so on."""
+    if value is None:
+        return ()
+    if not isinstance(value, list) or len(value) > MAX_VOLUMES or not all(isinstance(one, dict) for one in value):
+        raise NovaliteError(f"volumes of '{name}': give a list of at most {MAX_VOLUMES} dictionaries")
+    found = []
+    for one in value:
+        if unknown := sorted(map(str, one.keys() - _KNOWN)):
+            raise NovaliteError(f"a volume of '{name}' has no option '{unknown[0][:60]}': use {_OPTIONS}")
+        boot = one.get("boot") is True
+        kind, of = BLANK, None
+        if one.get("volume"):
+            kind, of = VOLUME, str(one["volume"])
+        elif one.get("snapshot"):
+            kind, of = SNAPSHOT, str(one["snapshot"])
+        elif boot:
+            kind = IMAGE  # the server's own
+        size = one.get("size")
+        if kind == BLANK and size is None:
+            raise NovaliteError(f"a volume of '{name}' has neither a size nor a name: give size, volume or snapshot")
+        if size is not None and (isinstance(size, bool) or not str(size).isdigit() or not 0 < int(size) < 2**31):
+            raise NovaliteError(f"a volume of '{name}' has the size {size!r}: give GiB")
+        found.append(
+            VolumeRequest(
+                source=kind,
+                of=of,
+                size_gb=None if size is None else int(size),
+                type=one.get("type"),
+                boot=boot,
+                device=one.get("device"),
+                delete_on_termination=one.get("delete_on_termination") is True,
+            )
+        )
+    if sum(one.boot for one in found) > 1:
+        raise NovaliteError(f"'{name}' is to start from several volumes: say boot of one")
+    return tuple(found)
+
+
+def root_of(requests: t.Iterable[VolumeRequest]) -> VolumeRequest | None:
+    """The volume that a server starts from, instead of a disk of its own."""
+    return next((one for one in requests if one.boot), None)

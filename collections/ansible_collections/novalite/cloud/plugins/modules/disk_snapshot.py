@@ -1,0 +1,186 @@
+#!/usr/bin/python
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: disk_snapshot
+short_description: Make images of this host's instances, and bring them to the controller
+version_added: 0.1.0
+description:
+  - Copies the root disk of each instance, as it is at one moment, into a qcow2 image that stands on no other file, and
+    fetches it into O(controller_dir), where it bears the id of the image.
+  - The disk of a guest that runs, or is paused, is copied by a backup job of QEMU, which keeps what the guest
+    overwrites meanwhile. It is what the guest would find after its power was cut off. The disk of a guest that is off,
+    or suspended, is read by qemu-img.
+  - The format of a disk is the recorded one, and what comes out is inspected as a foreign image would be.
+  - Each instance is for itself. The task fails when one of them fails, after all others were done, and returns what
+    became of each all the same.
+author:
+  - novalite contributors (@novalite)
+requirements:
+  - python3-libvirt and qemu-utils on the host
+  - community.libvirt on the controller
+attributes:
+  check_mode:
+    support: full
+    description: Says how each would be copied.
+  diff_mode:
+    support: full
+    description: Shows the new images.
+options:
+  snapshots:
+    description: The images to make.
+    type: list
+    elements: dict
+    required: true
+    suboptions:
+      uuid:
+        description: UUID of the instance.
+        type: str
+        required: true
+      image_id:
+        description: Id of the image, a UUID. One that is on the controller already is left alone.
+        type: str
+        required: true
+  state:
+    description:
+      - V(present) makes the images. V(absent) removes from the host what was not fetched; the task does so itself.
+    type: str
+    choices: [present, absent]
+    default: present
+  controller_dir:
+    description: The controller's directory of images. By default C(images) in C(NOVALITE_HOME).
+    type: path
+  owner:
+    description:
+      - Number of the host's user who may read the copies. The task sets it where it logs in as another than root.
+    type: int
+  timeout:
+    description: Seconds that one copy may take.
+    type: float
+    default: 3600
+  state_dir:
+    description: The directory of novalite's state on the compute host.
+    type: path
+    default: /var/lib/novalite
+  uri:
+    description: The libvirt connection.
+    type: str
+    default: qemu:///system
+seealso:
+  - module: novalite.cloud.disk
+  - module: novalite.cloud.server_action
+"""
+
+EXAMPLES = r"""
+- name: Make an image of an instance
+  novalite.cloud.disk_snapshot:
+    snapshots:
+      - uuid: 5d7b1a3e-8a57-4a3c-9d34-6a9f0f5f8f41
+        image_id: 1f0f6a9e-8f2b-4a53-8d9f-2a9d3f8f1c22
+"""
+
+RETURN = r"""
+snapshots:
+  description: One entry for each of O(snapshots), in the same order.
+  returned: always
+  type: list
+  elements: dict
+  contains:
+    uuid:
+      description: UUID of the instance.
+      type: str
+    image_id:
+      description: Id of the image.
+      type: str
+    path:
+      description: Where the copy was on the host.
+      type: str
+    how:
+      description: V(live), V(cold), or V(none) where nothing was copied.
+      type: str
+    size:
+      description: Bytes of the file.
+      type: int
+    virtual_size:
+      description: Bytes of the disk in it.
+      type: int
+    source:
+      description: Where the file is on the controller.
+      type: str
+    checksum:
+      description: Of the file on the controller.
+      type: str
+      sample: sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
+    error:
+      description: Why there is no image, or null.
+      type: str
+"""
+
+import dataclasses
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils._disk import snapshot
+from ..module_utils._domain import lifecycle_backup
+from ..module_utils._errors import NovaliteError
+from ..module_utils._libvirt import DEFAULT_URI, connect
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "snapshots": {
+                "type": "list",
+                "elements": "dict",
+                "required": True,
+                "options": {
+                    "uuid": {"type": "str", "required": True},
+                    "image_id": {"type": "str", "required": True},
+                },
+            },
+            "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+            "controller_dir": {"type": "path"},
+            "owner": {"type": "int"},
+            "timeout": {"type": "float", "default": 3600},
+            "state_dir": {"type": "path", "default": "/var/lib/novalite"},
+            "uri": {"type": "str", "default": DEFAULT_URI},
+        },
+        supports_check_mode=True,
+    )
+    params = module.params
+    try:
+        if params["state"] == "absent":
+            ids = [one["image_id"] for one in params["snapshots"]]
+            gone = snapshot.remove(ids, params["state_dir"], module.check_mode)
+            diff = {"before": {"snapshots": gone}, "after": {"snapshots": []}}
+            module.exit_json(changed=bool(gone), snapshots=[], diff=diff if gone else {})
+        connection = connect(params["uri"])
+        taken = snapshot.take(
+            [snapshot.Snapshot(**one) for one in params["snapshots"]],
+            params["state_dir"],
+            lambda uuid: lifecycle_backup.is_active(connection, uuid),
+            lambda uuid, disk, path: lifecycle_backup.backup(connection, uuid, disk, path, params["timeout"]),
+            module.check_mode,
+            params["owner"],
+            params["timeout"],
+        )
+    except NovaliteError as error:
+        module.fail_json(msg=str(error), snapshots=[])
+    new = {one.image_id: f"{one.how} copy of instance {one.uuid}" for one in taken if not one.error}
+    result = {
+        "changed": bool(new),
+        "snapshots": [dataclasses.asdict(one) for one in taken],
+        "diff": {"before": dict.fromkeys(new), "after": new} if new else {},
+    }
+    errors = [one.error for one in taken if one.error]
+    if errors:
+        module.fail_json(msg="; ".join(errors), **result)
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,153 @@
+#!/usr/bin/python
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: domain_interfaces
+short_description: Plug network interfaces into this host's libvirt domains, and pull them out
+version_added: 0.1.0
+description:
+  - Brings the network interfaces of a list of domains to those of their XML, in one task and in parallel. Interfaces
+    are known by their MAC address.
+  - A domain that runs is changed while it runs, and its definition with it. One that is off has its definition changed.
+  - A guest has to let go of an interface that is pulled out. It is asked again until it does.
+  - Each domain is a matter of its own. What fails is told in RV(domains[].error), and the task fails in the end; what
+    this task plugged into that domain is taken back.
+  - Bridges, DHCP entries, filters and firewall chains must be there before; the role P(novalite.cloud.interfaces#role)
+    sees to that.
+author:
+  - novalite contributors (@novalite)
+requirements:
+  - python3-libvirt on the host
+attributes:
+  check_mode:
+    support: full
+    description: Reports what it would plug and pull.
+  diff_mode:
+    support: full
+    description: Shows the MAC addresses before and after.
+options:
+  domains:
+    description: The domains.
+    type: list
+    elements: dict
+    required: true
+    suboptions:
+      uuid:
+        description: UUID of the domain, which is the instance's.
+        type: str
+        required: true
+      name:
+        description: Name of the domain, such as V(instance-00000007).
+        type: str
+        required: true
+      xml:
+        description: The domain XML as it shall be. Only its interfaces are looked at.
+        type: str
+        required: true
+  timeout:
+    description: Seconds that a guest has to let go of an interface.
+    type: float
+    default: 60
+  uri:
+    description: The libvirt connection.
+    type: str
+    default: qemu:///system
+seealso:
+  - module: novalite.cloud.domain
+  - module: novalite.cloud.server_interface
+"""
+
+EXAMPLES = r"""
+- name: Give a domain the interfaces of its definition
+  novalite.cloud.domain_interfaces:
+    domains:
+      - uuid: 6f1b6a2c-3f0e-4b1d-9a57-0d6c3f5f7c11
+        name: instance-00000007
+        xml: "{{ lookup('ansible.builtin.file', 'instance-00000007.xml') }}"
+"""
+
+RETURN = r"""
+domains:
+  description: One entry for each of O(domains), in the same order.
+  type: list
+  elements: dict
+  returned: always
+  contains:
+    uuid:
+      description: UUID of the domain.
+      type: str
+    name:
+      description: Name of the domain.
+      type: str
+    attached:
+      description: MAC addresses of the interfaces that were plugged in.
+      type: list
+      elements: str
+    detached:
+      description: MAC addresses of the interfaces that were pulled out.
+      type: list
+      elements: str
+    error:
+      description: Why not all of it was done; null when it was.
+      type: str
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils._domain import lifecycle_interfaces
+from ..module_utils._errors import NovaliteError
+from ..module_utils._libvirt import DEFAULT_URI, connect
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "domains": {
+                "type": "list",
+                "elements": "dict",
+                "required": True,
+                "options": {
+                    "uuid": {"type": "str", "required": True},
+                    "name": {"type": "str", "required": True},
+                    "xml": {"type": "str", "required": True},
+                },
+            },
+            "timeout": {"type": "float", "default": lifecycle_interfaces.DETACH_TIMEOUT},
+            "uri": {"type": "str", "default": DEFAULT_URI},
+        },
+        supports_check_mode=True,
+    )
+    try:
+        connection = connect(module.params["uri"])
+        done = lifecycle_interfaces.ensure(
+            connection, module.params["domains"], module.check_mode, module.params["timeout"]
+        )
+    except NovaliteError as error:
+        module.fail_json(msg=str(error))
+    result = {
+        "changed": any(one.changed for one in done),
+        "domains": [
+            {
+                "uuid": one.uuid,
+                "name": one.name,
+                "attached": one.attached,
+                "detached": one.detached,
+                "error": one.error,
+            }
+            for one in done
+        ],
+    }
+    if module._diff:
+        result["diff"] = lifecycle_interfaces.diff_of(done)
+    errors = [one.error for one in done if one.error is not None]
+    if errors:
+        module.fail_json(msg="; ".join(errors), **result)
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+#!/usr/bin/python
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: share
+short_description: Mount shares for volumes on a compute host
+version_added: 0.1.0
+author:
+  - novalite contributors (@novalite)
+description:
+  - Mounts shares below C(<state_dir>/shares), now and at every boot, so that volumes of a type with the back end C(nfs)
+    are there on every compute host.
+options:
+  shares:
+    description: The shares.
+    type: list
+    elements: dict
+    required: true
+    suboptions:
+      name:
+        description: Name of the share, as the volume type's option C(share) has it.
+        type: str
+        required: true
+      source:
+        description: What is mounted, such as V(files.example.org:/srv/volumes).
+        type: str
+        required: true
+      fstype:
+        description: The kind of file system.
+        type: str
+        default: nfs4
+      options:
+        description: Options of the mount.
+        type: str
+        default: ""
+  state_dir:
+    description: Where the host keeps what belongs to instances.
+    type: path
+    default: /var/lib/novalite
+attributes:
+  check_mode:
+    description: Can run in check_mode and return changed status without changing anything.
+    support: full
+  diff_mode:
+    description: Returns the lines of /etc/fstab.
+    support: full
+seealso:
+  - module: novalite.cloud.volume_disk
+"""
+
+EXAMPLES = r"""
+- name: Mount what all compute hosts share
+  novalite.cloud.share:
+    shares:
+      - {name: tank, source: "files.example.org:/srv/volumes"}
+"""
+
+RETURN = r""" # """
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils._disk.shares import ensure_mounted
+from ..module_utils._errors import NovaliteError
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "shares": {
+                "type": "list",
+                "elements": "dict",
+                "required": True,
+                "options": {
+                    "name": {"type": "str", "required": True},
+                    "source": {"type": "str", "required": True},
+                    "fstype": {"type": "str", "default": "nfs4"},
+                    "options": {"type": "str", "default": ""},
+                },
+            },
+            "state_dir": {"type": "path", "default": "/var/lib/novalite"},
+        },
+        supports_check_mode=True,
+    )
+    try:
+        result = ensure_mounted(module.params["shares"], module.params["state_dir"], module.check_mode)
+    except NovaliteError as error:
+        module.fail_json(msg=str(error))
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()

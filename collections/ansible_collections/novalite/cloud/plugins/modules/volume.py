@@ -1,0 +1,168 @@
+#!/usr/bin/python
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: volume
+short_description: Manage volumes and their types in the ledger
+version_added: 0.1.0
+author:
+  - novalite contributors (@novalite)
+description:
+  - Says which volumes a project has, how large they are and what they are made of. The hosts do the rest, see
+    C(playbooks/volumes.yml), with what M(novalite.cloud.volume_action) says of the volumes in RV(begun).
+  - An empty volume is on no host until a server gets it. Then it is made on the server's host.
+  - A volume is made larger, and never smaller. Where it is, and its type, cannot be changed.
+  - The quotas C(volumes), C(gigabytes) and C(per_volume_gigabytes) bound them.
+extends_documentation_fragment:
+  - novalite.cloud.ledger
+  - novalite.cloud.ledger.attributes
+options:
+  project:
+    description: Name of the project that owns the volumes.
+    type: str
+    default: demo
+  volumes:
+    description: The volumes, by name. Without, all of the project's are returned.
+    type: list
+    elements: dict
+    suboptions:
+      name:
+        description: Name of the volume, unique in its project.
+        type: str
+        required: true
+      size:
+        description: Its size in GiB. May be left out where it is made of something, for that one's size.
+        type: int
+      type:
+        description: Name of its type. V(file), a file on the compute host, for a new volume that does not say.
+        type: str
+      image:
+        description: Name of the image that it is made of. A server can start from it.
+        type: str
+      snapshot:
+        description: Name of the snapshot that it is made of.
+        type: str
+      source_volume:
+        description: Name of the volume that it is a copy of.
+        type: str
+      host:
+        description: The compute host that shall have it. By default the one of its first server, or the emptiest.
+        type: str
+      availability_zone:
+        description: The zone of that host.
+        type: str
+      description:
+        description: Free text.
+        type: str
+      metadata:
+        description: Keys and values for users.
+        type: dict
+      bootable:
+        description: Whether a server can start from it.
+        type: bool
+      readonly:
+        description: Whether servers can only read it.
+        type: bool
+  types:
+    description: Volume types that there shall be. One that is there stays as it is.
+    type: list
+    elements: dict
+    suboptions:
+      name:
+        description: Name of the type.
+        type: str
+        required: true
+      backend:
+        description:
+          - V(file) on the compute host, V(lvm) in one of its volume groups, V(nfs) on a share that all hosts mount, so
+            that a volume can follow its server.
+        type: str
+        choices: [file, lvm, nfs]
+        default: file
+      options:
+        description:
+          - C(format) (V(qcow2) or V(raw)) for files, C(volume_group) for V(lvm), C(share) for V(nfs), and C(hosts), the
+            compute hosts that have it.
+        type: dict
+      description:
+        description: Free text.
+        type: str
+  state:
+    description: Whether the volumes exist.
+    type: str
+    choices: [present, absent]
+    default: present
+seealso:
+  - module: novalite.cloud.volume_action
+"""
+
+EXAMPLES = r"""
+- name: Have a volume, and one on shared storage
+  novalite.cloud.volume:
+    types:
+      - {name: shared, backend: nfs, options: {share: tank}}
+    volumes:
+      - {name: data, size: 10}
+      - {name: home, size: 100, type: shared}
+"""
+
+RETURN = r"""
+volumes:
+  description: The volumes that were named, or all, as they are now.
+  returned: success
+  type: list
+  elements: dict
+begun:
+  description: UUIDs of those that a host has something to do for.
+  returned: success
+  type: list
+  elements: str
+"""
+
+from ..module_utils._controller import run_module
+
+ARGUMENT_SPEC = {
+    "project": {"type": "str", "default": "demo"},
+    "volumes": {
+        "type": "list",
+        "elements": "dict",
+        "options": {
+            "name": {"type": "str", "required": True},
+            "size": {"type": "int"},
+            "type": {"type": "str"},
+            "image": {"type": "str"},
+            "snapshot": {"type": "str"},
+            "source_volume": {"type": "str"},
+            "host": {"type": "str"},
+            "availability_zone": {"type": "str"},
+            "description": {"type": "str"},
+            "metadata": {"type": "dict"},
+            "bootable": {"type": "bool"},
+            "readonly": {"type": "bool"},
+        },
+    },
+    "types": {
+        "type": "list",
+        "elements": "dict",
+        "options": {
+            "name": {"type": "str", "required": True},
+            "backend": {"type": "str", "choices": ["file", "lvm", "nfs"], "default": "file"},
+            "options": {"type": "dict"},
+            "description": {"type": "str"},
+        },
+    },
+    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+}
+SPEC_RULES: dict = {}
+
+
+def main() -> None:
+    run_module("volume", ARGUMENT_SPEC, **SPEC_RULES)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,132 @@
+#!/usr/bin/python
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: volume_action
+short_description: Begin what is to be done to volumes, and record how it went
+version_added: 0.1.0
+author:
+  - novalite contributors (@novalite)
+description:
+  - Says what each compute host has to do for volumes, attachments and snapshots. What is named by names begins here;
+    what is named by ids was begun before, by M(novalite.cloud.volume) or the API, and goes on.
+  - With O(outcomes), records what became of it.
+extends_documentation_fragment:
+  - novalite.cloud.ledger
+  - novalite.cloud.ledger.attributes
+options:
+  project:
+    description: Name of the project that names belong to.
+    type: str
+    default: demo
+  volumes:
+    description: UUIDs of volumes that are being made, extended or deleted.
+    type: list
+    elements: str
+  attachments:
+    description:
+      - UUIDs of attachments that are under way, or dictionaries of C(volume), C(server), C(device), C(readonly) and
+        C(delete_on_termination).
+    type: list
+    elements: raw
+  snapshots:
+    description: UUIDs of snapshots that are under way, or dictionaries of C(name), C(volume) and C(description).
+    type: list
+    elements: raw
+  state:
+    description: Whether the attachments or snapshots that are named shall be there.
+    type: str
+    choices: [present, absent]
+    default: present
+  takeover:
+    description: Whether to go on with what a run that was killed left under way.
+    type: bool
+    default: false
+  plans:
+    description: The RV(hosts) of before. With O(outcomes) only.
+    type: dict
+  outcomes:
+    description: What the hosts said. One that said nothing did nothing.
+    type: list
+    elements: dict
+    suboptions:
+      host:
+        description: Name of the host.
+        type: str
+        required: true
+      results:
+        description: For each volume, attachment and snapshot C(id) and C(error).
+        type: list
+        elements: dict
+        default: []
+      error:
+        description: Why those without a result have none.
+        type: str
+  state_dir:
+    description: Where the hosts keep what belongs to instances.
+    type: path
+    default: /var/lib/novalite
+seealso:
+  - module: novalite.cloud.volume
+  - module: novalite.cloud.volume_disk
+  - module: novalite.cloud.volume_attach
+"""
+
+EXAMPLES = r"""
+- name: Begin to attach a volume
+  novalite.cloud.volume_action:
+    attachments:
+      - {volume: data, server: web}
+"""
+
+RETURN = r"""
+hosts:
+  description: For each host what its modules are to be given.
+  returned: success
+  type: dict
+skipped:
+  description: What there is nothing to do for, with C(id) and C(reason).
+  returned: success
+  type: list
+  elements: dict
+errors:
+  description: What went wrong, with C(id) and C(message).
+  returned: success
+  type: list
+  elements: dict
+"""
+
+from ..module_utils._controller import run_module
+
+ARGUMENT_SPEC = {
+    "project": {"type": "str", "default": "demo"},
+    "volumes": {"type": "list", "elements": "str"},
+    "attachments": {"type": "list", "elements": "raw"},
+    "snapshots": {"type": "list", "elements": "raw"},
+    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+    "takeover": {"type": "bool", "default": False},
+    "plans": {"type": "dict"},
+    "outcomes": {
+        "type": "list",
+        "elements": "dict",
+        "options": {
+            "host": {"type": "str", "required": True},
+            "results": {"type": "list", "elements": "dict", "default": []},
+            "error": {"type": "str"},
+        },
+    },
+    "state_dir": {"type": "path", "default": "/var/lib/novalite"},
+}
+SPEC_RULES: dict = {}
+
+
+def main() -> None:
+    run_module("volume_action", ARGUMENT_SPEC, **SPEC_RULES)
+
+
+if __name__ == "__main__":
+    main()

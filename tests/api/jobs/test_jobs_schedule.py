@@ -1,0 +1,71 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What happens without anybody asking: reconciling now and then, and forgetting what is old."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+import sqlalchemy as sa
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables_jobs import job, job_instance, run, run_job
+from api.jobs import durable, housekeeping, queue, schedule
+from api.jobs.options import Options
+from tests.api.jobs.clouds import JobCloud
+
+DAY = 24 * 3600.0
+
+
+def set_job(cloud: JobCloud, job_id: str | None, **values: object) -> None:
+    cloud.write(sa.update(job).where(job.c.id == job_id).values(**values))
+
+
+def test_a_reconcile_is_asked_for_when_the_last_one_is_long_ago(jobs: JobCloud) -> None:
+    first = schedule.reconcile_when_due(jobs.engine, 60)
+    assert jobs.job(str(first))["kind"] == "reconcile"
+    set_job(jobs, first, created_at=time.time() - 100)
+    assert schedule.reconcile_when_due(jobs.engine, 60) is None  # it waits still
+    set_job(jobs, first, state="succeeded")
+    assert schedule.reconcile_when_due(jobs.engine, 200) is None
+    assert schedule.reconcile_when_due(jobs.engine, 60) is not None
+    assert schedule.reconcile_when_due(jobs.engine, 60) is None
+
+
+def test_a_job_for_one_host_counts_for_nothing(jobs: JobCloud) -> None:
+    with transaction(jobs.engine) as connection:
+        queue.enqueue(connection, "reconcile", variables={"limit": "hv1"})
+        queue.enqueue(connection, "reconcile", check_mode=True)
+    assert schedule.reconcile_when_due(jobs.engine, 60) is not None
+
+
+def test_it_is_off_unless_asked_for() -> None:
+    assert Options.from_environment({}).reconcile_seconds == 0
+    assert Options.from_environment({"NOVALITE_API_RECONCILE_SECONDS": "600"}).reconcile_seconds == 600
+    with pytest.raises(NovaliteError, match="NOVALITE_API_RECONCILE_SECONDS='often' is no positive number"):
+        Options.from_environment({"NOVALITE_API_RECONCILE_SECONDS": "often"})
+
+
+def test_old_jobs_are_forgotten_with_all_that_hangs_on_them(jobs: JobCloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(durable, "forget", lambda _then: None)  # there is no DBOS here
+    now = time.time()
+    made = {}
+    for name, state, age in (("old", "failed", 91), ("new", "succeeded", 89), ("at work", "running", 91)):
+        one = jobs.create(name.replace(" ", "-"))
+        made[name] = one["id"]
+        run_id = f"run of {name}"
+        values = {"kind": "launch", "worker_id": "w", "created_at": now - age * DAY, "finished_at": now - age * DAY}
+        jobs.write(sa.insert(run).values(id=run_id, state="running" if state == "running" else "ended", **values))
+        jobs.write(sa.insert(run_job).values(run_id=run_id, job_id=one["id"]))
+        ended = None if state == "running" else now - age * DAY
+        set_job(jobs, one["id"], state=state, run_id=run_id, finished_at=ended, created_at=now - age * DAY)
+    options = Options(home=str(jobs.home), keep_days=1000)
+    options.make_directories()
+    housekeeping.keep_house(jobs.engine, options)
+    assert {row.id for row in jobs.rows(sa.select(job.c.id))} == {made["new"], made["at work"]}
+    assert {row.job_id for row in jobs.rows(sa.select(job_instance.c.job_id))} == {made["new"], made["at work"]}
+    assert {row.id for row in jobs.rows(sa.select(run.c.id))} == {"run of new", "run of at work"}

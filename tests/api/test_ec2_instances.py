@@ -1,0 +1,416 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Instances through the EC2 dialect, asked for by boto3 over a socket. Hosts are not there: what they would do is told
+to the ledger as their playbooks tell it."""
+
+from __future__ import annotations
+
+import base64
+import time
+import typing as t
+
+import pytest
+import sqlalchemy as sa
+
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import server_actions, tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
+from api.compute import console
+from tests.api import ec2_door
+from tests.api.ec2_door import Client, Door, refused
+from tests.api.seeds import IMAGE_ID, Api
+
+RUN: dict[str, t.Any] = {"ImageId": "ami-tiny", "InstanceType": "m1.tiny", "MinCount": 1, "MaxCount": 1}
+NOBODYS = "i-0123456789abcdef0"
+
+
+@pytest.fixture
+def door(api: Api) -> t.Iterator[Door]:
+    with ec2_door.open_door(api) as one:
+        yield one
+
+
+@pytest.fixture
+def demo(door: Door) -> Client:
+    return door.client()
+
+
+def run(client: Client, **more: t.Any) -> dict[str, t.Any]:
+    """One new instance."""
+    return dict(client.run_instances(**{**RUN, **more})["Instances"][0])
+
+
+def one(client: Client, number: str) -> dict[str, t.Any]:
+    return dict(client.describe_instances(InstanceIds=[number])["Reservations"][0]["Instances"][0])
+
+
+def uuid_of(api: Api, number: str) -> str:
+    with transaction(api.engine) as connection:
+        rows = connection.execute(sa.select(tables.instance.c.uuid)).scalars()
+        return next(uuid for uuid in rows if f"i-{uuid.replace('-', '')[:17]}" == number)
+
+
+def became(api: Api, number: str, **values: t.Any) -> str:
+    """What its host did, written down. Returns the UUID."""
+    uuid = uuid_of(api, number)
+    with transaction(api.engine) as connection:
+        row = {"vm_state": "active", "task_state": None, "power_state": 1, "host": "hv1", "launched_at": 1, **values}
+        connection.execute(sa.update(tables.instance).where(tables.instance.c.uuid == uuid).values(**row))
+    return uuid
+
+
+def jobs(api: Api) -> list[t.Any]:
+    job = tables.tables_jobs.job
+    with transaction(api.engine) as connection:
+        return list(connection.execute(sa.select(job).order_by(job.c.created_at)))
+
+
+def test_what_is_run_is_recorded_with_its_job(door: Door, demo: Client) -> None:
+    group = demo.create_security_group(GroupName="web", Description="x")["GroupId"]
+    made = demo.run_instances(
+        ImageId="ami-tiny", InstanceType="m1.nano", MinCount=2, MaxCount=2, KeyName="test", SecurityGroups=["web"],
+        UserData="#!/bin/sh\n", Placement={"AvailabilityZone": "nova"}, Monitoring={"Enabled": True},
+        MetadataOptions={"HttpTokens": "required"},
+        TagSpecifications=[{"ResourceType": "instance", "Tags": [{"Key": "Name", "Value": "web"}]}],
+    )  # fmt: skip
+    first, second = made["Instances"]
+    assert made["OwnerId"] == door.api.projects["demo"]
+    assert first["InstanceId"].startswith("i-") and len(first["InstanceId"]) == 19
+    assert first["State"] == {"Code": 0, "Name": "pending"}
+    assert (first["InstanceType"], first["KeyName"]) == ("m1.nano", "test")
+    assert first["ImageId"] == f"ami-{IMAGE_ID.replace('-', '')[:17]}"
+    assert first["SecurityGroups"] == [{"GroupId": group, "GroupName": "web"}]
+    assert first["Tags"] == [{"Key": "Name", "Value": "web"}]
+    assert (first["AmiLaunchIndex"], second["AmiLaunchIndex"]) == (0, 1)
+    assert first["SubnetId"].startswith("subnet-") and first["Placement"]["AvailabilityZone"] == "nova"
+    (job,) = jobs(door.api)
+    assert job.kind == "launch"
+    # the other doors see the same
+    servers = door.api.client_as("demo").get("/compute/v2.1/servers/detail").json["servers"]
+    assert {server["name"] for server in servers} == {"web-1", "web-2"}
+    assert {f"i-{server['id'].replace('-', '')[:17]}" for server in servers} == {
+        first["InstanceId"], second["InstanceId"]
+    }  # fmt: skip
+    with transaction(door.api.engine) as connection:
+        told = connection.execute(sa.select(tables.instance.c.user_data)).scalars().all()
+    assert {base64.b64decode(text) for text in told} == {b"#!/bin/sh\n"}
+
+
+def test_as_many_as_there_is_room_for(demo: Client) -> None:
+    found = demo.run_instances(**{**RUN, "MinCount": 1, "MaxCount": 50})["Instances"]
+    assert len(found) == 10  # the quota
+    with refused("InstanceLimitExceeded"):
+        demo.run_instances(**RUN)
+
+
+def test_the_same_client_token_is_the_same_request(door: Door, demo: Client) -> None:
+    first = demo.run_instances(**RUN, ClientToken="tok1")
+    again = demo.run_instances(**RUN, ClientToken="tok1")
+    assert again["ReservationId"] == first["ReservationId"]
+    assert [i["InstanceId"] for i in again["Instances"]] == [i["InstanceId"] for i in first["Instances"]]
+    assert first["Instances"][0]["ClientToken"] == "tok1"
+    with refused("IdempotentParameterMismatch"):
+        demo.run_instances(**{**RUN, "InstanceType": "m1.nano"}, ClientToken="tok1")
+    assert len(jobs(door.api)) == 1
+    other = door.client("alt").run_instances(**RUN, ClientToken="tok1")  # a token is its project's own
+    assert other["Instances"][0]["InstanceId"] != first["Instances"][0]["InstanceId"]
+
+
+def test_a_dry_run_changes_nothing(door: Door, demo: Client) -> None:
+    number = run(demo)["InstanceId"]
+    with refused("DryRunOperation") as caught:
+        demo.run_instances(**RUN, DryRun=True, ClientToken="dry")
+    assert caught.value.response["ResponseMetadata"]["HTTPStatusCode"] == 412
+    for call in (demo.terminate_instances, demo.start_instances, demo.describe_instances):
+        with refused("DryRunOperation"):
+            call(InstanceIds=[number], DryRun=True)
+    with refused("DryRunOperation"):
+        demo.create_key_pair(KeyName="k", DryRun=True)
+    with refused("InvalidAMIID.NotFound"):
+        demo.run_instances(**{**RUN, "ImageId": "ami-nosuch"}, DryRun=True)
+    with refused("UnauthorizedOperation"):
+        door.client("reader").run_instances(**RUN, DryRun=True)
+    assert one(demo, number)["State"]["Name"] == "pending" and len(names(demo.describe_instances())) == 1
+    assert demo.describe_key_pairs(KeyNames=["test"])["KeyPairs"] and len(jobs(door.api)) == 1
+    run(demo, ClientToken="dry")
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({"ImageId": "ami-nosuch"}, "InvalidAMIID.NotFound"),
+        ({"ImageId": "ami-00000000"}, "InvalidAMIID.NotFound"),
+        ({"ImageId": "nosuch"}, "InvalidAMIID.Malformed"),
+        ({"InstanceType": "nosuch"}, "InvalidParameterValue"),
+        ({"KeyName": "nosuch"}, "InvalidKeyPair.NotFound"),
+        ({"SecurityGroups": ["nosuch"]}, "InvalidGroup.NotFound"),
+        ({"SecurityGroupIds": ["sg-0123456789abcdef0"]}, "InvalidGroup.NotFound"),
+        ({"SecurityGroupIds": ["nosuch"]}, "InvalidGroupId.Malformed"),
+        ({"SubnetId": "subnet-0123456789abcdef0"}, "InvalidSubnetID.NotFound"),
+        ({"PrivateIpAddress": "x"}, "InvalidParameterValue"),
+        ({"PrivateIpAddress": "192.0.2.9"}, "InvalidParameterValue"),
+        ({"Placement": {"AvailabilityZone": "nosuch"}}, "InvalidParameterValue"),
+        ({"Placement": {"AvailabilityZone": "nova:hv1"}}, "UnauthorizedOperation"),
+        ({"Placement": {"Tenancy": "dedicated"}}, "InvalidParameterValue"),
+        ({"MinCount": 2}, "InvalidParameterCombination"),
+        ({"MinCount": 0, "MaxCount": 0}, "InvalidParameterValue"),
+        ({"MinCount": 20, "MaxCount": 20}, "InstanceLimitExceeded"),
+        ({"UserData": "x" * 60_000}, "InvalidParameterValue"),
+        ({"LaunchTemplate": {"LaunchTemplateName": "x"}}, "UnsupportedOperation"),
+        ({"InstanceInitiatedShutdownBehavior": "terminate"}, "InvalidParameterValue"),
+        ({"BlockDeviceMappings": [{"DeviceName": "/dev/vda", "Ebs": {"VolumeSize": 50}}]}, "InvalidParameterValue"),
+        ({"TagSpecifications": [{"ResourceType": "vpc", "Tags": []}]}, "InvalidParameterValue"),
+        (
+            {"TagSpecifications": [{"ResourceType": "instance", "Tags": [{"Key": "aws:x", "Value": "y"}]}]},
+            "InvalidParameterValue",
+        ),
+        ({"PrivateIpAddress": "10.20.0.9", "NetworkInterfaces": [{"DeviceIndex": 0}]}, "InvalidParameterCombination"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_run_is_refused(door: Door, demo: Client, changes: dict[str, t.Any], code: str) -> None:
+    with refused(code):
+        demo.run_instances(**{**RUN, **changes})
+    assert demo.describe_instances()["Reservations"] == [] and jobs(door.api) == []
+
+
+def test_subnet_and_address_can_be_chosen(demo: Client) -> None:
+    (subnet,) = demo.describe_subnets()["Subnets"]
+    number = subnet["SubnetId"]
+    first = run(demo, SubnetId=number, PrivateIpAddress="10.20.0.77")
+    assert first["PrivateIpAddress"] == "10.20.0.77"
+    second = run(
+        demo,
+        NetworkInterfaces=[{
+            "DeviceIndex": 0, "SubnetId": number, "PrivateIpAddress": "10.20.0.78", "AssociatePublicIpAddress": False,
+        }],
+    )  # fmt: skip
+    (nic,) = second["NetworkInterfaces"]
+    assert (nic["PrivateIpAddress"], nic["SubnetId"]) == ("10.20.0.78", number)
+    with refused("InvalidIPAddress.InUse"):
+        run(demo, SubnetId=number, PrivateIpAddress="10.20.0.77")
+
+
+def test_its_states_are_amazons(door: Door, demo: Client) -> None:
+    number = run(demo)["InstanceId"]
+    for values, state, code in (
+        ({}, "running", 16),
+        ({"task_state": "rebooting"}, "running", 16),
+        ({"task_state": "powering-off"}, "stopping", 64),
+        ({"vm_state": "stopped", "power_state": 4}, "stopped", 80),
+        ({"vm_state": "stopped", "task_state": "powering-on"}, "pending", 0),
+        ({"vm_state": "suspended"}, "stopped", 80),
+        ({"vm_state": "paused"}, "stopped", 80),
+        ({"vm_state": "rescued"}, "running", 16),
+        ({"vm_state": "resized"}, "running", 16),
+        ({"vm_state": "error"}, "running", 16),
+        ({"vm_state": "error", "power_state": 4}, "stopped", 80),
+        ({"vm_state": "error", "launched_at": None, "host": None}, "terminated", 48),
+        ({"task_state": "deleting"}, "shutting-down", 32),
+    ):
+        became(door.api, number, **values)
+        assert one(demo, number)["State"] == {"Name": state, "Code": code}, values
+
+
+def test_one_that_found_no_host_says_so(door: Door, demo: Client) -> None:
+    number = run(demo)["InstanceId"]
+    fault = {"code": 500, "message": "No valid host was found.", "created": 1}
+    became(door.api, number, vm_state="error", launched_at=None, host=None, fault=fault)
+    assert one(demo, number)["StateReason"]["Code"] == "Server.InsufficientInstanceCapacity"
+    assert demo.terminate_instances(InstanceIds=[number])["TerminatingInstances"][0]["CurrentState"]["Code"] == 32
+
+
+def test_stop_start_reboot_terminate(door: Door, demo: Client) -> None:
+    number = run(demo)["InstanceId"]
+    with refused("IncorrectInstanceState"):
+        demo.stop_instances(InstanceIds=[number])
+    uuid = became(door.api, number)
+
+    def finish(action: str) -> None:
+        with transaction(door.api.engine) as connection:
+            assert server_actions.finish(connection, action, [uuid]) == [uuid]
+
+    (change,) = demo.stop_instances(InstanceIds=[number])["StoppingInstances"]
+    assert (change["PreviousState"]["Name"], change["CurrentState"]["Name"]) == ("running", "stopping")
+    demo.stop_instances(InstanceIds=[number])  # it is on its way
+    finish("stop")
+    assert one(demo, number)["State"]["Name"] == "stopped"
+    with refused("IncorrectInstanceState"):
+        demo.reboot_instances(InstanceIds=[number])
+    (change,) = demo.start_instances(InstanceIds=[number])["StartingInstances"]
+    assert (change["PreviousState"]["Name"], change["CurrentState"]["Name"]) == ("stopped", "pending")
+    finish("start")
+    demo.reboot_instances(InstanceIds=[number])
+    with refused("IncorrectInstanceState"):
+        demo.reboot_instances(InstanceIds=[number])  # one at a time
+    finish("reboot")
+    demo.stop_instances(InstanceIds=[number], Hibernate=True)
+    finish("suspend")
+    assert one(demo, number)["State"]["Name"] == "stopped"
+    demo.start_instances(InstanceIds=[number])
+    finish("resume")
+    (change,) = demo.terminate_instances(InstanceIds=[number])["TerminatingInstances"]
+    assert (change["PreviousState"]["Name"], change["CurrentState"]["Name"]) == ("running", "shutting-down")
+    kinds = [job.kind for job in jobs(door.api)]
+    assert kinds == ["launch", "stop", "start", "reboot", "suspend", "resume", "terminate"]
+
+
+def test_one_that_is_gone_is_shown_for_an_hour(door: Door, demo: Client) -> None:
+    number = run(demo)["InstanceId"]
+    uuid = became(door.api, number)
+    table = tables.instance
+    for ago, there in ((10, True), (4000, False)):
+        gone = {"vm_state": "deleted", "deleted": table.c.id, "terminated_at": int(time.time()) - ago}
+        with transaction(door.api.engine) as connection:
+            connection.execute(sa.update(table).where(table.c.uuid == uuid).values(**gone))
+        if there:
+            assert one(demo, number)["State"] == {"Code": 48, "Name": "terminated"}
+            (change,) = demo.terminate_instances(InstanceIds=[number])["TerminatingInstances"]
+            assert change["CurrentState"]["Name"] == "terminated"
+            with refused("IncorrectInstanceState"):
+                demo.start_instances(InstanceIds=[number])
+        else:
+            with refused("InvalidInstanceID.NotFound"):
+                one(demo, number)
+            assert demo.describe_instances()["Reservations"] == []
+
+
+def test_all_or_none(door: Door, demo: Client) -> None:
+    first, second = run(demo)["InstanceId"], run(demo)["InstanceId"]
+    became(door.api, first)
+    with refused("IncorrectInstanceState"):
+        demo.stop_instances(InstanceIds=[first, second])  # the other is not built yet
+    assert one(demo, first)["State"]["Name"] == "running"
+    with refused("InvalidInstanceID.NotFound"):
+        demo.terminate_instances(InstanceIds=[first, NOBODYS])
+    assert one(demo, first)["State"]["Name"] == "running"
+
+
+def test_protection_from_termination(door: Door, demo: Client) -> None:
+    number = run(demo, DisableApiTermination=True)["InstanceId"]
+    became(door.api, number)
+    asked = {"InstanceId": number, "Attribute": "disableApiTermination"}
+    assert demo.describe_instance_attribute(**asked)["DisableApiTermination"] == {"Value": True}
+    with refused("OperationNotPermitted"):
+        demo.terminate_instances(InstanceIds=[number])
+    demo.modify_instance_attribute(InstanceId=number, DisableApiTermination={"Value": False})
+    assert demo.describe_instance_attribute(**asked)["DisableApiTermination"] == {"Value": False}
+    demo.modify_instance_attribute(InstanceId=number, DisableApiStop={"Value": True})
+    with refused("OperationNotPermitted"):
+        demo.stop_instances(InstanceIds=[number])
+    demo.terminate_instances(InstanceIds=[number])
+
+
+def test_attributes(door: Door, demo: Client) -> None:
+    group = demo.create_security_group(GroupName="web", Description="x")["GroupId"]
+    number = run(demo, UserData="hello")["InstanceId"]
+    became(door.api, number)
+
+    def attribute(name: str, client: Client = demo) -> t.Any:
+        found = client.describe_instance_attribute(InstanceId=number, Attribute=name)
+        return found[name[0].upper() + name[1:] if name != "groupSet" else "Groups"]
+
+    assert attribute("instanceType") == {"Value": "m1.tiny"}
+    assert attribute("userData") == {"Value": base64.b64encode(b"hello").decode()}
+    assert attribute("userData", door.client("reader")) == {}
+    assert attribute("instanceInitiatedShutdownBehavior") == {"Value": "stop"}
+    assert [one["GroupName"] for one in attribute("groupSet")] == ["default"]
+    demo.modify_instance_attribute(InstanceId=number, Groups=[group])
+    assert [one["GroupName"] for one in attribute("groupSet")] == ["web"]
+    demo.modify_instance_attribute(InstanceId=number, Attribute="disableApiTermination", Value="true")
+    assert attribute("disableApiTermination") == {"Value": True}
+    with refused("UnsupportedOperation"):
+        demo.modify_instance_attribute(InstanceId=number, InstanceType={"Value": "m1.small"})
+    with refused("InvalidParameterValue"):
+        demo.describe_instance_attribute(InstanceId=number, Attribute="nosuch")
+
+
+def names(found: dict[str, t.Any]) -> list[str]:
+    return [i["InstanceId"] for r in found["Reservations"] for i in r["Instances"]]
+
+
+def test_filters(door: Door, demo: Client) -> None:
+    tagged = run(demo, TagSpecifications=[{"ResourceType": "instance", "Tags": [{"Key": "a", "Value": "b*c"}]}])
+    plain = run(demo, InstanceType="m1.nano", KeyName="test")
+    became(door.api, tagged["InstanceId"])
+    both = [tagged["InstanceId"], plain["InstanceId"]]
+
+    def found(*filters: tuple[str, list[str]]) -> list[str]:
+        asked = [{"Name": name, "Values": values} for name, values in filters]
+        return names(demo.describe_instances(Filters=asked))
+
+    assert found() == both
+    assert found(("instance-state-name", ["running"])) == both[:1]
+    assert found(("instance-state-name", ["running", "pending"])) == both
+    assert found(("instance-state-code", ["0"])) == both[1:]
+    assert found(("tag:a", ["b*"])) == both[:1]
+    assert found(("tag:a", [r"b\*c"])) == both[:1]
+    assert found(("tag:a", [r"b\*d"])) == found(("tag:a", ["?"])) == []
+    assert found(("tag-key", ["a"])) == found(("tag:a", ["b??"])) == both[:1]
+    assert found(("instance-type", ["m1.n*"])) == found(("key-name", ["test"])) == both[1:]
+    assert found(("instance-type", ["m1.*"]), ("instance-state-name", ["pending"])) == both[1:]
+    assert found(("image-id", ["ami-tiny"])) == found(("image-id", ["ami-6a6f*"])) == both
+    assert found(("vpc-id", ["vpc-*"]), ("availability-zone", ["nova"])) == both
+    assert found(("reservation-id", [demo.describe_instances()["Reservations"][0]["ReservationId"]])) == both[:1]
+    with refused("InvalidParameterValue"):
+        found(("nosuch", ["x"]))
+    statuses = demo.describe_instance_status()["InstanceStatuses"]
+    assert [one["InstanceId"] for one in statuses] == both[:1]
+    assert statuses[0]["InstanceStatus"]["Status"] == "ok"
+    statuses = demo.describe_instance_status(IncludeAllInstances=True)["InstanceStatuses"]
+    assert [one["InstanceId"] for one in statuses] == both
+
+
+def test_pages(demo: Client) -> None:
+    demo.run_instances(**{**RUN, "MinCount": 7, "MaxCount": 7})
+    pages = list(demo.get_paginator("describe_instances").paginate(PaginationConfig={"PageSize": 5}))
+    assert [len(names(page)) for page in pages] == [5, 2]
+    assert len({name for page in pages for name in names(page)}) == 7
+    for wrong in ("x", "eyJ4IjogMX0=", base64.urlsafe_b64encode(b'"x"').decode()):
+        with refused("InvalidNextToken"):
+            demo.describe_instances(NextToken=wrong)
+    with refused("InvalidParameterValue"):
+        demo.describe_instances(MaxResults=4)
+    with refused("InvalidParameterCombination"):
+        demo.describe_instances(MaxResults=5, InstanceIds=[NOBODYS])
+
+
+def test_what_is_anothers_is_not_there(door: Door, demo: Client) -> None:
+    number = run(demo)["InstanceId"]
+    became(door.api, number)
+    alt = door.client("alt")
+    assert alt.describe_instances()["Reservations"] == []
+    for unknown in (number, NOBODYS):
+        for call in (
+            alt.describe_instances, alt.describe_instance_status, alt.start_instances, alt.stop_instances,
+            alt.reboot_instances, alt.terminate_instances,
+        ):  # fmt: skip
+            with refused("InvalidInstanceID.NotFound"):
+                call(InstanceIds=[unknown])
+        with refused("InvalidInstanceID.NotFound"):
+            alt.get_console_output(InstanceId=unknown)
+        with refused("InvalidInstanceID.NotFound"):
+            alt.describe_instance_attribute(InstanceId=unknown, Attribute="userData")
+        with refused("InvalidInstanceID.NotFound"):
+            alt.create_tags(Resources=[unknown], Tags=[{"Key": "a", "Value": "b"}])
+    with refused("InvalidInstanceID.Malformed"):
+        demo.describe_instances(InstanceIds=["nosuch"])
+    reader = door.client("reader")
+    assert names(reader.describe_instances()) == [number]
+    for call in (reader.start_instances, reader.stop_instances, reader.reboot_instances, reader.terminate_instances):
+        with refused("UnauthorizedOperation"):
+            call(InstanceIds=[number])
+
+
+def test_what_the_guest_is_told_as_its_id_leads_to_it(demo: Client) -> None:
+    number = run(demo)["InstanceId"]
+    assert one(demo, "i-00000001")["InstanceId"] == number
+
+
+def test_console_output(door: Door, demo: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    number = run(demo)["InstanceId"]
+    assert demo.get_console_output(InstanceId=number).get("Output", "") == ""
+    became(door.api, number)
+    monkeypatch.setattr(console, "output", lambda *_arguments: "login: ☃\n")
+    assert demo.get_console_output(InstanceId=number, Latest=True)["Output"] == "login: ☃\n"
+    assert demo.get_password_data(InstanceId=number)["PasswordData"] == ""

@@ -1,0 +1,400 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Keys, groups, images, tags, addresses, networks, places, volumes through the EC2 dialect, asked for by boto3."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import typing as t
+
+import pytest
+import sqlalchemy as sa
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
+from tests.api import ec2_door
+from tests.api.ec2_door import Client, Door, refused
+from tests.api.seeds import IMAGE_ID, PUBLIC_KEY, Api
+from tests.api.test_ec2_instances import became, jobs, run
+
+AMI = f"ami-{IMAGE_ID.replace('-', '')[:17]}"
+
+
+@pytest.fixture
+def door(api: Api) -> t.Iterator[Door]:
+    with ec2_door.open_door(api) as one:
+        yield one
+
+
+@pytest.fixture
+def demo(door: Door) -> Client:
+    return door.client()
+
+
+def test_key_pairs(door: Door, demo: Client) -> None:
+    made = demo.create_key_pair(KeyName="one")
+    private = serialization.load_pem_private_key(made["KeyMaterial"].encode(), None)
+    assert isinstance(private, rsa.RSAPrivateKey) and made["KeyMaterial"].startswith("-----BEGIN RSA PRIVATE KEY-----")
+    der = private.private_bytes(
+        serialization.Encoding.DER, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    assert made["KeyFingerprint"].replace(":", "") == hashlib.sha1(der).hexdigest()
+    other = demo.create_key_pair(KeyName="two", KeyType="ed25519")
+    key = serialization.load_ssh_private_key(other["KeyMaterial"].encode(), None)
+    line = key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
+    digest = base64.b64encode(hashlib.sha256(base64.b64decode(line.split()[1])).digest()).decode()
+    assert other["KeyFingerprint"] == digest
+    shown = {one["KeyName"]: one for one in demo.describe_key_pairs(IncludePublicKey=True)["KeyPairs"]}
+    assert shown["one"]["KeyFingerprint"] == made["KeyFingerprint"] and shown["one"]["KeyType"] == "rsa"
+    assert shown["two"]["PublicKey"].startswith(line.decode())
+    assert shown["test"]["PublicKey"] == PUBLIC_KEY
+    # what was made is what the other doors give to servers
+    other_door = door.api.client_as("demo").get("/compute/v2.1/os-keypairs").json["keypairs"]
+    assert {one["keypair"]["name"] for one in other_door} == {"one", "two", "test"}
+    with refused("InvalidKeyPair.Duplicate"):
+        demo.create_key_pair(KeyName="one")
+    demo.delete_key_pair(KeyPairId=made["KeyPairId"])
+    demo.delete_key_pair(KeyName="one")  # gone already
+    with refused("InvalidKeyPair.NotFound"):
+        demo.describe_key_pairs(KeyNames=["one"])
+    with refused("InvalidKeyPair.NotFound"):
+        door.client("alt").describe_key_pairs(KeyNames=["two"])
+    with refused("UnauthorizedOperation"):
+        door.client("reader").create_key_pair(KeyName="three")
+
+
+def test_keys_are_imported_in_several_forms(demo: Client) -> None:
+    public = rsa.generate_private_key(public_exponent=65537, key_size=2048).public_key()
+    forms = {
+        "ssh": (serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH),
+        "pem": (serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo),
+        "der": (serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo),
+    }
+    digest = hashlib.md5(public.public_bytes(*forms["der"])).hexdigest()
+    for name, form in forms.items():
+        made = demo.import_key_pair(KeyName=name, PublicKeyMaterial=public.public_bytes(*form))
+        assert made["KeyFingerprint"].replace(":", "") == digest
+    assert len({one["KeyFingerprint"] for one in demo.describe_key_pairs()["KeyPairs"]}) == 2
+    for wrong in (b"x", b"\xff", b"ssh-rsa AAAA", b"-----BEGIN PUBLIC KEY-----\nx\n-----END PUBLIC KEY-----"):
+        with refused("InvalidKey.Format"):
+            demo.import_key_pair(KeyName="wrong", PublicKeyMaterial=wrong)
+
+
+def rules(client: Client, name: str, egress: bool = False) -> list[t.Any]:
+    (group,) = client.describe_security_groups(GroupNames=[name])["SecurityGroups"]
+    return list(group["IpPermissionsEgress" if egress else "IpPermissions"])
+
+
+def test_security_groups_and_rules(door: Door, demo: Client) -> None:
+    number = demo.create_security_group(GroupName="web", Description="for tests")["GroupId"]
+    with refused("InvalidGroup.Duplicate"):
+        demo.create_security_group(GroupName="web", Description="x")
+    ssh = {"IpProtocol": "tcp", "FromPort": 22, "ToPort": 22}
+    made = demo.authorize_security_group_ingress(
+        GroupId=number,
+        IpPermissions=[
+            {**ssh, "IpRanges": [{"CidrIp": "10.0.0.0/8"}, {"CidrIp": "192.0.2.0/24"}]},
+            {**ssh, "Ipv6Ranges": [{"CidrIpv6": "2001:db8::/32"}]},
+            {"IpProtocol": "icmp", "FromPort": -1, "ToPort": -1, "IpRanges": [{"CidrIp": "0.0.0.0/0"}]},
+            {"IpProtocol": "tcp", "FromPort": 1, "ToPort": 65535, "UserIdGroupPairs": [{"GroupName": "web"}]},
+            {"IpProtocol": "-1", "IpRanges": [{"CidrIp": "198.51.100.7/32", "Description": "a friend"}]},
+            {"IpProtocol": "47", "IpRanges": [{"CidrIp": "198.51.100.7/32"}]},
+        ],
+    )["SecurityGroupRules"]
+    assert len(made) == 7 and {one["GroupId"] for one in made} == {number}
+    shown = {(one["IpProtocol"], one.get("FromPort"), one.get("ToPort")): one for one in rules(demo, "web")}
+    assert set(shown) == {
+        ("tcp", 22, 22), ("icmp", -1, -1), ("tcp", 0, 65535), ("-1", None, None), ("47", None, None)
+    }  # fmt: skip
+    of_ssh = shown["tcp", 22, 22]
+    assert {one["CidrIp"] for one in of_ssh["IpRanges"]} == {"10.0.0.0/8", "192.0.2.0/24"}
+    assert of_ssh["Ipv6Ranges"] == [{"CidrIpv6": "2001:db8::/32"}]
+    assert shown["-1", None, None]["IpRanges"] == [{"CidrIp": "198.51.100.7/32", "Description": "a friend"}]
+    assert shown["tcp", 0, 65535]["UserIdGroupPairs"][0]["GroupId"] == number
+    with refused("InvalidPermission.Duplicate"):
+        demo.authorize_security_group_ingress(GroupName="web", IpPermissions=[of_ssh])
+    # what one door shows, the other takes back
+    other = door.api.client_as("demo").get("/network/v2.0/security-groups?name=web").json["security_groups"][0]
+    assert len(other["security_group_rules"]) == 7 + 2
+    demo.revoke_security_group_ingress(GroupName="web", IpPermissions=[of_ssh])
+    with refused("InvalidPermission.NotFound"):
+        demo.revoke_security_group_ingress(GroupId=number, IpPermissions=[of_ssh])
+    found = demo.describe_security_group_rules(Filters=[{"Name": "group-id", "Values": [number]}])["SecurityGroupRules"]
+    ingress = [one["SecurityGroupRuleId"] for one in found if not one["IsEgress"]]
+    assert len(found) == 4 + 2 and len(ingress) == 4
+    demo.revoke_security_group_ingress(GroupId=number, SecurityGroupRuleIds=ingress)
+    assert rules(demo, "web") == []
+    with refused("InvalidSecurityGroupRuleId.NotFound"):
+        demo.revoke_security_group_ingress(GroupId=number, SecurityGroupRuleIds=ingress)
+    demo.delete_security_group(GroupName="web")
+    with refused("InvalidGroup.NotFound"):
+        demo.delete_security_group(GroupId=number)
+
+
+def test_what_may_go_out(demo: Client) -> None:
+    number = demo.create_security_group(GroupName="web", Description="x")["GroupId"]
+    everything = {"IpProtocol": "-1", "IpRanges": [{"CidrIp": "0.0.0.0/0"}], "Ipv6Ranges": [{"CidrIpv6": "::/0"}]}
+    demo.revoke_security_group_egress(GroupId=number, IpPermissions=[everything])
+    assert rules(demo, "web", egress=True) == []
+    dns = {"IpProtocol": "udp", "FromPort": 53, "ToPort": 53, "IpRanges": [{"CidrIp": "10.0.0.0/8"}]}
+    demo.authorize_security_group_egress(GroupId=number, IpPermissions=[dns])
+    assert [one["FromPort"] for one in rules(demo, "web", egress=True)] == [53]
+
+
+def test_hosts_are_told_of_a_rule(door: Door, demo: Client) -> None:
+    demo.create_security_group(GroupName="web", Description="x")
+    became(door.api, run(demo, SecurityGroups=["web"])["InstanceId"])
+    asked = {"GroupName": "web", "IpProtocol": "tcp", "FromPort": 80, "ToPort": 80, "CidrIp": "0.0.0.0/0"}
+    demo.authorize_security_group_ingress(**asked)
+    assert jobs(door.api)[-1].kind == "security_groups"
+    with refused("DependencyViolation"):
+        demo.delete_security_group(GroupName="web")
+    demo.revoke_security_group_ingress(**asked)
+
+
+@pytest.mark.parametrize(
+    ("permission", "code"),
+    [
+        ({"IpProtocol": "tcp", "IpRanges": [{"CidrIp": "0.0.0.0/0"}]}, "InvalidParameterValue"),
+        ({"IpProtocol": "tcp", "FromPort": 9, "ToPort": 1, "IpRanges": [{"CidrIp": "::/0"}]}, "InvalidParameterValue"),
+        ({"IpProtocol": "tcp", "FromPort": 1, "ToPort": 99999, "IpRanges": []}, "InvalidParameterValue"),
+        (
+            {"IpProtocol": "tcp", "FromPort": 9, "ToPort": 1, "IpRanges": [{"CidrIp": "10.0.0.0/8"}]},
+            "InvalidParameterValue",
+        ),
+        ({"IpProtocol": "nosuch", "IpRanges": [{"CidrIp": "0.0.0.0/0"}]}, "InvalidParameterValue"),
+        ({"IpProtocol": "-1", "IpRanges": [{"CidrIp": "nosuch"}]}, "InvalidParameterValue"),
+        ({"IpProtocol": "-1", "IpRanges": [{"CidrIp": "::/0"}]}, "InvalidParameterValue"),
+        ({"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupName": "nosuch"}]}, "InvalidGroup.NotFound"),
+        ({"IpProtocol": "-1", "PrefixListIds": [{"PrefixListId": "pl-1"}]}, "InvalidParameterValue"),
+        ({"IpProtocol": "-1"}, "MissingParameter"),
+    ],
+)  # fmt: skip
+def test_rules_that_make_no_sense_are_refused(demo: Client, permission: dict[str, t.Any], code: str) -> None:
+    demo.create_security_group(GroupName="web", Description="x")
+    with refused(code):
+        demo.authorize_security_group_ingress(GroupName="web", IpPermissions=[permission])
+    assert rules(demo, "web") == []
+
+
+def test_the_default_group_is_there_and_stays(door: Door, demo: Client) -> None:
+    (group,) = demo.describe_security_groups()["SecurityGroups"]
+    assert group["GroupName"] == "default"
+    with refused("CannotDelete"):
+        demo.delete_security_group(GroupName="default")
+    with refused("InvalidParameterValue"):
+        demo.create_security_group(GroupName="default", Description="x")
+    for call in ("describe_security_groups", "delete_security_group"):
+        asked = {"GroupIds": [group["GroupId"]]} if call.startswith("describe") else {"GroupId": group["GroupId"]}
+        with refused("InvalidGroup.NotFound"):
+            getattr(door.client("alt"), call)(**asked)
+
+
+def test_images(door: Door, demo: Client) -> None:
+    for name in ("ami-tiny", AMI, AMI[:12]):
+        (image,) = demo.describe_images(ImageIds=[name])["Images"]
+        assert (image["ImageId"], image["Name"], image["State"]) == (AMI, "ami-tiny", "available")
+        assert image["Public"]
+    assert demo.describe_images(Owners=["self"])["Images"] == []
+    assert len(demo.describe_images(Owners=["amazon"], Filters=[{"Name": "name", "Values": ["ami-*"]}])["Images"]) == 1
+    with refused("AuthFailure"):
+        demo.deregister_image(ImageId=AMI)  # it is the cloud's
+    number = demo.register_image(Name="mine", ImageLocation="amazon/ami-tiny", Description="a copy")["ImageId"]
+    (image,) = demo.describe_images(Owners=["self"])["Images"]
+    assert (image["ImageId"], image["Name"], image["Description"]) == (number, "mine", "a copy")
+    assert run(demo, ImageId=number)["ImageId"] == number
+    with refused("InvalidAMIName.Duplicate"):
+        demo.register_image(Name="mine", ImageLocation=AMI)
+    with refused("InvalidAMIID.NotFound"):
+        demo.register_image(Name="other", ImageLocation="ami-nosuch")
+    demo.modify_image_attribute(ImageId=number, Description={"Value": "new"})
+    asked = {"ImageId": number, "Attribute": "description"}
+    assert demo.describe_image_attribute(**asked)["Description"] == {"Value": "new"}
+    launch = {"ImageId": AMI, "Attribute": "launchPermission"}
+    assert demo.describe_image_attribute(**launch)["LaunchPermissions"] == [{"Group": "all"}]
+    alt = door.client("alt")
+    for call in (alt.deregister_image, lambda ImageId: alt.describe_images(ImageIds=[ImageId])):
+        with refused("InvalidAMIID.NotFound"):
+            call(ImageId=number)
+    demo.deregister_image(ImageId=number)
+    with refused("InvalidAMIID.NotFound"):
+        demo.describe_images(ImageIds=[number])
+
+
+def test_tags(door: Door, demo: Client) -> None:
+    number = run(demo)["InstanceId"]
+    group = demo.create_security_group(GroupName="web", Description="x")["GroupId"]
+    key = demo.describe_key_pairs()["KeyPairs"][0]["KeyPairId"]
+    subnet = demo.describe_subnets()["Subnets"][0]["SubnetId"]
+    every = [number, group, key, subnet, AMI]
+    demo.create_tags(Resources=every, Tags=[{"Key": "k", "Value": "v"}, {"Key": "Name", "Value": "mine"}])
+    found = demo.describe_tags(Filters=[{"Name": "key", "Values": ["k"]}])["Tags"]
+    assert {(one["ResourceId"], one["ResourceType"], one["Value"]) for one in found} == {
+        (number, "instance", "v"), (group, "security-group", "v"), (key, "key-pair", "v"), (subnet, "subnet", "v"),
+        (AMI, "image", "v"),
+    }  # fmt: skip
+    assert len(demo.describe_tags(Filters=[{"Name": "resource-id", "Values": [number]}])["Tags"]) == 2
+    assert len(demo.describe_tags(Filters=[{"Name": "tag:Name", "Values": ["m*"]}])["Tags"]) == 5
+    # an instance's are its metadata, and its name is its name
+    (server,) = door.api.client_as("demo").get("/compute/v2.1/servers/detail").json["servers"]
+    assert (server["name"], server["metadata"]) == ("mine", {"k": "v", "Name": "mine"})
+    groups = demo.describe_security_groups(Filters=[{"Name": "tag:k", "Values": ["v"]}])["SecurityGroups"]
+    assert [one["GroupId"] for one in groups] == [group]
+    demo.delete_tags(Resources=every, Tags=[{"Key": "k", "Value": "another"}])
+    assert len(demo.describe_tags()["Tags"]) == 10
+    demo.delete_tags(Resources=every, Tags=[{"Key": "k"}])
+    assert len(demo.describe_tags()["Tags"]) == 5
+    demo.delete_tags(Resources=every)
+    assert demo.describe_tags()["Tags"] == []
+    assert door.client("alt").describe_tags()["Tags"] == []
+    for one in (group, key, "vol-0123456789abcdef0", "igw-0123456789abcdef0"):
+        with pytest.raises(Exception, match="NotFound"):
+            door.client("alt").create_tags(Resources=[one], Tags=[{"Key": "a", "Value": "b"}])
+    with refused("InvalidID"):
+        demo.create_tags(Resources=["nosuch"], Tags=[{"Key": "a", "Value": "b"}])
+    with refused("TagLimitExceeded"):
+        demo.create_tags(Resources=[group], Tags=[{"Key": f"k{at}", "Value": "v"} for at in range(51)])
+
+
+def test_addresses(door: Door, demo: Client) -> None:
+    with refused("InsufficientAddressCapacity"):
+        demo.allocate_address(Domain="vpc")
+    pool, address = tables.floating_pool, tables.floating_ip
+    with transaction(door.api.engine) as connection:
+        connection.execute(sa.insert(pool).values(name="public", cidr="198.51.100.0/24", interface="eth0"))
+        for at in range(3):
+            row = {"id": f"0000000{at}-0000-4000-8000-000000000000", "pool": "public"}
+            connection.execute(sa.insert(address).values(**row, address=(198 << 24) + (51 << 16) + (100 << 8) + 1 + at))
+    made = demo.allocate_address(Domain="vpc")
+    assert made["PublicIp"].startswith("198.51.100.") and made["Domain"] == "vpc"
+    number = run(demo, PrivateIpAddress="10.20.0.50")["InstanceId"]
+    became(door.api, number)
+    linked = demo.associate_address(AllocationId=made["AllocationId"], InstanceId=number)["AssociationId"]
+    (shown,) = demo.describe_addresses(PublicIps=[made["PublicIp"]])["Addresses"]
+    assert (shown["InstanceId"], shown["PrivateIpAddress"], shown["AssociationId"]) == (number, "10.20.0.50", linked)
+    instance = demo.describe_instances(InstanceIds=[number])["Reservations"][0]["Instances"][0]
+    assert instance["PublicIpAddress"] == made["PublicIp"]
+    other = run(demo, PrivateIpAddress="10.20.0.51")["InstanceId"]
+    with refused("Resource.AlreadyAssociated"):
+        demo.associate_address(AllocationId=made["AllocationId"], InstanceId=other)
+    with refused("InvalidIPAddress.InUse"):
+        demo.release_address(AllocationId=made["AllocationId"])
+    alt = door.client("alt")
+    with refused("InvalidAllocationID.NotFound"):
+        alt.release_address(AllocationId=made["AllocationId"])
+    with refused("InvalidAddress.NotFound"):
+        alt.describe_addresses(PublicIps=[made["PublicIp"]])
+    demo.disassociate_address(AssociationId=linked)
+    demo.release_address(AllocationId=made["AllocationId"])
+    assert demo.describe_addresses()["Addresses"] == []
+    assert "floating_ips" in [job.kind for job in jobs(door.api)]
+
+
+def test_the_networks_are_a_default_vpc(door: Door, demo: Client) -> None:
+    (vpc,) = demo.describe_vpcs(Filters=[{"Name": "is-default", "Values": ["true"]}])["Vpcs"]
+    assert vpc["CidrBlock"] == "10.20.0.0/24" and vpc["State"] == "available"
+    (subnet,) = demo.describe_subnets(
+        Filters=[{"Name": "vpc-id", "Values": [vpc["VpcId"]]}, {"Name": "default-for-az", "Values": ["true"]}]
+    )["Subnets"]
+    assert (subnet["CidrBlock"], subnet["AvailabilityZone"]) == ("10.20.0.0/24", "nova")
+    (table,) = demo.describe_route_tables()["RouteTables"]
+    assert table["VpcId"] == vpc["VpcId"] and table["Associations"][0]["Main"]
+    (gateway,) = demo.describe_internet_gateways()["InternetGateways"]
+    assert gateway["Attachments"][0]["VpcId"] == vpc["VpcId"]
+    assert demo.describe_network_acls()["NetworkAcls"][0]["IsDefault"]
+    assert demo.describe_dhcp_options(DhcpOptionsIds=[vpc["DhcpOptionsId"]])["DhcpOptions"]
+    assert demo.describe_vpc_attribute(VpcId=vpc["VpcId"], Attribute="enableDnsSupport")["EnableDnsSupport"]["Value"]
+    number = run(demo, PrivateIpAddress="10.20.0.50")["InstanceId"]
+    (nic,) = demo.describe_network_interfaces(
+        Filters=[{"Name": "attachment.instance-id", "Values": [number]}]
+    )["NetworkInterfaces"]
+    assert (nic["PrivateIpAddress"], nic["SubnetId"]) == ("10.20.0.50", subnet["SubnetId"])
+    asked = {"NetworkInterfaceId": nic["NetworkInterfaceId"], "Attribute": "groupSet"}
+    assert demo.describe_network_interface_attribute(**asked)["Groups"][0]["GroupName"] == "default"
+    with refused("InvalidNetworkInterfaceID.NotFound"):
+        door.client("alt").describe_network_interfaces(NetworkInterfaceIds=[nic["NetworkInterfaceId"]])
+    with refused("InvalidVpcID.NotFound"):
+        door.client("alt").describe_vpcs(VpcIds=[vpc["VpcId"]])
+
+
+def test_places_and_sizes(demo: Client) -> None:
+    assert [one["ZoneName"] for one in demo.describe_availability_zones()["AvailabilityZones"]] == ["nova"]
+    assert [one["RegionName"] for one in demo.describe_regions()["Regions"]] == ["RegionOne"]
+    with refused("InvalidParameterValue"):
+        demo.describe_availability_zones(ZoneNames=["nosuch"])
+    (kind,) = demo.describe_instance_types(InstanceTypes=["m1.small"])["InstanceTypes"]
+    assert (kind["MemoryInfo"]["SizeInMiB"], kind["VCpuInfo"]["DefaultVCpus"]) == (2048, 1)
+    with refused("InvalidInstanceType"):
+        demo.describe_instance_types(InstanceTypes=["nosuch"])
+    offered = demo.describe_instance_type_offerings(LocationType="availability-zone")["InstanceTypeOfferings"]
+    assert {"InstanceType": "m1.tiny", "LocationType": "availability-zone", "Location": "nova"} in offered
+    attributes = demo.describe_account_attributes(AttributeNames=["max-instances"])["AccountAttributes"]
+    assert attributes[0]["AttributeValues"] == [{"AttributeValue": "10"}]
+
+
+def test_volumes_and_snapshots(door: Door, demo: Client) -> None:
+    made = demo.create_volume(AvailabilityZone="nova", Size=1, VolumeType="gp3", ClientToken="t", TagSpecifications=[
+        {"ResourceType": "volume", "Tags": [{"Key": "Name", "Value": "data"}]}])  # fmt: skip
+    number = made["VolumeId"]
+    again = demo.create_volume(AvailabilityZone="nova", Size=1, VolumeType="gp3", ClientToken="t", TagSpecifications=[
+        {"ResourceType": "volume", "Tags": [{"Key": "Name", "Value": "data"}]}])  # fmt: skip
+    assert again["VolumeId"] == number
+    (volume,) = demo.describe_volumes(Filters=[{"Name": "tag:Name", "Values": ["data"]}])["Volumes"]
+    assert (volume["State"], volume["Size"], volume["AvailabilityZone"]) == ("available", 1, "nova")
+    instance = run(demo)["InstanceId"]
+    with refused("IncorrectState"):
+        demo.attach_volume(VolumeId=number, InstanceId=instance, Device="/dev/sdf")  # it is not built yet
+    uuid = became(door.api, instance)
+    linked = demo.attach_volume(VolumeId=number, InstanceId=instance, Device="/dev/sdf")
+    assert (linked["State"], linked["Device"], linked["InstanceId"]) == ("attaching", "/dev/vdf", instance)
+    with refused("VolumeInUse"):
+        demo.attach_volume(VolumeId=number, InstanceId=instance, Device="/dev/sdg")
+    with refused("VolumeInUse"):
+        demo.delete_volume(VolumeId=number)
+    volumes = tables.tables_volumes
+    with transaction(door.api.engine) as connection:
+        connection.execute(sa.update(volumes.volume).values(status="in-use", made_at=1))
+        connection.execute(sa.update(volumes.volume_attachment).values(attached_at=1))
+    (shown,) = demo.describe_instances(InstanceIds=[instance])["Reservations"][0]["Instances"][0]["BlockDeviceMappings"]
+    assert (shown["DeviceName"], shown["Ebs"]["VolumeId"], shown["Ebs"]["Status"]) == ("/dev/vdf", number, "attached")
+    snapshot = demo.create_snapshot(VolumeId=number, Description="before")["SnapshotId"]
+    (taken,) = demo.describe_snapshots(OwnerIds=["self"])["Snapshots"]
+    assert (taken["SnapshotId"], taken["State"], taken["VolumeId"]) == (snapshot, "pending", number)
+    assert demo.detach_volume(VolumeId=number)["State"] == "detaching"
+    alt = door.client("alt")
+    for call, asked, code in (
+        (alt.describe_volumes, {"VolumeIds": [number]}, "InvalidVolume.NotFound"),
+        (alt.delete_volume, {"VolumeId": number}, "InvalidVolume.NotFound"),
+        (alt.attach_volume, {"VolumeId": number, "InstanceId": instance, "Device": "x"}, "InvalidVolume.NotFound"),
+        (alt.detach_volume, {"VolumeId": number}, "InvalidVolume.NotFound"),
+        (alt.modify_volume, {"VolumeId": number, "Size": 2}, "InvalidVolume.NotFound"),
+        (alt.create_snapshot, {"VolumeId": number}, "InvalidVolume.NotFound"),
+        (alt.delete_snapshot, {"SnapshotId": snapshot}, "InvalidSnapshot.NotFound"),
+        (alt.create_volume, {"AvailabilityZone": "nova", "SnapshotId": snapshot}, "InvalidSnapshot.NotFound"),
+        (demo.create_volume, {"AvailabilityZone": "nosuch", "Size": 1}, "InvalidZone.NotFound"),
+        (demo.create_volume, {"AvailabilityZone": "nova", "Size": 5000}, "VolumeLimitExceeded"),
+        (demo.create_volume, {"AvailabilityZone": "nova", "Size": 1, "Encrypted": True}, "UnsupportedOperation"),
+        (demo.modify_volume, {"VolumeId": number, "VolumeType": "nosuch"}, "UnsupportedOperation"),
+        (demo.delete_volume, {"VolumeId": "nosuch"}, "InvalidVolumeID.Malformed"),
+    ):  # fmt: skip
+        with refused(code):
+            call(**asked)
+    with transaction(door.api.engine) as connection:
+        connection.execute(sa.delete(volumes.volume_attachment))
+        connection.execute(sa.update(volumes.volume).values(status="available"))
+        connection.execute(sa.update(volumes.volume_snapshot).values(status="available"))
+    change = demo.modify_volume(VolumeId=number, Size=3)["VolumeModification"]
+    assert (change["ModificationState"], change["TargetSize"], change["OriginalSize"]) == ("modifying", 3, 1)
+    (change,) = demo.describe_volumes_modifications()["VolumesModifications"]
+    assert change["TargetSize"] == 3
+    demo.delete_snapshot(SnapshotId=snapshot)
+    kinds = [job.kind for job in jobs(door.api) if job.kind.startswith("volume")]
+    assert kinds == [
+        "volume_attach", "volume_snapshot_create", "volume_detach", "volume_extend", "volume_snapshot_delete"
+    ]  # fmt: skip
+    assert uuid

@@ -1,0 +1,264 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Rebuild, rescue, unrescue, createImage, and what is refused of consoles and passwords."""
+
+from __future__ import annotations
+
+import base64
+import typing as t
+
+import pytest
+import sqlalchemy as sa
+from flask.testing import FlaskClient
+
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import server_actions, tables, tables_jobs
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
+from tests.api import seeds
+
+SERVERS = "/compute/v2.1/servers"
+OTHER_IMAGE = "0c4a4b0e-1f5a-4a7b-8f0f-77a3b6f2d0aa"
+HIDDEN_IMAGE = "3f1f9f53-6a1e-4b0e-8a6d-1c8f2d9e5b11"
+ClientAs = t.Callable[..., FlaskClient]
+Does = t.Callable[..., t.Any]
+
+
+@pytest.fixture
+def server(api: seeds.Api) -> str:
+    for number, image_id, owner in (("9", OTHER_IMAGE, ""), ("8", HIDDEN_IMAGE, api.projects["alt"])):
+        api.insert(
+            tables.image, id=image_id, owner=owner, name=f"other-{number}", disk_format="raw",
+            source=f"/nonexistent/{number}", checksum="sha256:" + number * 64, size=4096, virtual_size=4096,
+            kernel=None, ramdisk=None, cmdline="", min_disk_gb=0, min_ram_mb=0, properties={}, created_at=1,
+        )  # fmt: skip
+    return api.instance("demo", "web", host="hv1", metadata={"a": "1"}, key_name="test", public_key="ssh-rsa x")
+
+
+@pytest.fixture
+def does(server: str, client_as: ClientAs) -> Does:
+    def post(body: t.Any, version: str = "2.1", user: str = "demo") -> t.Any:
+        headers = {"OpenStack-API-Version": f"compute {version}"}
+        return client_as(user).post(f"{SERVERS}/{server}/action", json=body, headers=headers)
+
+    return post
+
+
+def row(api: seeds.Api, uuid: str) -> t.Any:
+    with api.engine.connect() as connection:
+        return connection.execute(sa.select(tables.instance).where(tables.instance.c.uuid == uuid)).one()
+
+
+def jobs(api: seeds.Api) -> list[t.Any]:
+    with api.engine.connect() as connection:
+        return list(connection.execute(sa.select(tables_jobs.job)).all())
+
+
+def finish(api: seeds.Api, action: str, uuid: str, **how: t.Any) -> list[str]:
+    with transaction(api.engine) as connection:
+        return server_actions.finish(connection, action, [uuid], **how)
+
+
+def change(api: seeds.Api, uuid: str, **values: t.Any) -> None:
+    with transaction(api.engine) as connection:
+        connection.execute(sa.update(tables.instance).where(tables.instance.c.uuid == uuid).values(**values))
+
+
+def test_a_rebuild_changes_what_it_names_and_keeps_the_rest(api: seeds.Api, does: Does, server: str) -> None:
+    data = base64.b64encode(b"#!/bin/sh").decode()
+    answer = does(
+        {"rebuild": {
+            "imageRef": OTHER_IMAGE, "name": "anew", "metadata": {"b": "2"}, "user_data": data, "key_name": None,
+            "adminPass": "chosen", "description": "again",
+        }},
+        "2.96",
+    )  # fmt: skip
+    assert answer.status_code == 202, answer.get_json()
+    shown = answer.get_json()["server"]
+    assert (shown["status"], shown["name"], shown["adminPass"], shown["user_data"]) == (
+        "REBUILD", "anew", "chosen", data,
+    )  # fmt: skip
+    assert shown["image"]["id"] == OTHER_IMAGE and answer.headers["Location"].endswith(f"/servers/{server}")
+    found = row(api, server)
+    assert (found.metadata, found.key_name, found.public_key, found.host) == ({"b": "2"}, None, None, "hv1")
+    assert found.password_hash.startswith("$6$") and not found.password_optional
+    (job,) = jobs(api)
+    assert (job.kind, job.variables) == ("rebuild", {})
+    assert does({"rebuild": {"imageRef": OTHER_IMAGE}}).status_code == 409
+    assert finish(api, "rebuild", server) == [server]
+    found = row(api, server)
+    assert (found.vm_state, found.task_state, found.power_state) == ("active", None, 1)
+
+
+@pytest.mark.parametrize(
+    ("before", "how", "after", "image"),
+    [
+        ("active", {}, "active", OTHER_IMAGE),
+        ("stopped", {}, "stopped", OTHER_IMAGE),
+        ("error", {}, "active", OTHER_IMAGE),
+        ("active", {"error": "no room"}, "error", OTHER_IMAGE),
+        ("active", {"error": "no such file", "untouched": True}, "active", seeds.IMAGE_ID),
+    ],
+)
+def test_what_a_server_is_after_a_rebuild(
+    api: seeds.Api, does: Does, server: str, before: str, how: dict[str, t.Any], after: str, image: str
+) -> None:
+    change(api, server, vm_state=before)
+    assert does({"rebuild": {"imageRef": OTHER_IMAGE}}).status_code == 202
+    said = {server: {"untouched": True}} if how.pop("untouched", False) else {}
+    finish(api, "rebuild", server, said=said, **how)
+    found = row(api, server)
+    assert (found.vm_state, found.task_state, found.image["id"]) == (after, None, image)
+    assert (found.fault is not None) == (after == "error")
+
+
+@pytest.mark.parametrize(
+    ("body", "version", "status"),
+    [
+        ({"imageRef": HIDDEN_IMAGE}, "2.1", 400), ({"imageRef": "x"}, "2.1", 400), ({}, "2.1", 400),
+        ({"imageRef": OTHER_IMAGE, "key_name": "test"}, "2.53", 400),
+        ({"imageRef": OTHER_IMAGE, "key_name": "nosuch"}, "2.54", 400),
+        ({"imageRef": OTHER_IMAGE, "personality": []}, "2.57", 400),
+        ({"imageRef": OTHER_IMAGE, "user_data": "not base64!"}, "2.57", 400),
+        ({"imageRef": OTHER_IMAGE, "accessIPv4": "x"}, "2.1", 400),
+        ({"imageRef": OTHER_IMAGE, "preserve_ephemeral": True}, "2.1", 400),
+        ({"imageRef": OTHER_IMAGE, "hostname": "x"}, "2.89", 400),
+        ({"imageRef": OTHER_IMAGE, "adminPass": "\n"}, "2.1", 400),
+        ({"imageRef": OTHER_IMAGE, "name": " "}, "2.1", 400),
+    ],
+)  # fmt: skip
+def test_rebuilds_that_cannot_be(
+    api: seeds.Api, does: Does, server: str, body: t.Any, version: str, status: int
+) -> None:
+    before = row(api, server)
+    assert does({"rebuild": body}, version).status_code == status
+    assert row(api, server) == before and jobs(api) == []
+
+
+def test_a_rescue_and_back(api: seeds.Api, does: Does, server: str) -> None:
+    assert does({"rescue": {"rescue_image_ref": HIDDEN_IMAGE}}).status_code == 400
+    answer = does({"rescue": {"adminPass": "let me in", "rescue_image_ref": OTHER_IMAGE}})
+    assert (answer.status_code, answer.get_json()) == (200, {"adminPass": "let me in"})
+    found = row(api, server)
+    assert found.task_state == "rescuing" and found.rescue_image["id"] == OTHER_IMAGE
+    assert found.rescue_image["password_hash"].startswith("$6$") and found.password_hash is None
+    finish(api, "rescue", server)
+    assert row(api, server).vm_state == "rescued" and row(api, server).image["id"] == seeds.IMAGE_ID
+    assert does({"rescue": None}).status_code == 409
+    assert does({"unrescue": None}).status_code == 202
+    finish(api, "unrescue", server)
+    found = row(api, server)
+    assert (found.vm_state, found.task_state, found.rescue_image) == ("active", None, None)
+    assert [job.kind for job in jobs(api)] == ["rescue", "unrescue"]
+
+
+def test_a_rescue_without_a_word_takes_the_servers_own_image(api: seeds.Api, does: Does, server: str) -> None:
+    answer = does({"rescue": None})
+    assert answer.status_code == 200 and len(answer.get_json()["adminPass"]) >= 12
+    assert row(api, server).rescue_image["id"] == seeds.IMAGE_ID
+    finish(api, "rescue", server, error="its host does not answer")
+    found = row(api, server)
+    assert (found.vm_state, found.rescue_image) == ("error", None)
+
+
+def test_an_image_of_a_server(api: seeds.Api, does: Does, server: str, client_as: ClientAs) -> None:
+    answer = does({"createImage": {"name": "friday", "metadata": {"why": "a test"}}}, "2.45")
+    image_id = answer.get_json()["image_id"]
+    assert answer.status_code == 202 and "Location" not in answer.headers
+    assert row(api, server).task_state == "image_snapshot"
+    said = {"source": "/nonexistent/friday", "checksum": "sha256:" + "7" * 64, "size": 9, "virtual_size": 64 << 20}
+    assert finish(api, "createImage", server, said={server: said}) == [server]
+    assert (row(api, server).vm_state, row(api, server).task_state) == ("active", None)
+    shown = client_as("demo").get(f"/image/v2/images/{image_id}").get_json()
+    assert (shown["name"], shown["status"], shown["size"]) == ("friday", "active", 9)
+    assert (shown["why"], shown["instance_uuid"], shown["image_type"]) == ("a test", server, "snapshot")
+    assert shown["base_image_ref"] == seeds.IMAGE_ID and shown["min_disk"] == 1
+    assert client_as("alt").get(f"/image/v2/images/{image_id}").status_code == 404
+
+
+def test_an_image_that_was_not_made_is_none(api: seeds.Api, does: Does, server: str, client_as: ClientAs) -> None:
+    answer = does({"createImage": {"name": "friday"}})
+    location = answer.headers["Location"]
+    assert answer.status_code == 202 and "/image/v2/images/" in location
+    finish(api, "createImage", server, error="no room")
+    assert (row(api, server).vm_state, row(api, server).task_state) == ("active", None)
+    assert client_as("demo").get(location).status_code == 404
+
+
+@pytest.mark.parametrize("body", [{}, {"name": ""}, {"name": "x", "metadata": {"a": 1}}, {"name": "x", "rotation": 1}])
+def test_images_that_cannot_be(does: Does, body: t.Any) -> None:
+    assert does({"createImage": body}).status_code == 400
+
+
+def test_an_image_too_many(api: seeds.Api, does: Does, server: str) -> None:
+    api.insert(tables.quota, project_id=api.projects["demo"], resource="images", hard_limit=0)
+    assert does({"createImage": {"name": "friday"}}).status_code == 403
+    assert row(api, server).task_state is None and jobs(api) == []
+
+
+def test_nobody_in_a_guest_changes_its_password(api: seeds.Api, does: Does, server: str) -> None:
+    answer = does({"changePassword": {"adminPass": "x"}})
+    assert answer.status_code == 409 and "agent" in answer.get_json()["conflictingRequest"]["message"]
+    change(api, server, vm_state="stopped")
+    answer = does({"changePassword": {"adminPass": "x"}})
+    assert "vm_state stopped" in answer.get_json()["conflictingRequest"]["message"]
+    assert does({"changePassword": {}}).status_code == 400
+
+
+def test_there_is_no_way_to_a_console(api: seeds.Api, does: Does, server: str, client_as: ClientAs) -> None:
+    assert does({"os-getSerialConsole": {"type": "serial"}}).get_json()["badRequest"]["message"] == (
+        "Unavailable console type serial."
+    )
+    assert does({"os-getVNCConsole": {"type": "novnc"}}, "2.6").status_code == 404
+    url = f"{SERVERS}/{server}/remote-consoles"
+    headers = {"OpenStack-API-Version": "compute 2.6"}
+    for body, words in (
+        ({"protocol": "serial", "type": "serial"}, "Unavailable console type serial."),
+        ({"protocol": "serial", "type": "novnc"}, "Invalid console type novnc"),
+        ({"protocol": "mks", "type": "webmks"}, "Invalid console type webmks"),
+    ):
+        answer = client_as("demo").post(url, json={"remote_console": body}, headers=headers)
+        assert (answer.status_code, answer.get_json()["badRequest"]["message"]) == (400, words)
+    assert client_as("alt").post(
+        url, json={"remote_console": {"protocol": "serial", "type": "serial"}}, headers=headers
+    ).status_code == 404  # fmt: skip
+    change(api, server, host=None)
+    assert does({"os-getSerialConsole": {"type": "serial"}}).status_code == 409
+
+
+@pytest.mark.parametrize(
+    "body",
+    [{"rebuild": {"imageRef": OTHER_IMAGE}}, {"rescue": None}, {"unrescue": None}, {"createImage": {"name": "x"}}],
+)
+def test_a_foreign_server_is_none(does: Does, api: seeds.Api, body: t.Any) -> None:
+    assert does(body, user="alt").status_code == 404
+    assert does(body, user="reader").status_code == 403
+    assert jobs(api) == []
+
+
+def test_a_reset_ends_what_was_under_way(api: seeds.Api, does: Does, server: str) -> None:
+    does({"rescue": None})
+    assert does({"os-resetState": {"state": "error"}}, user="admin").status_code == 202
+    found = row(api, server)
+    assert (found.vm_state, found.task_state, found.rescue_image) == ("error", None, None)
+    with api.engine.connect() as connection:
+        assert connection.execute(sa.select(tables.instance_action.c.finished_at)).scalar_one() is not None
+    assert finish(api, "rescue", server) == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "status"),
+    [
+        ({"kind": "createImage", "variables": {"image_name": "native"}}, 202),
+        ({"kind": "createImage"}, 400),
+        ({"kind": "rescue"}, 202),
+        ({"kind": "rebuild", "variables": {"image": "other-9"}}, 202),
+        ({"kind": "rebuild", "variables": {"image": "nosuch"}}, 404),
+    ],
+)
+def test_by_the_native_way(
+    api: seeds.Api, server: str, client_as: ClientAs, asked: dict[str, t.Any], status: int
+) -> None:
+    answer = client_as("demo").post("/v1/jobs", json={**asked, "instances": [server]})
+    assert answer.status_code == status, answer.get_json()
+    assert len(jobs(api)) == (status == 202)

@@ -1,0 +1,355 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What projects make in the Network API: networks, subnets, ports, routers, tags."""
+
+from __future__ import annotations
+
+import typing as t
+
+import pytest
+import sqlalchemy as sa
+
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import network_records, tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.floating_pools import floating_pool
+from tests.api.conftest import Cloud
+from tests.api.doors import Doors
+
+Body = dict[str, t.Any]
+
+
+@pytest.fixture
+def doors(cloud: Cloud) -> t.Iterator[Doors]:
+    one = Doors(cloud, "/network/v2.0")
+    yield one
+    one.close()
+
+
+def error_of(body: t.Any) -> str:
+    return str(body["NeutronError"]["type"])
+
+
+def network(doors: Doors, **values: t.Any) -> Body:
+    body = {"network": {"name": "web", **values}}
+    return t.cast("Body", doors.member.post("/networks", body, 201)["network"])
+
+
+def subnet(doors: Doors, of: Body, cidr: str = "10.50.0.0/24", **values: t.Any) -> Body:
+    wanted = {"network_id": of["id"], "ip_version": 6 if ":" in cidr else 4, "cidr": cidr, **values}
+    return t.cast("Body", doors.member.post("/subnets", {"subnet": wanted}, 201)["subnet"])
+
+
+def port(doors: Doors, of: Body, **values: t.Any) -> Body:
+    return t.cast("Body", doors.member.post("/ports", {"port": {"network_id": of["id"], **values}}, 201)["port"])
+
+
+def pool(cloud: Cloud) -> str:
+    item = {"name": "public", "cidr": "203.0.113.0/28", "addresses": None, "interface": "eth0"}
+    with transaction(cloud.engine) as connection:
+        floating_pool(connection, {"floating_pools": [item], "state": "present"})
+    return network_records.pool_network_id("public")
+
+
+# --- Networks and subnets -------------------------------------------------------------------------------------------
+
+
+def test_a_network_comes_without_addresses_and_goes_again(cloud: Cloud, doors: Doors) -> None:
+    one, two = network(doors, description="d"), network(doors)
+    assert (one["name"], one["subnets"], one["description"], one["shared"]) == ("web", [], "d", False)
+    assert one["mtu"] == 1450 and one["id"] != two["id"]
+    rows = {row["uuid"]: row for row in doors.rows(tables.network)}
+    assert rows[one["id"]]["name"] == "web" and rows[two["id"]]["name"] != "web"  # handles are unique
+    assert rows[one["id"]]["vni"] != rows[two["id"]]["vni"] and rows[one["id"]]["isolated"]
+    doors.stranger.get(f"/networks/{one['id']}", 404)
+    doors.stranger.put(f"/networks/{one['id']}", {"network": {"name": "x"}}, 404)
+    doors.stranger.delete(f"/networks/{one['id']}", 404)
+    doors.reader.delete(f"/networks/{one['id']}", 403)
+    renamed = doors.member.put(f"/networks/{one['id']}", {"network": {"name": "www", "description": ""}})["network"]
+    assert (renamed["name"], renamed["description"]) == ("www", "")
+    for number in (one["id"], two["id"]):
+        doors.member.delete(f"/networks/{number}", 204)
+    doors.member.get(f"/networks/{one['id']}", 404)
+    assert doors.rows(tables.network) == []
+
+
+def test_several_at_once_or_none(doors: Doors) -> None:
+    made = doors.member.post("/networks", {"networks": [{"name": "a"}, {"name": "b"}]}, 201)["networks"]
+    assert [one["name"] for one in made] == ["a", "b"]
+    cidrs = ["10.1.0.0/28", "10.1.0.0/28"]  # isolated networks may use the same
+    body = {"subnets": [{"network_id": one["id"], "ip_version": 4, "cidr": c} for one, c in zip(made, cidrs)]}
+    assert len(doors.member.post("/subnets", body, 201)["subnets"]) == 2
+    body = {"ports": [{"network_id": one["id"], "name": one["name"]} for one in made]}
+    assert [one["name"] for one in doors.member.post("/ports", body, 201)["ports"]] == ["a", "b"]
+    bad = {"networks": [{"name": "c"}, {"name": "d", "mtu": 70000}]}
+    doors.member.post("/networks", bad, 400)
+    assert len(doors.member.get("/networks")["networks"]) == 2
+
+
+def test_quotas_of_networks_subnets_ports_routers(cloud: Cloud, doors: Doors) -> None:
+    for name in ("networks", "subnets", "ports", "routers"):
+        cloud._insert(tables.quota, project_id=doors.project, resource=name, hard_limit=1)
+    of = network(doors)
+    assert error_of(doors.member.post("/networks", {"network": {}}, 409)) == "OverQuota"
+    subnet(doors, of)
+    six = {"subnet": {"network_id": of["id"], "ip_version": 6, "cidr": "fd00:5::/64"}}
+    assert error_of(doors.member.post("/subnets", six, 409)) == "OverQuota"
+    port(doors, of)
+    assert error_of(doors.member.post("/ports", {"port": {"network_id": of["id"]}}, 409)) == "OverQuota"
+    doors.member.post("/routers", {"router": {}}, 201)
+    assert error_of(doors.member.post("/routers", {"router": {}}, 409)) == "OverQuota"
+    used = {name: one["used"] for name, one in doors.member.get(f"/quotas/{doors.project}/details")["quota"].items()}
+    assert [used[name] for name in ("network", "subnet", "port", "router")] == [1, 1, 1, 1]
+
+
+def test_a_subnet_has_its_gateway_pools_servers_and_routes(doors: Doors) -> None:
+    of = network(doors)
+    routes = [{"destination": "192.0.2.0/24", "nexthop": "10.50.0.9"}]
+    one = subnet(doors, of, dns_nameservers=["192.0.2.53"], host_routes=routes, name="s")
+    assert one["gateway_ip"] == "10.50.0.1"
+    assert one["allocation_pools"] == [{"start": "10.50.0.2", "end": "10.50.0.254"}]
+    assert (one["dns_nameservers"], one["host_routes"], one["enable_dhcp"]) == (["192.0.2.53"], routes, True)
+    assert doors.member.get(f"/networks/{of['id']}")["network"]["subnets"] == [one["id"]]
+    two = [{"start": "10.50.0.10", "end": "10.50.0.11"}]
+    change = {"name": "t", "gateway_ip": "10.50.0.2", "allocation_pools": two, "dns_nameservers": [], "host_routes": [],
+              "enable_dhcp": False, "description": "d"}  # fmt: skip
+    after = doors.member.put(f"/subnets/{one['id']}", {"subnet": change})["subnet"]
+    assert {key: after[key] for key in change} == change
+    first, second = port(doors, of), port(doors, of)
+    assert sorted(one["fixed_ips"][0]["ip_address"] for one in (first, second)) == ["10.50.0.10", "10.50.0.11"]
+    full = doors.member.post("/ports", {"port": {"network_id": of["id"]}}, 409)
+    assert error_of(full) == "IpAddressGenerationFailure"
+    assert error_of(doors.member.delete(f"/subnets/{one['id']}", 409)) == "SubnetInUse"
+    assert error_of(doors.member.delete(f"/networks/{of['id']}", 409)) == "NetworkInUse"
+    doors.stranger.put(f"/subnets/{one['id']}", {"subnet": {"name": "x"}}, 404)
+    doors.stranger.delete(f"/subnets/{one['id']}", 404)
+    for gone in (first, second):
+        doors.member.delete(f"/ports/{gone['id']}", 204)
+    doors.member.delete(f"/subnets/{one['id']}", 204)
+    assert doors.member.get(f"/networks/{of['id']}")["network"]["subnets"] == []
+    assert doors.rows(tables.fixed_ip) == []
+    subnet(doors, of, "10.51.0.0/24")  # another one may take its place
+
+
+def test_a_network_has_both_families(doors: Doors) -> None:
+    of = network(doors)
+    six = subnet(doors, of, "fd00:50::/64", ipv6_ra_mode="slaac", ipv6_address_mode="slaac")
+    assert (six["gateway_ip"], six["ipv6_ra_mode"]) == ("fd00:50::1", "slaac")
+    alone = port(doors, of)
+    assert [one["subnet_id"] for one in alone["fixed_ips"]] == [six["id"]]
+    four = subnet(doors, of)
+    both = port(doors, of)
+    assert {one["subnet_id"] for one in both["fixed_ips"]} == {four["id"], six["id"]}
+    assert error_of(doors.member.delete(f"/subnets/{six['id']}", 409)) == "SubnetInUse"
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        {"cidr": "10.50.0.0/8"},
+        {"cidr": "10.50.0.1/24"},
+        {"cidr": "nonsense"},
+        {"cidr": "10.50.0.0/24", "gateway_ip": "10.51.0.1"},
+        {"cidr": "10.50.0.0/24", "gateway_ip": "10.50.0.255"},
+        {"cidr": "10.50.0.0/24", "allocation_pools": [{"start": "10.50.0.9", "end": "10.50.0.2"}]},
+        {"cidr": "10.50.0.0/24", "allocation_pools": [{"start": "10.51.0.2", "end": "10.51.0.9"}]},
+        {"cidr": "10.50.0.0/24", "dns_nameservers": ["x"]},
+        {"cidr": "10.50.0.0/24", "dns_nameservers": ["fd00::1"]},
+        {"cidr": "10.50.0.0/24", "host_routes": [{"destination": "10.0.0.1/8", "nexthop": "10.50.0.2"}]},
+        {"cidr": "10.50.0.0/24", "ipv6_ra_mode": "slaac"},
+        {"cidr": "fd00::/64", "ip_version": 4},
+        {"cidr": "fd00::/80", "ip_version": 6},
+        {"cidr": "fd00::/64", "ip_version": 6, "ipv6_ra_mode": "dhcpv6-stateful"},
+        {"cidr": "fd00::/64", "ip_version": 6, "enable_dhcp": False},
+        {"cidr": "10.50.0.0/24", "nosuch": 1},
+        {"ip_version": 4},
+    ],
+)
+def test_subnets_that_cannot_be(doors: Doors, wanted: Body) -> None:
+    of = network(doors)
+    doors.member.post("/subnets", {"subnet": {"network_id": of["id"], "ip_version": 4, **wanted}}, 400)
+    assert doors.member.get("/subnets")["subnets"] == []
+
+
+def test_a_pool_holds_no_gateway_and_a_family_one_subnet(doors: Doors) -> None:
+    of = network(doors)
+    wanted = {"network_id": of["id"], "ip_version": 4, "cidr": "10.50.0.0/24", "gateway_ip": "10.50.0.5",
+              "allocation_pools": [{"start": "10.50.0.2", "end": "10.50.0.9"}]}  # fmt: skip
+    conflict = doors.member.post("/subnets", {"subnet": wanted}, 409)
+    assert error_of(conflict) == "GatewayConflictWithAllocationPools"
+    subnet(doors, of)
+    second = {"network_id": of["id"], "ip_version": 4, "cidr": "10.60.0.0/24"}
+    doors.member.post("/subnets", {"subnet": second}, 400)
+
+
+# --- Ports ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_port_keeps_what_it_is_given(doors: Doors) -> None:
+    of = network(doors)
+    four = subnet(doors, of)
+    number, group = doors.group("web")
+    one = port(
+        doors, of, name="p", fixed_ips=[{"ip_address": "10.50.0.77"}], mac_address="fa:16:3e:aa:bb:cc",
+        security_groups=[group], allowed_address_pairs=[{"ip_address": "10.50.0.200"}], device_id="mine",
+    )  # fmt: skip
+    assert one["fixed_ips"] == [{"subnet_id": four["id"], "ip_address": "10.50.0.77"}]
+    assert (one["mac_address"], one["security_groups"], one["status"]) == ("fa:16:3e:aa:bb:cc", [group], "DOWN")
+    assert one["allowed_address_pairs"] == [{"ip_address": "10.50.0.200", "mac_address": "fa:16:3e:aa:bb:cc"}]
+    same = {"network_id": of["id"], "fixed_ips": [{"ip_address": "10.50.0.77"}]}
+    assert error_of(doors.member.post("/ports", {"port": same}, 409)) == "IpAddressInUse"
+    taken = {"network_id": of["id"], "mac_address": "FA:16:3E:AA:BB:CC"}
+    assert error_of(doors.member.post("/ports", {"port": taken}, 409)) == "MacAddressInUse"
+    assert error_of(doors.member.delete(f"/security-groups/{group}", 409)) == "SecurityGroupInUse"
+    change = {"name": "q", "admin_state_up": False, "security_groups": [], "device_id": "", "allowed_address_pairs": [],
+              "fixed_ips": [{"ip_address": "10.50.0.78"}]}  # fmt: skip
+    after = doors.member.put(f"/ports/{one['id']}", {"port": change})["port"]
+    assert (after["name"], after["admin_state_up"], after["security_groups"]) == ("q", False, [])
+    assert after["fixed_ips"][0]["ip_address"] == "10.50.0.78" and after["allowed_address_pairs"] == []
+    port(doors, of, fixed_ips=[{"ip_address": "10.50.0.77"}])  # it was given back
+    doors.stranger.get(f"/ports/{one['id']}", 404)
+    doors.stranger.put(f"/ports/{one['id']}", {"port": {"name": "x"}}, 404)
+    doors.stranger.delete(f"/ports/{one['id']}", 404)
+    doors.member.delete(f"/ports/{one['id']}", 204)
+    doors.member.delete(f"/security-groups/{group}", 204)
+    assert number
+
+
+def test_a_port_has_the_default_group_and_one_address(doors: Doors) -> None:
+    of = network(doors)
+    bare = port(doors, of)
+    assert bare["fixed_ips"] == []
+    (default,) = doors.member.get("/security-groups?name=default")["security_groups"]
+    assert bare["security_groups"] == [default["id"]]
+    four = subnet(doors, of)
+    two = [{"ip_address": "10.50.0.7"}, {"subnet_id": four["id"]}]
+    doors.member.post("/ports", {"port": {"network_id": of["id"], "fixed_ips": two}}, 400)
+    outside = [{"ip_address": "10.99.0.7"}]
+    doors.member.post("/ports", {"port": {"network_id": of["id"], "fixed_ips": outside}}, 400)
+    nowhere = {"network_id": of["id"], "security_groups": [of["id"]]}
+    assert error_of(doors.member.post("/ports", {"port": nowhere}, 404)) == "SecurityGroupNotFound"
+    doors.stranger.post("/ports", {"port": {"network_id": of["id"]}}, 404)
+    owned = {"network_id": of["id"], "device_owner": "network:dhcp"}
+    doors.member.post("/ports", {"port": owned}, 403)
+
+
+def test_a_servers_port_stays_and_changes_the_servers_groups(cloud: Cloud, doors: Doors) -> None:
+    net = cloud.network("private", "10.20.0.0/24")
+    number, group = doors.group("web")
+    _other, wanted = doors.group("db")
+    cloud.instance(doors.project, "a", cloud.host("hv1"), [(net, "10.20.0.5")], groups=[number], power_state=1)
+    (one,) = doors.member.get("/ports")["ports"]
+    assert error_of(doors.member.delete(f"/ports/{one['id']}", 409)) == "PortInUse"
+    moved = {"fixed_ips": [{"ip_address": "10.20.0.6"}]}
+    assert error_of(doors.member.put(f"/ports/{one['id']}", {"port": moved}, 409)) == "PortInUse"
+    change = {"security_groups": [wanted], "name": "nic"}
+    after = doors.member.put(f"/ports/{one['id']}", {"port": change})["port"]
+    assert (after["security_groups"], after["name"]) == ([wanted], "nic") and group != wanted
+    (job,) = doors.jobs()
+    assert job["kind"] == "security_groups"
+    assert job["variables"]["join"] == [{"name": "a", "security_groups": ["db"]}]
+    assert job["variables"]["leave"] == [{"name": "a", "security_groups": ["web"]}]
+
+
+def test_a_floating_ip_leads_to_a_port_that_no_server_has_yet(cloud: Cloud, doors: Doors) -> None:
+    outside, of = pool(cloud), network(doors)
+    subnet(doors, of)
+    one = port(doors, of)
+    body = {"floating_network_id": outside, "port_id": one["id"], "description": "front"}
+    led = doors.member.post("/floatingips", {"floatingip": body}, 201)["floatingip"]
+    assert (led["port_id"], led["fixed_ip_address"]) == (one["id"], one["fixed_ips"][0]["ip_address"])
+    assert led["description"] == "front" and led["status"] == "ACTIVE"
+    doors.member.delete(f"/ports/{one['id']}", 204)
+    assert doors.member.get(f"/floatingips/{led['id']}")["floatingip"]["port_id"] is None
+
+
+# --- Routers --------------------------------------------------------------------------------------------------------
+
+
+def test_a_router_lets_the_guests_of_its_networks_out(cloud: Cloud, doors: Doors) -> None:
+    outside, of = pool(cloud), network(doors)
+    inside = subnet(doors, of)
+    one = doors.member.post("/routers", {"router": {"name": "r"}}, 201)["router"]
+    assert one["external_gateway_info"] is None
+    done = doors.member.put(f"/routers/{one['id']}/add_router_interface", {"subnet_id": inside["id"]})
+    assert done["subnet_ids"] == [inside["id"]] and done["id"] == one["id"]
+    (shown,) = doors.member.get(f"/ports?device_id={one['id']}")["ports"]
+    assert shown["device_owner"] == "network:router_interface" and shown["id"] == done["port_id"]
+    assert shown["fixed_ips"] == [{"subnet_id": inside["id"], "ip_address": "10.50.0.1"}]
+    doors.member.put(f"/routers/{one['id']}/add_router_interface", {"subnet_id": inside["id"]}, 400)
+    row = {row["uuid"]: row for row in doors.rows(tables.network)}[of["id"]]
+    assert not row["snat"]
+    with transaction(cloud.engine) as connection:
+        network_row = connection.execute(sa.select(tables.network).where(tables.network.c.uuid == of["id"])).one()
+    cloud._insert(tables.vif, id="11111111-0000-4000-8000-000000000001", mac="fa:16:3e:00:00:77", position=0,
+                  network_id=network_row.id,
+                  instance_uuid=cloud.instance(doors.project, "guest", cloud.host("hv1"), []))  # fmt: skip
+    gateway = {"router": {"external_gateway_info": {"network_id": outside}}}
+    after = doors.member.put(f"/routers/{one['id']}", gateway)["router"]
+    assert after["external_gateway_info"] == {"network_id": outside, "enable_snat": True, "external_fixed_ips": []}
+    assert {row["uuid"]: row for row in doors.rows(tables.network)}[of["id"]]["snat"]
+    (job,) = doors.jobs()
+    assert (job["kind"], job["variables"]["network_hosts"]) == ("floating_ips", ["hv1"])
+    assert error_of(doors.member.delete(f"/routers/{one['id']}", 409)) == "RouterInUse"
+    assert error_of(doors.member.delete(f"/ports/{done['port_id']}", 409)) == "ServicePortInUse"
+    doors.member.put(f"/routers/{one['id']}", {"router": {"external_gateway_info": {}}})
+    assert not {row["uuid"]: row for row in doors.rows(tables.network)}[of["id"]]["snat"]
+    doors.stranger.put(f"/routers/{one['id']}/remove_router_interface", {"subnet_id": inside["id"]}, 404)
+    doors.member.put(f"/routers/{one['id']}/remove_router_interface", {"subnet_id": inside["id"]})
+    gone = doors.member.put(f"/routers/{one['id']}/remove_router_interface", {"subnet_id": inside["id"]}, 404)
+    assert error_of(gone) == "RouterInterfaceNotFound"
+    doors.member.get(f"/ports/{done['port_id']}", 404)
+    doors.stranger.delete(f"/routers/{one['id']}", 404)
+    doors.member.delete(f"/routers/{one['id']}", 204)
+
+
+def test_routers_refuse_what_no_host_could_do(cloud: Cloud, doors: Doors) -> None:
+    a, b = network(doors), network(doors)
+    inside, same = subnet(doors, a), subnet(doors, b)
+    one = doors.member.post("/routers", {"router": {"name": "r"}}, 201)["router"]
+    lonely = port(doors, a)
+    done = doors.member.put(f"/routers/{one['id']}/add_router_interface", {"port_id": lonely["id"]})
+    assert done["subnet_id"] == inside["id"]
+    taken = doors.member.put(f"/routers/{one['id']}/add_router_interface", {"port_id": lonely["id"]}, 409)
+    assert error_of(taken) == "PortInUse"
+    doors.member.put(f"/routers/{one['id']}/add_router_interface", {"subnet_id": same["id"]}, 400)  # overlaps
+    wanted = {"external_gateway_info": {"network_id": a["id"]}}
+    doors.member.put(f"/routers/{one['id']}", {"router": wanted}, 400)
+    wanted = {"external_gateway_info": {"network_id": "11111111-2222-3333-4444-555555555555"}}
+    doors.member.put(f"/routers/{one['id']}", {"router": wanted}, 404)
+    wanted = {"external_gateway_info": {"network_id": pool(cloud), "enable_snat": False}}
+    doors.member.put(f"/routers/{one['id']}", {"router": wanted}, 403)
+    after = doors.admin.put(f"/routers/{one['id']}", {"router": wanted})["router"]
+    assert after["external_gateway_info"]["enable_snat"] is False
+    doors.member.put(f"/routers/{one['id']}/remove_router_interface", {"port_id": lonely["id"]})
+    doors.member.put(f"/routers/{one['id']}/add_router_interface", {}, 400)
+
+
+# --- Tags -----------------------------------------------------------------------------------------------------------
+
+
+def test_tags_are_kept_and_found(doors: Doors) -> None:
+    of = network(doors)
+    things = {"networks": of["id"], "subnets": subnet(doors, of)["id"], "ports": port(doors, of)["id"],
+              "routers": doors.member.post("/routers", {"router": {}}, 201)["router"]["id"],
+              "security-groups": doors.group("web")[1]}  # fmt: skip
+    for plural, number in things.items():
+        path, key = f"/{plural}/{number}/tags", plural.replace("-", "_")
+        assert doors.member.put(path, {"tags": ["red", "blue", "red"]})["tags"] == ["blue", "red"]
+        doors.member.put(f"{path}/green", None, 201)
+        assert doors.member.get(f"/{plural}/{number}")[key[:-1]]["tags"] == ["blue", "green", "red"]
+        for query, hits in (("tags=red,blue", 1), ("tags=red,black", 0), ("tags-any=black,red", 1),
+                            ("not-tags=red,blue", 0), ("not-tags-any=black", 1)):  # fmt: skip
+            found = [one["id"] for one in doors.member.get(f"/{plural}?{query}")[key]]
+            assert (number in found) == bool(hits), (plural, query)
+        doors.member.get(f"{path}/red", 204)
+        doors.member.delete(f"{path}/red", 204)
+        assert error_of(doors.member.get(f"{path}/red", 404)) == "TagNotFound"
+        doors.member.delete(f"{path}/red", 404)
+        doors.member.delete(path, 204)
+        assert doors.member.get(path)["tags"] == []
+        doors.stranger.get(path, 404)
+        doors.stranger.put(f"{path}/x", None, 404)
+    doors.member.put(f"/networks/{of['id']}/tags", {"tags": ["x" * 256]}, 400)
+    doors.member.put(f"/networks/{of['id']}/tags", {"tags": [f"t{n}" for n in range(51)]}, 400)

@@ -1,0 +1,282 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Amazon's clients: the `aws` command, boto3, and the amazon.aws collection that is made with it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pathlib
+import secrets
+import subprocess
+import time
+import typing as t
+
+import boto3
+import botocore.exceptions
+
+from .cloud import LOGIN, ROOT, Cloud
+from .report import Report, Skipped
+
+LOGIN_FILE = "ec2rc"
+PLAYBOOK = pathlib.Path(__file__).with_name("ec2_instance.yml")
+TIMEOUT = 400  # seconds
+IMAGE, KIND, USER = "ami-tiny", "m1.nano", "root"
+
+
+class Aws:
+    """`aws ec2` as somebody types it who has sourced lab/ec2rc."""
+
+    def __init__(self, cloud: Cloud) -> None:
+        self._environment = {**cloud.environment(LOGIN_FILE), "AWS_PAGER": ""}
+
+    def __call__(self, *words: str) -> str:
+        done = self.attempt(*words)
+        assert done.returncode == 0, f"{done.returncode}: {done.stdout}\n{done.stderr}"
+        return done.stdout.strip()
+
+    def attempt(self, *words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            ["aws", "ec2", *words], env=self._environment, capture_output=True, text=True,
+            stdin=subprocess.DEVNULL, timeout=TIMEOUT, check=False,
+        )  # fmt: skip
+
+    def json(self, *words: str) -> t.Any:
+        return json.loads(self(*words, "--output", "json"))
+
+
+def boto(cloud: Cloud) -> t.Any:
+    """boto3 with what it would find in its environment."""
+    wanted = cloud.environment(LOGIN_FILE)
+    return boto3.session.Session().client(
+        "ec2", endpoint_url=wanted["AWS_ENDPOINT_URL_EC2"], region_name=wanted["AWS_DEFAULT_REGION"],
+        aws_access_key_id=wanted["AWS_ACCESS_KEY_ID"], aws_secret_access_key=wanted["AWS_SECRET_ACCESS_KEY"],
+    )  # fmt: skip
+
+
+def uuid_of(cloud: Cloud, number: str) -> str:
+    """What the other doors call the instance: its id begins with it."""
+    sdk = cloud.connect()
+    found = next(one.id for one in sdk.compute.servers() if one.id.replace("-", "").startswith(number[2:]))
+    sdk.close()
+    return str(found)
+
+
+def key_file(cloud: Cloud, name: str, private: str) -> pathlib.Path:
+    path = cloud.logins / f"{name}.pem"
+    path.touch(mode=0o600)
+    path.write_text(private + "\n")
+    return path
+
+
+def ssh(cloud: Cloud, uuid: str, key: pathlib.Path, *command: str) -> str:
+    """What `command` says in the guest, logged in with that key and no other."""
+    deadline = time.monotonic() + LOGIN
+    while True:
+        done = subprocess.run(
+            [
+                "ssh", "-F", str(cloud.home / "ssh_config"), "-o", "BatchMode=yes", "-o", "IdentitiesOnly=yes",
+                "-o", "IdentityFile=none", "-i", str(key), uuid, *command,
+            ],
+            capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=LOGIN, check=False,
+        )  # fmt: skip
+        if done.returncode == 0:
+            return done.stdout.strip()
+        if time.monotonic() > deadline:
+            raise AssertionError(f"no answer over ssh: {done.stderr.strip()}")
+        time.sleep(1)
+
+
+def command(report: Report, cloud: Cloud) -> None:
+    """The classic: make a key pair, run ami-tiny, log in; and the rest of a day with `aws ec2`."""
+    part, name = "aws", f"aws-{secrets.token_hex(2)}"
+    aws, found = Aws(cloud), dict[str, t.Any]()
+    group = f"group-of-{name}"
+
+    def check(*words: str, expected: str = "") -> None:
+        with report.step(part, " ".join(words)):
+            text = aws(*(_filled(word, found) for word in words))
+            assert expected in text, f"no {expected!r} in:\n{text}"
+
+    with report.step(part, f"create-key-pair --key-name {name} --query KeyMaterial --output text"):
+        text = aws("create-key-pair", "--key-name", name, "--query", "KeyMaterial", "--output", "text")
+        found["key"] = key_file(cloud, name, text)
+    with report.step(part, f"import-key-pair --key-name {name}-imported"):
+        subprocess.run(["ssh-keygen", "-q", "-t", "rsa", "-N", "", "-f", str(cloud.logins / f"{name}-own")], check=True)
+        public = f"fileb://{cloud.logins}/{name}-own.pub"
+        aws("import-key-pair", "--key-name", f"{name}-imported", "--public-key-material", public)
+    check("describe-key-pairs", "--key-names", name, expected=name)
+    check("describe-images", "--image-ids", IMAGE, expected="available")
+    check("describe-availability-zones", expected="nova")
+    check("describe-regions", expected="RegionOne")
+    check("describe-instance-types", "--instance-types", KIND, expected="96")
+    check("describe-vpcs", expected="vpc-")
+    check("describe-subnets", expected="subnet-")
+    check("create-security-group", "--group-name", group, "--description", "tests", expected="sg-")
+    for protocol, port in (("tcp", "22"), ("icmp", "-1")):
+        check(
+            "authorize-security-group-ingress", "--group-name", group, "--protocol", protocol, "--port", port,
+            "--cidr", "0.0.0.0/0", expected="true",
+        )  # fmt: skip
+    run = (
+        "run-instances", "--image-id", IMAGE, "--instance-type", KIND, "--key-name", name, "--security-groups", group,
+        "--tag-specifications", f"ResourceType=instance,Tags=[{{Key=Name,Value={name}}}]",
+    )  # fmt: skip
+    with report.step(part, "run-instances --dry-run"):
+        done = aws.attempt(*run, "--dry-run")
+        assert done.returncode != 0 and "DryRunOperation" in done.stderr, done.stderr
+    with report.step(part, f"run-instances --image-id {IMAGE} --instance-type {KIND} --key-name {name}"):
+        found["id"] = aws.json(*run)["Instances"][0]["InstanceId"]
+    check("wait", "instance-running", "--instance-ids", "{id}")
+    with report.step(part, "ssh with the created key"):
+        found["uuid"] = uuid_of(cloud, _have(found, "id"))
+        assert ssh(cloud, found["uuid"], found["key"], "hostname") == name
+    check("describe-instances", "--instance-ids", "{id}", expected=name)
+    check("describe-instances", "--filters", f"Name=tag:Name,Values={name[:6]}*", expected=name)
+    check("wait", "instance-status-ok", "--instance-ids", "{id}")
+    check("describe-instance-status", "--instance-ids", "{id}", expected="ok")
+    check("get-console-output", "--instance-id", "{id}", "--output", "text", expected="Linux")
+    check("create-tags", "--resources", "{id}", "--tags", "Key=k,Value=v")
+    check("describe-tags", "--filters", "Name=resource-id,Values={id}", expected='"k"')
+    check("delete-tags", "--resources", "{id}", "--tags", "Key=k")
+    _volume(report, part, aws, found, check)
+    check("stop-instances", "--instance-ids", "{id}", expected="stopping")
+    check("wait", "instance-stopped", "--instance-ids", "{id}")
+    check("start-instances", "--instance-ids", "{id}", expected="pending")
+    check("wait", "instance-running", "--instance-ids", "{id}")
+    check("reboot-instances", "--instance-ids", "{id}")
+    with report.step(part, "ssh after all that"):
+        assert ssh(cloud, _have(found, "uuid"), found["key"], "hostname") == name
+    check("terminate-instances", "--instance-ids", "{id}", expected="shutting-down")
+    check("wait", "instance-terminated", "--instance-ids", "{id}")
+    check("delete-security-group", "--group-name", group)
+    for one in (name, f"{name}-imported"):
+        check("delete-key-pair", "--key-name", one)
+
+
+def _volume(
+    report: Report, part: str, aws: Aws, found: dict[str, t.Any], check: t.Callable[..., None]
+) -> None:
+    with report.step(part, "create-volume --availability-zone nova --size 1"):
+        found["volume"] = aws.json("create-volume", "--availability-zone", "nova", "--size", "1")["VolumeId"]
+    check("wait", "volume-available", "--volume-ids", "{volume}")
+    check("attach-volume", "--volume-id", "{volume}", "--instance-id", "{id}", "--device", "/dev/sdf", expected="vdf")
+    with report.step(part, "describe-volumes: attached"):
+        _until(aws, found, "attached")
+    check("detach-volume", "--volume-id", "{volume}", expected="detaching")
+    check("wait", "volume-available", "--volume-ids", "{volume}")
+    check("delete-volume", "--volume-id", "{volume}")
+    check("wait", "volume-deleted", "--volume-ids", "{volume}")
+
+
+def _until(aws: Aws, found: dict[str, t.Any], state: str) -> None:
+    deadline = time.monotonic() + TIMEOUT
+    while True:
+        shown = aws.json("describe-volumes", "--volume-ids", _have(found, "volume"))["Volumes"][0]["Attachments"]
+        if [one["State"] for one in shown] == [state]:
+            return
+        assert time.monotonic() < deadline, shown
+        time.sleep(1)
+
+
+def _filled(word: str, found: t.Mapping[str, t.Any]) -> str:
+    for name in ("id", "volume"):
+        if f"{{{name}}}" in word:
+            word = word.replace(f"{{{name}}}", _have(found, name))
+    return word
+
+
+def _have(found: t.Mapping[str, t.Any], name: str) -> str:
+    if name not in found:
+        raise Skipped(f"there is no {name}")
+    return str(found[name])
+
+
+def library(report: Report, cloud: Cloud) -> None:
+    """boto3, with its waiters; a key of the other kind; and who is refused."""
+    part, name = "boto3", f"boto3-{secrets.token_hex(2)}"
+    client, found = boto(cloud), dict[str, t.Any]()
+    with report.step(part, "create_key_pair(KeyType='ed25519'), run_instances, wait until running"):
+        private = client.create_key_pair(KeyName=name, KeyType="ed25519")["KeyMaterial"]
+        found["key"] = key_file(cloud, name, private)
+        tags = [{"ResourceType": "instance", "Tags": [{"Key": "Name", "Value": name}]}]
+        asked = {"ImageId": IMAGE, "InstanceType": KIND, "MinCount": 1, "MaxCount": 1, "KeyName": name}
+        made = client.run_instances(**asked, TagSpecifications=tags, UserData="#!/bin/sh\n", ClientToken=name)
+        found["id"] = made["Instances"][0]["InstanceId"]
+        again = client.run_instances(**asked, TagSpecifications=tags, UserData="#!/bin/sh\n", ClientToken=name)
+        assert again["Instances"][0]["InstanceId"] == found["id"]
+        client.get_waiter("instance_running").wait(InstanceIds=[found["id"]])
+    with report.step(part, "ssh with the created key"):
+        uuid = uuid_of(cloud, _have(found, "id"))
+        assert ssh(cloud, uuid, found["key"], "hostname") == name
+    with report.step(part, "the same through the other doors"):
+        sdk = cloud.connect()
+        server = sdk.compute.get_server(uuid_of(cloud, _have(found, "id")))
+        shown = client.describe_instances(InstanceIds=[found["id"]])["Reservations"][0]["Instances"][0]
+        assert (server.name, server.status) == (name, "ACTIVE") and shown["State"]["Name"] == "running"
+        assert server.addresses["private"][0]["addr"] == shown["PrivateIpAddress"]
+        sdk.compute.set_server_metadata(server, by="the SDK")
+        shown = client.describe_instances(Filters=[{"Name": "tag:by", "Values": ["the*"]}])["Reservations"]
+        assert [one["InstanceId"] for one in shown[0]["Instances"]] == [found["id"]]
+        sdk.close()
+    with report.step(part, "stop, start and terminate with waiters"):
+        number = [_have(found, "id")]
+        for call, waiter in (
+            (client.stop_instances, "instance_stopped"), (client.start_instances, "instance_running"),
+            (client.terminate_instances, "instance_terminated"),
+        ):  # fmt: skip
+            call(InstanceIds=number)
+            client.get_waiter(waiter).wait(InstanceIds=number)
+    with report.step(part, "delete_key_pair; what is unknown or forged is refused"):
+        client.delete_key_pair(KeyName=name)
+        with _refused("InvalidInstanceID.NotFound"):
+            client.describe_instances(InstanceIds=["i-0123456789abcdef0"])
+        wanted = cloud.environment(LOGIN_FILE)
+        forged = boto3.session.Session().client(
+            "ec2", endpoint_url=wanted["AWS_ENDPOINT_URL_EC2"], region_name="RegionOne",
+            aws_access_key_id=wanted["AWS_ACCESS_KEY_ID"], aws_secret_access_key="x" * 32,
+        )  # fmt: skip
+        with _refused("SignatureDoesNotMatch"):
+            forged.describe_instances()
+
+
+@contextlib.contextmanager
+def _refused(code: str) -> t.Iterator[None]:
+    try:
+        yield
+    except botocore.exceptions.ClientError as error:
+        assert error.response["Error"]["Code"] == code, error
+    else:
+        raise AssertionError(f"no {code}")
+
+
+def collection(report: Report, cloud: Cloud) -> None:
+    """amazon.aws.ec2_instance: there, there already, stopped, and gone."""
+    part, name = "amazon.aws", f"web-amazon-{secrets.token_hex(2)}"
+
+    def play(state: str) -> dict[str, t.Any]:
+        variables = json.dumps({"instance_name": name, "instance_state": state})
+        environment = {
+            **cloud.environment(LOGIN_FILE), "ANSIBLE_STDOUT_CALLBACK": "ansible.builtin.default",
+            "ANSIBLE_COLLECTIONS_PATH": os.environ.get("ANSIBLE_COLLECTIONS_PATH", str(ROOT / ".cache/collections")),
+        }  # fmt: skip
+        done = subprocess.run(
+            ["ansible-playbook", "-i", "localhost,", "-e", variables, str(PLAYBOOK)],
+            env=environment, cwd=ROOT, text=True, stdin=subprocess.DEVNULL, capture_output=True, timeout=2 * TIMEOUT,
+            check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+        line = next(line for line in done.stdout.splitlines() if '"msg": "RESULT ' in line)
+        return dict(json.loads(json.loads("{" + line.strip().rstrip(",") + "}")["msg"].removeprefix("RESULT ")))
+
+    with report.step(part, "amazon.aws.ec2_instance: running"):
+        made = play("running")
+        assert made["changed"] and made["states"] == ["running"], made
+    with report.step(part, "amazon.aws.ec2_instance: running already"):
+        again = play("running")
+        assert not again["changed"] and again["ids"] == made["ids"], (made, again)
+    with report.step(part, "amazon.aws.ec2_instance: absent"):
+        assert play("absent")["changed"]

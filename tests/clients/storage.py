@@ -1,0 +1,152 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Images that a user brings, and volumes: the `openstack` command, and a guest that starts from such an image."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import pathlib
+import secrets
+import subprocess
+import tempfile
+import time
+import typing as t
+
+from .cloud import ROOT, Cloud
+from .command import TIMEOUT, Shell, login
+from .report import Report, Skipped
+
+FILES = pathlib.Path(os.environ.get("NOVALITE_IMAGES") or ROOT / ".cache/images")
+
+
+def images(report: Report, cloud: Cloud) -> None:
+    """Bring an image, look at it, start a server from it, share it, take it away."""
+    part, shell, other = "images", Shell(cloud), Shell(cloud, login="openrc-alt")
+    name = f"own-{secrets.token_hex(2)}"
+    disk, server = FILES / "disk-tiny.qcow2", f"web-{name}"
+    found: dict[str, t.Any] = {}
+
+    def check(words: str, expected: str = "", by: Shell = shell) -> None:
+        with report.step(part, words):
+            text = by(*words.split())
+            assert expected in text, f"no {expected!r} in:\n{text}"
+
+    with report.step(part, f"image create --file {disk.name} {name}"):
+        made = shell.json(
+            "image", "create", "--file", str(disk), "--disk-format", "qcow2", "--property", "os_distro=tiny",
+            "--tag", "t1", name,
+        )  # fmt: skip
+        found["image"] = made["id"]
+    with report.step(part, f"image show {name}"):
+        shown = shell.json("image", "show", name)
+        assert (shown["status"], shown["size"]) == ("active", disk.stat().st_size), shown
+        assert shown["properties"]["os_hash_value"] == hashlib.sha256(disk.read_bytes()).hexdigest()
+    with report.step(part, f"image save {name}"), tempfile.TemporaryDirectory() as directory:
+        copy = pathlib.Path(directory, "copy")
+        shell("image", "save", "--file", str(copy), name)
+        assert copy.read_bytes() == disk.read_bytes()
+    check("image list --long", name)
+    check(f"image set --min-ram 64 --property a=b --tag t2 {name}")
+    check(f"image unset --property a --tag t1 {name}")
+    check("image list --tag t2 -f value -c Name", name)
+    with report.step(part, "a disk that names a file of the host is refused"), _hostile() as bad:
+        refused = shell.attempt("image", "create", "--file", bad, "--disk-format", "qcow2", f"bad-{name}")
+        assert refused.returncode != 0 and "backing file" in refused.stderr, refused
+    with contextlib.suppress(AssertionError):
+        shell("image", "delete", f"bad-{name}")
+    with report.step(part, "image add project, set --accept, list, remove project"):
+        project = other.json("token", "issue")["project_id"]
+        shell("image", "add", "project", name, project)
+        assert name not in other("image", "list", "-f", "value")
+        other("image", "set", "--accept", found["image"])
+        assert name in other("image", "list", "-f", "value")
+        assert "accepted" in shell("image", "member", "list", name)
+        shell("image", "remove", "project", name, project)
+        assert name not in other("image", "list", "-f", "value")
+    check(f"image set --deactivate {name}")
+    with report.step(part, "no server starts from an image that is not active"):
+        refused = shell.attempt("server", "create", "--flavor", "m1.tiny", "--image", name, f"no-{server}")
+        assert refused.returncode != 0 and "not active" in refused.stderr, refused
+    check(f"image set --activate {name}")
+    with report.step(part, f"server create --image {name} --wait {server}"):
+        made = shell.json(
+            "server", "create", "--flavor", "m1.tiny", "--image", name, "--key-name", "test", "--wait", server
+        )
+        found["id"] = made["id"]
+        assert made["status"] == "ACTIVE", made
+    login(report, cloud, part, found, server)
+    check(f"image delete {name}")
+    with report.step(part, "its file stays for the server"):
+        if "id" not in found:
+            raise Skipped("there is no server")
+        assert (cloud.home / "images" / found["image"]).exists()
+    check(f"server delete --wait {server}")
+
+
+def volumes(report: Report, cloud: Cloud) -> None:
+    """Volumes without a server: make, describe, extend, a type, quotas, delete."""
+    part, shell, admin = "volumes", Shell(cloud), Shell(cloud, login="openrc-admin")
+    name = f"vol-{secrets.token_hex(2)}"
+
+    def check(words: str, expected: str = "", by: Shell = shell) -> None:
+        with report.step(part, words):
+            text = by(*words.split())
+            assert expected in text, f"no {expected!r} in:\n{text}"
+
+    check(f"volume create --size 1 --property a=b {name}", name)
+    check("volume list", name)
+    check(f"volume show {name}", "available")
+    check(f"volume set --name {name}-x --property c=d {name}")
+    check(f"volume set --size 2 {name}-x")
+    check(f"volume unset --property a {name}-x")
+    with report.step(part, f"volume show {name}-x -f json"):
+        shown = shell.json("volume", "show", f"{name}-x")
+        assert (shown["size"], shown["properties"]) == (2, {"c": "d"}), shown
+    check("volume type list", "file")
+    check(f"volume type create --private {name}-t", name, admin)
+    with report.step(part, "a private type is not there for others"):
+        assert f"{name}-t" not in shell("volume", "type", "list", "-f", "value")
+    check(f"volume type delete {name}-t", "", admin)
+    check("volume service list", "cinder-volume", admin)
+    check("quota show", "gigabytes")
+    check("limits show --absolute", "totalVolumesUsed")
+    with report.step(part, f"volume create --image ami-tiny --size 1 {name}-i"):
+        shell("volume", "create", "--image", "ami-tiny", "--size", "1", f"{name}-i")
+        shown = _at_rest(shell, f"{name}-i")
+        assert (shown["status"], shown["bootable"]) == ("available", "true"), shown
+    with report.step(part, f"volume snapshot create --volume {name}-i {name}-s"):
+        shell("volume", "snapshot", "create", "--volume", f"{name}-i", f"{name}-s")
+        assert _at_rest(shell, f"{name}-s", "snapshot")["status"] == "available"
+    check(f"volume snapshot delete {name}-s")
+    with report.step(part, f"volume delete {name}-i"):
+        deadline = time.monotonic() + TIMEOUT
+        while f"{name}-s" in shell("volume", "snapshot", "list", "-f", "value") and time.monotonic() < deadline:
+            time.sleep(1)
+        shell("volume", "delete", f"{name}-i")
+        while f"{name}-i" in shell("volume", "list", "-f", "value"):
+            assert time.monotonic() < deadline
+            time.sleep(1)
+    check(f"volume delete {name}-x")
+
+
+def _at_rest(shell: Shell, name: str, *kind: str) -> t.Any:
+    """The volume (or what else), once nothing is under way."""
+    deadline = time.monotonic() + TIMEOUT
+    while True:
+        shown = shell.json("volume", *kind, "show", name)
+        if shown["status"] not in ("creating", "downloading") or time.monotonic() > deadline:
+            return shown
+        time.sleep(1)
+
+
+@contextlib.contextmanager
+def _hostile() -> t.Iterator[str]:
+    with tempfile.TemporaryDirectory() as directory:
+        path = str(pathlib.Path(directory, "hostile.qcow2"))
+        argv = ["qemu-img", "create", "-q", "-f", "qcow2", "-b", "/etc/shadow", "-F", "raw", "-u", path, "1M"]
+        subprocess.run(argv, check=True, timeout=TIMEOUT)
+        yield path

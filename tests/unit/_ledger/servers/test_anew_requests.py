@@ -1,0 +1,188 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Snapshots, rebuilds and rescues by name: who is acted on, what hosts are given, what is recorded."""
+
+from __future__ import annotations
+
+import typing as t
+
+import pytest
+import sqlalchemy as sa
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import (
+    action_requests,
+    plans,
+    repair,
+    server_actions,
+    tables,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
+from ansible_collections.novalite.cloud.plugins.modules import server_action as module
+
+FILE = {"source": "/images/new", "checksum": "sha256:" + "5" * 64, "size": 7, "virtual_size": 1 << 20}
+
+
+@pytest.fixture(autouse=True)
+def no_domains(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plans, "guest_of", lambda one, facts, state_dir: one)
+    monkeypatch.setattr(plans, "render", lambda one: f"{one['image']['name']} {bool(one.get('rescue'))}")
+
+
+def ask(cloud: t.Any, action: str, *servers: str, check_mode: bool = False, **params: t.Any) -> dict[str, t.Any]:
+    given = {"action": action, **({"servers": list(servers)} if servers else {}), **params}
+    validated = ArgumentSpecValidator(module.ARGUMENT_SPEC, **module.SPEC_RULES).validate(given)
+    assert validated.error_messages == []
+    asked = action_requests.prepare_server_action(cloud.engine, validated.validated_parameters)
+    with transaction(cloud.engine, check_mode) as connection:
+        return action_requests.server_action(connection, asked)
+
+
+def server(cloud: t.Any, name: str = "web", vm_state: str = "active") -> str:
+    (one,) = cloud.server({"name": name, "flavor": "m1.nano", "image": "ami-tiny"})["to_build"]
+    cloud.place(one["uuid"], "hv1")
+    cloud.state({"uuids": [one["uuid"]], "state": "active", "host": "hv1"})
+    cloud.write(sa.update(tables.instance).where(tables.instance.c.uuid == one["uuid"]).values(vm_state=vm_state))
+    return str(one["uuid"])
+
+
+def row(cloud: t.Any, uuid: str) -> t.Any:
+    return cloud.rows(sa.select(tables.instance).where(tables.instance.c.uuid == uuid))[0]
+
+
+def other_image(cloud: t.Any, **values: t.Any) -> None:
+    (image,) = cloud.rows(sa.select(tables.image).where(tables.image.c.name == "ami-tiny"))
+    new = {"id": "1" * 36, "name": "other", "checksum": "sha256:" + "9" * 64, **values}
+    cloud.write(sa.insert(tables.image).values(**{**image._mapping, **new}))
+
+
+def record(cloud: t.Any, action: str, begun: dict[str, t.Any], error: str | None = None, **row: t.Any) -> t.Any:
+    results = [{"uuid": one["uuid"], "error": error, **row} for one in begun["instances"]]
+    outcome = {"host": "hv1", "results": results, "error": error}
+    return ask(cloud, action, plans=begun["hosts"], outcomes=[outcome])
+
+
+def test_an_image_is_made_once(cloud: t.Any) -> None:
+    uuid = server(cloud)
+    before = cloud.dump()
+    planned = ask(cloud, "createImage", "web", check_mode=True, request={"image_name": "friday"})
+    assert planned["hosts"]["hv1"]["snapshots"][0]["uuid"] == uuid and cloud.dump() == before
+    begun = ask(cloud, "createImage", "web", request={"image_name": "friday", "properties": {"why": "a test"}})
+    (snapshot,) = begun["hosts"]["hv1"]["snapshots"]
+    assert row(cloud, uuid).task_state == "image_snapshot"
+    done = record(cloud, "createImage", begun, **FILE)
+    assert done["changed"] and done["errors"] == done["orphans"] == []
+    (image,) = cloud.rows(sa.select(tables.image).where(tables.image.c.name == "friday"))
+    assert (image.id, image.owner, image.source) == (snapshot["image_id"], row(cloud, uuid).project_id, "/images/new")
+    assert image.properties["why"] == "a test" and image.properties["instance_uuid"] == uuid
+    again = ask(cloud, "createImage", "web", request={"image_name": "friday"})
+    assert not again["changed"] and again["settled"] and again["hosts"] == {}
+
+
+def test_images_of_several_servers_have_their_names(cloud: t.Any) -> None:
+    for name in ("a", "b"):
+        server(cloud, name)
+    begun = ask(cloud, "createImage", "a", "b", request={"image_name": "friday"})
+    record(cloud, "createImage", begun, **FILE)
+    assert {"friday-a", "friday-b"} <= {one.name for one in cloud.rows(sa.select(tables.image))}
+    with pytest.raises(NovaliteError, match="needs a name"):
+        ask(cloud, "createImage", "a")
+
+
+def test_an_image_whose_instance_was_deleted_is_an_orphan(cloud: t.Any) -> None:
+    uuid = server(cloud)
+    begun = ask(cloud, "createImage", "web", request={"image_name": "friday"})
+    cloud.server({"name": "web"}, state="absent")
+    assert record(cloud, "createImage", begun, **FILE)["orphans"] == ["/images/new"]
+    assert row(cloud, uuid).task_state == "deleting"
+    assert not cloud.rows(sa.select(tables.image).where(tables.image.c.name == "friday"))
+
+
+def test_a_rebuild_gives_hosts_all_that_a_build_gives_them(cloud: t.Any) -> None:
+    uuid, stopped = server(cloud), server(cloud, "off", "stopped")
+    other_image(cloud)
+    request = {"image": "other", "user_data": "#!/bin/sh", "metadata": {"a": "b"}}
+    begun = ask(cloud, "rebuild", "web", "off", request=request)
+    plan = begun["hosts"]["hv1"]
+    assert plan["starts"] and begun["secret"] and [one["checksum"] for one in plan["images"]] == ["sha256:" + "9" * 64]
+    assert {one["base"] for one in plan["disks"]} == {"sha256:" + "9" * 64}
+    assert [one["uuid"] for one in plan["injections"]] == [uuid, stopped]
+    assert [one["uuid"] for one in plan["running"]["domains"]] == [uuid]
+    assert [one["name"] for one in plan["running"]["guests"]] == ["web"]
+    record(cloud, "rebuild", begun)
+    for one, vm_state in ((uuid, "active"), (stopped, "stopped")):
+        found = row(cloud, one)
+        assert (found.vm_state, found.task_state, found.host) == (vm_state, None, "hv1")
+        assert (found.image["name"], found.metadata) == ("other", {"a": "b"}) and found.user_data
+
+
+def test_a_rebuild_claims_nothing_and_releases_nothing(cloud: t.Any) -> None:
+    server(cloud)
+    held = {name: cloud.dump()[name] for name in ("allocation", "fixed_ip", "vif", "compute_host")}
+    begun = ask(cloud, "rebuild", "web")
+    record(cloud, "rebuild", begun, error="no room")
+    with transaction(cloud.engine) as connection:
+        repair.ledger_repair(connection, {})
+    assert {name: cloud.dump()[name] for name in held} == held
+    with pytest.raises(ConflictError, match="is in error on hv1: rebuild it"):
+        cloud.server({"name": "web", "flavor": "m1.nano", "image": "ami-tiny"})
+    assert record(cloud, "rebuild", ask(cloud, "rebuild", "web"))["instances"][0]["vm_state"] == "active"
+
+
+def test_a_rebuild_with_an_image_that_does_not_fit(cloud: t.Any) -> None:
+    uuid = server(cloud)
+    other_image(cloud, min_ram_mb=4096)
+    before = row(cloud, uuid)
+    with pytest.raises(NovaliteError, match="too small for image 'other'"):
+        ask(cloud, "rebuild", "web", request={"image": "other"})
+    assert row(cloud, uuid) == before
+
+
+@pytest.mark.parametrize("action", ["rebuild", "rescue"])
+def test_an_abandoned_run_leaves_an_error_that_can_be_rebuilt(cloud: t.Any, action: str) -> None:
+    uuid = server(cloud)
+    ask(cloud, action, "web")
+    with transaction(cloud.engine) as connection:
+        found = repair.ledger_repair(connection, {"build_timeout": 0})
+    assert [one["kind"] for one in found["corrections"]] == ["instance"]
+    left = row(cloud, uuid)
+    assert (left.vm_state, left.task_state, left.rescue_image, left.host) == ("error", None, None, "hv1")
+    assert "abandoned" in left.fault["message"]
+    record(cloud, "rebuild", ask(cloud, "rebuild", "web"))
+    assert row(cloud, uuid).vm_state == "active"
+
+
+def test_a_rescue_starts_from_the_other_image_beside_the_own_disk(cloud: t.Any) -> None:
+    uuid = server(cloud)
+    other_image(cloud)
+    begun = ask(cloud, "rescue", "web", request={"image": "other", "admin_password": "let me in"})
+    plan = begun["hosts"]["hv1"]
+    assert plan["domains"][0]["xml"] == "other True" and plan["starts"]
+    (disk,), (injection,) = plan["disks"], plan["injections"]
+    assert disk["rescue"] and disk["base"] == "sha256:" + "9" * 64 and "virtual_size_gb" not in disk
+    assert injection["disk"] == "disk.rescue" and injection["password_hash"].startswith("$6$")
+    record(cloud, "rescue", begun)
+    assert row(cloud, uuid).vm_state == "rescued" and row(cloud, uuid).image["name"] == "ami-tiny"
+    back = ask(cloud, "unrescue", "web")
+    plan = back["hosts"]["hv1"]
+    assert plan["domains"][0]["xml"] == "ami-tiny False"
+    assert plan["rescue_disks"] == [{"uuid": uuid, "rescue": True}] and plan["injections"] == []
+    record(cloud, "unrescue", back)
+    assert (row(cloud, uuid).vm_state, row(cloud, uuid).rescue_image) == ("active", None)
+
+
+def test_who_is_rescued_already_is_left_alone(cloud: t.Any) -> None:
+    server(cloud, vm_state="rescued")
+    assert ask(cloud, "rescue", "web")["hosts"] == {}
+
+
+def test_a_rescued_server_that_is_stopped_forgets_the_rescue(cloud: t.Any) -> None:
+    uuid = server(cloud)
+    record(cloud, "rescue", ask(cloud, "rescue", "web"))
+    with transaction(cloud.engine) as connection:
+        server_actions.begin(connection, "stop", [uuid], request_id="req-1")
+        server_actions.finish(connection, "stop", [uuid])
+    assert (row(cloud, uuid).vm_state, row(cloud, uuid).rescue_image) == ("stopped", None)

@@ -1,0 +1,204 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Each difference between a host and the ledger: what is told, what is begun or written, and what is left alone."""
+
+from __future__ import annotations
+
+import time
+import typing as t
+import uuid
+
+import pytest
+import sqlalchemy as sa
+
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import plans, server_actions, tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.difference_reports import difference_report
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.differences import host_differences
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.repair import ledger_repair
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables_volumes import volume, volume_type
+
+Result = dict[str, t.Any]
+BASE = "sha256:" + "0" * 64
+
+
+def running(one: Result, **other: t.Any) -> Result:
+    """What a host looks like that is as the ledger says."""
+    name = f"instance-{one['id']:08x}"
+    mac = one["nics"][0]["mac"]
+    tap = {"device": "vnet0", "bridge": "br-private", "master": "br-private", "filter": f"nova-instance-{name}"}
+    domain = {"uuid": one["uuid"], "name": name, "macs": [mac], "state": "running", "reason": "", "taps": [tap]}
+    tap["unfiltered"] = False
+    return {
+        "domains": [{**domain, **other}],
+        "disks": [one["uuid"]],
+        "files": {one["uuid"]: ["disk", "disk.info", "kernel", "ramdisk"]},
+        "volumes": [],
+        "missing_bases": {},
+        "residue": [],
+        "filters": [f"nova-instance-{name}"],
+        "chains": [{"id": one["id"], "addresses": []}],
+        "dhcp_networks": [],
+        "bridges": ["br-private"],
+    }
+
+
+def compare(cloud: t.Any, found: Result, check_mode: bool = False, since: int | None = None) -> Result:
+    with transaction(cloud.engine, check_mode) as connection:
+        given = {"host": "hv2", "found": found, "state_dir": "/var/lib/novalite"}
+        return host_differences(connection, {**given, "since": since or int(time.time()) + 10})
+
+
+def told(result: Result) -> list[tuple[str, str, str]]:
+    return [(one["object"], one["there"], one["repair"]) for one in result["rows"]]
+
+
+def now(cloud: t.Any) -> tuple[str, str | None]:
+    (row,) = cloud.rows(sa.select(tables.instance).where(tables.instance.c.deleted == 0))
+    return row.vm_state, row.task_state
+
+
+@pytest.fixture
+def web(cloud: t.Any, monkeypatch: pytest.MonkeyPatch) -> Result:
+    monkeypatch.setattr(plans, "guest_of", lambda one, facts, state_dir: one)
+    monkeypatch.setattr(plans, "render", lambda one: f"<domain {one['uuid']}>")
+    (one,) = cloud.server({"name": "web", "flavor": "m1.nano", "image": "ami-tiny"})["to_build"]
+    cloud.place(one["uuid"], "hv2")
+    cloud.state({"uuids": [one["uuid"]], "state": "active", "host": "hv2"})
+    return t.cast(Result, one)
+
+
+def test_a_host_as_it_should_be_differs_in_nothing(cloud: t.Any, web: Result) -> None:
+    result = compare(cloud, running(web))
+    assert (result["rows"], result["changed"], result["left"]) == ([], False, False)
+    assert not result["restart"] and not result["define"] and not result["disks"] and not result["images"]
+    assert result["keep"]["uuids"] == [web["uuid"]] and result["keep"]["renew"] == []
+
+
+@pytest.mark.parametrize("state", [("missing", ""), ("shutoff", "destroyed"), ("shutoff", "failed"), ("shutoff", "")])
+def test_a_guest_that_was_ended_is_begun_again(cloud: t.Any, web: Result, state: tuple[str, str]) -> None:
+    found = running(web, state=state[0], reason=state[1], taps=[])
+    if state[0] == "missing":
+        found["domains"] = []
+    check = compare(cloud, found, check_mode=True)
+    assert now(cloud) == ("active", None)
+    result = compare(cloud, found)
+    assert told(result) == told(check) and len(told(result)) == 1
+    assert [one["uuid"] for one in result["restart"]] == [web["uuid"]] and result["restart"][0]["hard"]
+    assert result["restart"][0]["xml"].startswith("<domain")
+    assert now(cloud) == ("active", "rebooting_hard")
+    # and nobody begins it twice
+    assert compare(cloud, found)["restart"] == []
+
+
+@pytest.mark.parametrize(
+    ("state", "reason", "vm_state"),
+    [("shutoff", "shutdown", "stopped"), ("paused", "", "paused"), ("saved", "", "suspended")],
+)
+def test_a_guest_that_went_by_itself_is_followed(
+    cloud: t.Any, web: Result, state: str, reason: str, vm_state: str
+) -> None:
+    result = compare(cloud, running(web, state=state, reason=reason))
+    assert [one["repair"] for one in result["rows"]] == [f"recorded as {vm_state}"]
+    assert now(cloud) == (vm_state, None) and result["restart"] == []
+    assert compare(cloud, running(web, state=state, reason=reason))["rows"] == []
+
+
+def test_a_stopped_guest_without_a_domain_is_defined(cloud: t.Any, web: Result) -> None:
+    cloud.write(sa.update(tables.instance).values(vm_state="stopped", power_state=4))
+    result = compare(cloud, {**running(web), "domains": []})
+    assert [one["uuid"] for one in result["define"]] == [web["uuid"]] and result["restart"] == []
+
+
+def test_a_lost_disk_is_an_error_and_the_claim_stays(cloud: t.Any, web: Result) -> None:
+    found = running(web)
+    found["files"] = {}
+    assert told(compare(cloud, found))[0][:2] == ("disk of web", "missing")
+    (one,) = cloud.info(actions=True)
+    assert (one["vm_state"], one["host"]) == ("error", "hv2")
+    assert one["fault"]["message"].startswith("its disk is gone from hv2; its guest still runs on what it has open")
+    assert one["actions"][0]["action"] == "reconcile" and one["actions"][0]["finished_at"] is not None
+    assert len(cloud.rows(sa.select(tables.allocation))) == 1
+    assert compare(cloud, found)["rows"] == []
+
+
+def test_what_another_run_is_at_is_left_to_it(cloud: t.Any, web: Result) -> None:
+    found = {**running(web), "domains": []}
+    assert compare(cloud, found, since=int(time.time()) - 100)["rows"] == []  # changed since the look began
+    with transaction(cloud.engine) as connection:
+        server_actions.begin(connection, "stop", [web["uuid"]], request_id="req-1")
+    result = compare(cloud, found)
+    assert (result["rows"], result["keep"]) == ([], None)
+    assert now(cloud) == ("active", "powering-off")
+
+
+def test_devices_that_are_not_plugged_in_or_not_guarded(cloud: t.Any, web: Result) -> None:
+    found = running(web)
+    found["domains"][0]["taps"][0].update(master=None, unfiltered=True)
+    result = compare(cloud, found)
+    (bridge,) = result["keep"]["bridges"]
+    if bridge["name"] == "br-private":
+        assert bridge["taps"] == ["vnet0"]
+    assert result["keep"]["renew"] == ["vnet0"]
+    assert {one["repair"] for one in result["rows"]} == {"plugged in", "written anew"}
+
+
+def test_what_leads_to_a_strangers_disk_is_not_touched(cloud: t.Any, web: Result) -> None:
+    def left(uuid: str) -> Result:
+        return {"what": "disk server", "name": f"{uuid}/disk", "disk": f"/var/lib/novalite/instances/{uuid}/disk"}
+
+    ours, strange = left(web["uuid"]), left("f" * 8 + "-0000-4000-8000-000000000000")
+    assert compare(cloud, {**running(web), "residue": [ours, strange]})["residue"] == [ours]
+
+
+def test_volumes_that_are_gone_or_that_nobody_goes_on_with(cloud: t.Any) -> None:
+    kind, old = str(uuid.uuid4()), int(time.time()) - 5000
+    of_type = {"id": kind, "name": "spinning", "backend": "file", "options": {}, "extra_specs": {}, "created_at": 1}
+    cloud.write(sa.insert(volume_type).values(**of_type))
+    ids = {}
+    for name, status, made_at in (("kept", "available", 1), ("lost", "available", 1), ("half", "creating", None)):
+        ids[name] = str(uuid.uuid4())
+        values = {"id": ids[name], "name": name, "status": status, "made_at": made_at, "host": "hv2"}
+        more = {"project_id": "d" * 32, "size_gb": 1, "type_id": kind, "format": "raw", "metadata": {}}
+        cloud.write(sa.insert(volume).values(**values, **more, created_at=old, updated_at=old))
+    nothing: Result = {
+        name: [] for name in ("domains", "disks", "residue", "filters", "chains", "dhcp_networks", "bridges")
+    }  # fmt: skip
+    found = {**nothing, "files": {}, "missing_bases": {}, "volumes": [ids["kept"]]}
+    assert told(compare(cloud, found)) == [("volume lost", "missing", "volume to error")]
+    assert compare(cloud, found)["rows"] == []
+    with transaction(cloud.engine) as connection:
+        (correction,) = ledger_repair(connection, {})["corrections"]
+        assert ledger_repair(connection, {})["corrections"] == []
+    assert correction["name"] == f"half ({ids['half']})" and correction["after"] == {"status": "error"}
+    statuses = {row.name: row.status for row in cloud.rows(sa.select(volume.c.name, volume.c.status))}
+    assert statuses == {"kept": "available", "lost": "error", "half": "error"}
+
+
+def test_the_report_has_all_of_it(cloud: t.Any, web: Result) -> None:
+    correction = {"kind": "vif", "name": "x", "reason": "its instance is gone", "before": {"mac": "m"}, "after": None}
+    chains = {f"nova-inst-{web['id']}": ["-A"]}
+    steps = {
+        "bridge": {"changed": True, "diff": {"before": {"br1": {}}, "after": {"br1": {"mtu": 1500}}}},
+        "firewall": {"changed": True, "diff": {"before": {"IPv4": {}}, "after": {"IPv4": chains}}},
+        "dhcp": {"changed": False},
+        "nwfilter": {"skipped": True},
+    }
+    given = {
+        "corrections": [correction],
+        "deletions": [{"uuid": "u", "name": "old", "host": "hv1", "silent": 700}],
+        "hosts": {"hv2": {"rows": [], "steps": steps, "failed": ""}, "hv3": {"failed": "it did not answer"}},
+        "failures": [],
+        "repaired": False,
+    }
+    with transaction(cloud.engine) as connection:
+        result = difference_report(connection, given)
+    assert [one["object"] for one in result["report"]["differences"]] == [
+        "vif x", "instance old", "bridge br1", f"chain nova-inst-{web['id']} (web)",
+    ]  # fmt: skip
+    assert result["report"]["failures"] == ["hv3: it did not answer"] and result["pending"] == 4
+    assert result["in_words"] == "4 differences, 1 failed"
+    assert result["table"][0].split() == ["HOST", "OBJECT", "THE", "LEDGER", "SAYS", "IS", "THERE", "REPAIR"]
+    assert len(result["table"]) == 7
