@@ -75,7 +75,7 @@ def parse(body: Body) -> Asked:
         guest=_guest(name, server, password, generated),
         description=text(server.get("description"), "description"),
         tags=tuple(dict.fromkeys(server.get("tags") or ())),
-        shown=(*access_addresses(server).values(), server.get("OS-DCF:diskConfig", "MANUAL")),  # type: ignore[arg-type]
+        shown=(*access_addresses(server).values(), server.get("OS-DCF:diskConfig", "MANUAL")),
     )
     return Asked(wanted, password, forced, server.get("return_reservation_id") in TRUE, group_names)
 

@@ -279,6 +279,7 @@ def test_what_cannot_be_is_refused_and_nothing_written(cloud: t.Any) -> None:
     server(cloud)
     server(cloud, "off", vm_state="paused")
     before = cloud.dump()
+    params: dict[str, t.Any]
     for action, name, params, message in (
         ("resize", "web", {"flavor": "m1.nothing"}, "unknown flavor"),
         ("resize", "web", {}, "name the flavor"),

@@ -276,7 +276,7 @@ def release_claims(connection: sa.Connection, uuids: t.Iterable[str], hosts: t.C
     if not wanted:
         return 0
     columns = (allocation.c.compute_host_id, allocation.c.vcpus, allocation.c.memory_mb, allocation.c.disk_gb)
-    of_these = allocation.c.instance_uuid.in_(wanted)
+    of_these: sa.ColumnElement[bool] = allocation.c.instance_uuid.in_(wanted)
     if hosts is not None:
         ids = sa.select(compute_host.c.id).where(compute_host.c.name.in_(sorted(hosts)))
         of_these = sa.and_(of_these, allocation.c.compute_host_id.in_(ids))
