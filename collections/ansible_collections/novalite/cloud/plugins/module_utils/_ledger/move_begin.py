@@ -18,6 +18,7 @@ from .._errors import ConflictError, NovaliteError
 from . import lookups, moves, quotas, server_actions, server_requests
 from .compute_hosts import SERVICE_DOWN_TIME
 from .tables import compute_host, instance
+from .tables_volumes import volume, volume_attachment
 from .usage import usage
 from .views import Instance
 
@@ -112,8 +113,20 @@ def _check_flavor(row: Row, flavor: t.Mapping[str, t.Any] | None) -> None:
 def _check_host(connection: sa.Connection, action: str, row: Row, host: str | None) -> None:
     if host is not None and host == row.host and action != "resize":
         raise NovaliteError(f"Cannot migrate instance {row.uuid} to its current host ({host})")
+    if action in ("migrate", "live-migration") and (held := local_volume(connection, row.uuid)) is not None:
+        raise NovaliteError(f"Instance {row.uuid} has volume {held}, which is on {row.host} alone: detach it first")
     if action == "evacuate" and _answered(connection, row.host):
         raise NovaliteError(f"Compute service of {row.host} is still in use.")
+
+
+def local_volume(connection: sa.Connection, uuid: str) -> str | None:
+    """The name of a volume of the instance that no other host has."""
+    query = (
+        sa.select(volume.c.name)
+        .join(volume_attachment, volume_attachment.c.volume_id == volume.c.id)
+        .where(volume_attachment.c.instance_uuid == uuid, volume.c.host.is_not(None))
+    )
+    return connection.execute(query.limit(1)).scalar()
 
 
 def _answered(connection: sa.Connection, host: str) -> bool:

@@ -20,7 +20,7 @@ import sqlalchemy as sa
 from .._errors import ConflictError, NotFoundError, NovaliteError
 from . import actions, lookups, move_claims, move_ends, move_plans, moves, power_states, server_actions, server_requests
 from .compute_hosts import record
-from .move_begin import begin_move
+from .move_begin import begin_move, local_volume
 from .servers import BUILD_TIMEOUT, DEFAULT_PROJECT
 from .tables import instance
 from .tables_moves import migration
@@ -224,6 +224,8 @@ def _place(connection: sa.Connection, one: Instance, move: t.Any, params: Params
     if move.status != moves.QUEUED:
         return True
     same_host = params.get("same_host") or ("allowed" if move.type == "resize" else "never")
+    if move.type == "resize" and local_volume(connection, one["uuid"]) is not None:
+        same_host = "only"
     try:
         place = move_claims.place(
             connection,
