@@ -94,9 +94,8 @@ def pipe(
             except BaseException:
                 writer.kill()
                 raise
-            assert writer.stdout is not None and writer.stderr is not None
-            writer.stdout.close()  # one whose reader has ended gets to know
-            said = writer.stderr.read().decode(errors="replace")
+            t.cast(t.IO[bytes], writer.stdout).close()  # one whose reader has ended gets to know
+            said = t.cast(t.IO[bytes], writer.stderr).read().decode(errors="replace")
     except FileNotFoundError as error:
         argv = second if error.filename == second[0] else first
         raise CommandError(argv, 127, f"{argv[0]} is not installed on this host") from None

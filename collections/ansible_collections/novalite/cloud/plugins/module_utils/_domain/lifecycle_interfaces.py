@@ -15,7 +15,7 @@ import contextlib
 import dataclasses
 import time
 import typing as t
-import xml.etree.ElementTree as ElementTree
+from xml.etree import ElementTree
 
 from .._errors import NovaliteError
 from .._host import in_threads

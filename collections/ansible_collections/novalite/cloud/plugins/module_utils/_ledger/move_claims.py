@@ -95,18 +95,16 @@ def _place(
         with_instances=claims.asks_for_instances([one], chosen),
     )
     here = host == source if host is not None else same_host == "only"
-    decision = None
-    if not here:
+    grown = _growth(connection, request, source, old)
+    at_home = [state for state in found if state.name == source]
+    if here:
+        decision = _select(at_home, grown, chosen)
+    else:
         others = [state for state in found if state.name != source and host in (None, state.name)]
         decision = _select(others, request, chosen)
         if decision.host is None and host is None and same_host == "allowed":
-            here = True
-    if here:
-        grown = _growth(connection, request, source, old)
-        instead = _select([state for state in found if state.name == source], grown, chosen)
-        if decision is None or instead.host is not None:
-            decision = instead
-    assert decision is not None
+            instead = _select(at_home, grown, chosen)
+            decision = decision if instead.host is None else instead
     if decision.host is not None:
         _claim(connection, decision, source, versions, now)
     told = explanation(decision)
