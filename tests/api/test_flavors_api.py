@@ -127,12 +127,20 @@ def test_extra_specs(cloud: Cloud, doors: Doors) -> None:
     doors.admin.post(path, {"extra_specs": {"a/b": "c"}}, 400)
 
 
-def test_a_private_flavor_is_given_to_nobody(cloud: Cloud, doors: Doors) -> None:
+def test_a_private_flavor_is_given_to_projects(cloud: Cloud, doors: Doors) -> None:
     public, private = make(cloud, "a"), make(cloud, "b", is_public=False)
     assert doors.admin.get(f"/flavors/{private}/os-flavor-access") == {"flavor_access": []}
     doors.admin.get(f"/flavors/{public}/os-flavor-access", 404)
     doors.member.get(f"/flavors/{private}/os-flavor-access", 403)
+    given = doors.admin.post(f"/flavors/{private}/action", {"addTenantAccess": {"tenant": doors.other}}, 200)
+    assert given == {"flavor_access": [{"flavor_id": str(private), "tenant_id": doors.other}]}
     doors.admin.post(f"/flavors/{private}/action", {"addTenantAccess": {"tenant": doors.other}}, 409)
+    assert doors.admin.get(f"/flavors/{private}/os-flavor-access") == given
+    doors.stranger.get(f"/flavors/{private}")
+    doors.member.get(f"/flavors/{private}", 404)
+    taken = doors.admin.post(f"/flavors/{private}/action", {"removeTenantAccess": {"tenant": doors.other}}, 200)
+    assert taken == {"flavor_access": []}
+    doors.stranger.get(f"/flavors/{private}", 404)
     doors.admin.post(f"/flavors/{private}/action", {"removeTenantAccess": {"tenant": doors.other}}, 404)
     doors.admin.post(f"/flavors/{private}/action", {"giveAway": {"tenant": doors.other}}, 400)
 

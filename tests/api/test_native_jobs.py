@@ -128,7 +128,9 @@ def test_who_may_ask_for_which_kind(api: seeds.Api, scene: scenes.Scene, kind: s
     if kinds.KINDS[kind].role == "admin":
         assert kind in refused(ask(api.client_as("demo"), body), 403)
         assert ask(api.client_as("admin"), body).status_code == 202
-    elif kind in ("unpause", "resume"):
+    elif kind == "createImage":
+        assert "image_name" in refused(ask(api.client_as("demo"), body), 400)
+    elif kind in ("unpause", "resume", "unrescue", "confirmResize", "revertResize"):
         refused(ask(api.client_as("demo"), body), 409)
     else:
         assert ask(api.client_as("demo"), body).status_code == 202

@@ -137,7 +137,7 @@ def test_servers_may_have_the_same_name_and_each_has_its_own_handle(api: seeds.A
         ({"networks": [{"uuid": "11111111-1111-1111-1111-111111111111"}]}, 400,
          "Network 11111111-1111-1111-1111-111111111111 could not be found."),
         ({"networks": [{"port": "11111111-1111-1111-1111-111111111111"}]}, 400,
-         "Port 11111111-1111-1111-1111-111111111111 could not be found."),
+         "Port id 11111111-1111-1111-1111-111111111111 could not be found."),
         ({"security_groups": [{"name": "nosuch"}]}, 400, "Security group nosuch not found for project"),
         ({"availability_zone": "mars"}, 400, "The requested availability zone is not available"),
         ({"availability_zone": "nova:hv1"}, 403, "forced_host"),
@@ -160,7 +160,7 @@ def test_servers_may_have_the_same_name_and_each_has_its_own_handle(api: seeds.A
         ({"block_device_mapping_v2": [{"source_type": "blank", "destination_type": "local", "boot_index": -1}]}, 400,
          "Block Device Mapping is Invalid"),
         ({"block_device_mapping_v2": [{"source_type": "volume", "uuid": seeds.IMAGE_ID, "boot_index": 0}]}, 400,
-         "Block Device Mapping is Invalid"),
+         "unknown volume"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_refused_and_nothing_is_left(

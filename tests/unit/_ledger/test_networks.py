@@ -323,6 +323,7 @@ def test_a_network_in_use_stays(run: Run, ledger: sa.Engine) -> None:
 def test_the_networks_of_a_project_are_limited_and_public_ones_are_not(run: Run) -> None:
     nets = [{"name": f"n{i}", "cidr": f"10.{i}.0.0/30"} for i in range(8)]
     assert run("network", networks=nets[:4])["changed"]
+    run("project", projects=[{"name": "demo", "quotas": {"networks": 3}}])
     with pytest.raises(QuotaError, match=r"networks: 4 wanted, 3 allowed"):
         run("network", networks=nets[4:], project="demo")
 
