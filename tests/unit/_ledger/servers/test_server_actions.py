@@ -15,6 +15,7 @@ import sqlalchemy as sa
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError, NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger import server_actions, tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import open_ledger, transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import create_volume
 
 ABSENT = "00000000-0000-4000-8000-000000000000"
 STATES = ("building", "active", "stopped", "paused", "suspended", "rescued", "error")
@@ -250,3 +251,23 @@ def test_unknown_names_are_refused(cloud: t.Any) -> None:
         begin(cloud, "explode", uuid)
     with pytest.raises(NovaliteError, match="reboot of type 'soft': use SOFT or HARD"):
         begin(cloud, "reboot", uuid, kind="soft")
+
+
+@pytest.mark.parametrize(
+    "action", ["createImage", "rebuild", "rescue", "resize", "migrate", "live-migration", "evacuate"]
+)
+def test_what_concerns_a_root_disk_is_refused_to_one_that_starts_from_a_volume(cloud: t.Any, action: str) -> None:
+    uuid = instance(cloud)
+    project = cloud.rows(sa.select(tables.instance.c.project_id))[0][0]
+    volumes = tables.tables_volumes
+    with transaction(cloud.engine) as connection:
+        made = create_volume(connection, project, {"size_gb": 1, "name": "root", "bootable": True})
+        connection.execute(
+            sa.insert(volumes.volume_attachment).values(
+                id="a" * 36, volume_id=made["id"], instance_uuid=uuid, device="/dev/vda", boot_index=0, created_at=0
+            )
+        )
+    with pytest.raises(ConflictError, match=f"Cannot '{action}' instance {uuid}: it starts from a volume"):
+        begin(cloud, action, uuid)
+    assert state(cloud, uuid)[:2] == ("active", None)
+    begin(cloud, "stop", uuid)

@@ -113,7 +113,7 @@ def _check_flavor(row: Row, flavor: t.Mapping[str, t.Any] | None) -> None:
 def _check_host(connection: sa.Connection, action: str, row: Row, host: str | None) -> None:
     if host is not None and host == row.host and action != "resize":
         raise NovaliteError(f"Cannot migrate instance {row.uuid} to its current host ({host})")
-    if action in ("migrate", "live-migration") and (held := local_volume(connection, row.uuid)) is not None:
+    if action in ("migrate", "live-migration", "evacuate") and (held := local_volume(connection, row.uuid)) is not None:
         raise NovaliteError(f"Instance {row.uuid} has volume {held}, which is on {row.host} alone: detach it first")
     if action == "evacuate" and _answered(connection, row.host):
         raise NovaliteError(f"Compute service of {row.host} is still in use.")

@@ -23,6 +23,7 @@ from .._errors import ConflictError, NotFoundError, NovaliteError
 from . import action_effects, actions, moves
 from .tables import instance
 from .tables_jobs import job, job_instance
+from .tables_volumes import volume_attachment
 from .views import Instance, instances_by
 
 NO_STATE, RUNNING, PAUSED, SHUTDOWN = 0, 1, 3, 4  # Nova's power states
@@ -71,6 +72,8 @@ OTHERS = {
     "evacuate": Action("rebuild_spawning", frozenset({"active", "stopped", "error"}), None, None),
 }
 NAMES = (*ACTIONS, "reboot", *OTHERS)
+# What is done with an instance's own root disk, and is not built for one that starts from a volume
+_OF_ROOT_DISK = frozenset(OTHERS) - {"unrescue", "confirmResize", "revertResize"}
 
 # What a failed action may have left: the guest is in another power state than its vm_state says.
 _LEFT_IN = {
@@ -139,6 +142,8 @@ def begin(
         if row.locked and not ignore_lock:
             raise ConflictError(f"Instance {row.uuid} is locked")
         _refuse_wrong_state(action, rules, row)
+    if action in _OF_ROOT_DISK:
+        _refuse_volume_roots(connection, action, rows)
     now = int(time.time())
     swapped = connection.execute(
         sa.update(instance)
@@ -290,6 +295,18 @@ def _refuse_wrong_state(action: str, rules: Action, row: t.Any) -> None:
         raise ConflictError(f"Cannot '{action}' instance {row.uuid} while it is in vm_state {row.vm_state}")
     if row.host is None:  # its build failed: there is no guest
         raise ConflictError(f"Instance {row.uuid} is not ready")
+
+
+def _refuse_volume_roots(connection: sa.Connection, action: str, rows: t.Sequence[t.Any]) -> None:
+    """Half of it done, the guest would have lost its disk, or the volume's data would be on the wrong one."""
+    table = volume_attachment
+    found = connection.execute(
+        sa.select(table.c.instance_uuid)
+        .where(table.c.instance_uuid.in_([row.uuid for row in rows]), table.c.boot_index == 0)
+        .limit(1)
+    ).scalar()
+    if found is not None:
+        raise ConflictError(f"Cannot '{action}' instance {found}: it starts from a volume, not from a disk of its own")
 
 
 def _variants(action: str) -> tuple[Action, ...]:
