@@ -26,10 +26,15 @@ from . import (
     tables_volumes,
 )
 from .schema import BigId, metadata
+from .tables_actions import instance_action, instance_action_event, server_group, server_group_member
 
 __all__ = [  # the rest is read as tables.<name>
     "BigId",
+    "instance_action",
+    "instance_action_event",
     "metadata",
+    "server_group",
+    "server_group_member",
     "tables_ec2",
     "tables_identity",
     "tables_images",
@@ -394,55 +399,4 @@ floating_ip = sa.Table(  # one row for each address of a pool
     sa.Column("released_at", sa.BigInteger, nullable=False, server_default="0"),
     sa.Column("description", sa.String(255), nullable=False, server_default=""),
     sa.CheckConstraint("vif_id IS NULL OR project_id IS NOT NULL", name="allocated"),
-)
-
-server_group = sa.Table(
-    "server_group",
-    metadata,
-    sa.Column("id", sa.String(36), primary_key=True),
-    sa.Column("project_id", sa.ForeignKey("project.id", ondelete="CASCADE"), nullable=False),
-    sa.Column("name", sa.String(255), nullable=False),
-    sa.Column("policy", sa.String(32), nullable=False),
-    sa.Column("max_server_per_host", sa.Integer, nullable=False, server_default="1"),  # for anti-affinity
-    sa.UniqueConstraint("project_id", "name"),
-    sa.CheckConstraint(
-        "policy IN ('affinity', 'anti-affinity', 'soft-affinity', 'soft-anti-affinity')", name="policy"
-    ),
-    sa.CheckConstraint("max_server_per_host >= 1", name="max_server_per_host"),
-)
-
-server_group_member = sa.Table(  # an instance is in one group at most, as in Nova
-    "server_group_member",
-    metadata,
-    sa.Column("instance_uuid", sa.ForeignKey("instance.uuid", ondelete="CASCADE"), primary_key=True),
-    sa.Column("group_id", sa.ForeignKey("server_group.id", ondelete="CASCADE"), nullable=False, index=True),
-)
-
-instance_action = sa.Table(
-    "instance_action",
-    metadata,
-    sa.Column("id", BigId, primary_key=True, autoincrement=True),
-    sa.Column("instance_uuid", sa.String(36), nullable=False, index=True),
-    sa.Column("action", sa.String(32), nullable=False),  # create, delete, ...
-    sa.Column("request_id", sa.String(40), nullable=False),
-    sa.Column("started_at", sa.BigInteger, nullable=False),
-    sa.Column("finished_at", sa.BigInteger),
-    sa.Column("message", sa.Text),  # "Error" detail for people, without secrets
-    sa.Column("user_id", sa.String(32)),
-    sa.Column("project_id", sa.String(32)),
-    sa.Column("details", sa.JSON, nullable=False),  # the scheduler's explanation, ...
-    sqlite_autoincrement=True,
-)
-
-instance_action_event = sa.Table(
-    "instance_action_event",
-    metadata,
-    sa.Column("id", BigId, primary_key=True, autoincrement=True),
-    sa.Column("action_id", sa.ForeignKey("instance_action.id", ondelete="CASCADE"), nullable=False, index=True),
-    sa.Column("event", sa.String(64), nullable=False),
-    sa.Column("host", sa.String(255)),
-    sa.Column("started_at", sa.BigInteger, nullable=False),
-    sa.Column("finished_at", sa.BigInteger),
-    sa.Column("result", sa.String(16)),  # Success | Error
-    sqlite_autoincrement=True,
 )
