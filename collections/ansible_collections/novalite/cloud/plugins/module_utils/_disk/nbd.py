@@ -34,9 +34,10 @@ MAX_PARTITIONS = 16
 BLKRRPART = 0x125F
 NBD_CLEAR_SOCK, NBD_CLEAR_QUE, NBD_DISCONNECT = 0xAB04, 0xAB05, 0xAB08  # linux/nbd.h
 # Seconds; Nova's timeout_nbd is 10, which eight at once exceed on a busy host with two emulated processors.
-CONNECT_TIMEOUT = 30.0
-DISCONNECT_TIMEOUT = 30.0
-DEVICE_WAIT = 30.0  # seconds; Nova's MAX_DEVICE_WAIT
+# Seconds. Nova waits 30 (MAX_DEVICE_WAIT): too little where a busy host's injections queue for its devices.
+CONNECT_TIMEOUT = 120.0
+DISCONNECT_TIMEOUT = 120.0
+DEVICE_WAIT = 120.0
 PARTITION_WAIT = 5.0
 POLL = 0.02
 
