@@ -33,8 +33,8 @@ DEVICES = 16  # the driver's default nbds_max
 MAX_PARTITIONS = 16
 BLKRRPART = 0x125F
 NBD_CLEAR_SOCK, NBD_CLEAR_QUE, NBD_DISCONNECT = 0xAB04, 0xAB05, 0xAB08  # linux/nbd.h
-# Seconds; Nova's timeout_nbd is 10, which eight at once exceed on a busy host with two emulated processors.
-# Seconds. Nova waits 30 (MAX_DEVICE_WAIT): too little where a busy host's injections queue for its devices.
+# Seconds. Nova's timeout_nbd is 10 and its MAX_DEVICE_WAIT 30: too little where many injections queue for the devices
+# of a busy host with two emulated processors.
 CONNECT_TIMEOUT = 120.0
 DISCONNECT_TIMEOUT = 120.0
 DEVICE_WAIT = 120.0
