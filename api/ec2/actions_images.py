@@ -96,21 +96,14 @@ def describe_images(asked: Asked) -> Body:
     project = current().project
     with reading_ledger() as connection:
         rows = image_records.images_seen(connection, project)
-        there = {row["id"] for row in rows}
-        pending = [one for one in ec2_images.pending(connection, project) if one["id"] not in there]
         if "ImageId" in asked:
-            coming = {images.image_id(one): one["id"] for one in pending}
-            wanted = {coming.get(one) or images.find(connection, project, one)["id"] for one in asked["ImageId"]}
-            rows, pending = ([one for one in some if one["id"] in wanted] for some in (rows, pending))
+            wanted = {images.find(connection, project, one)["id"] for one in asked["ImageId"]}
+            rows = [row for row in rows if row["id"] in wanted]
         tags = ec2_tags.tags_of(connection, project)
         asked = images.with_ids(connection, project, asked)
     rows = [row for row in rows if _is_owned(row, asked.get("Owner", []), project)]
     rows = [row for row in rows if _is_executable(row, asked.get("ExecutableBy", []), project)]
-    if _is_owned({"owner": project}, asked.get("Owner", []), project) and "ExecutableBy" not in asked:
-        bodies = [_pending(one, project, tags) for one in pending]
-    else:
-        bodies = []
-    bodies = sorted([*bodies, *(_image(row, tags) for row in rows)], key=lambda body: str(body["imageId"]))
+    bodies = sorted((_image(row, tags) for row in rows), key=lambda body: str(body["imageId"]))
     found, token = filters.page(
         filters.filtered(bodies, asked, IMAGE_FILTERS), asked, lambda body: str(body["imageId"])
     )
@@ -164,29 +157,6 @@ def _image(row: Record, tags: t.Mapping[str, t.Any]) -> Body:
         "productCodes": [],
         "platformDetails": "Linux/UNIX",
         "usageOperation": "RunInstances",
-        "tagSet": tag_set(tags.get(number, {})),
-    }
-
-
-def _pending(one: Record, project: str, tags: t.Mapping[str, t.Any]) -> Body:
-    """One that is being made of an instance."""
-    number = images.image_id(one)
-    return {
-        "imageId": number,
-        "imageLocation": f"{project}/{one['name']}",
-        "imageState": "pending",
-        "imageOwnerId": project,
-        "isPublic": False,
-        "creationDate": moment(one["created_at"]),
-        "architecture": "x86_64",
-        "imageType": "machine",
-        "name": one["name"],
-        "sourceInstanceId": ids.of("i", one["instance_uuid"]),
-        "rootDeviceType": "instance-store",
-        "rootDeviceName": ROOT_DEVICE,
-        "blockDeviceMapping": [],
-        "virtualizationType": "hvm",
-        "hypervisor": "kvm",
         "tagSet": tag_set(tags.get(number, {})),
     }
 

@@ -19,7 +19,7 @@ from .image_records import check_count
 from .images import checked_properties
 from .lookups import PRIVATE, lock_project
 from .records import checked_names
-from .tables import image, instance_action
+from .tables import image
 
 _DESCRIPTION = "description"
 
@@ -49,22 +49,3 @@ def register(
     connection.execute(sa.insert(image).values(**{**row, **own, **rest}))
     check_count(connection, project_id)
     return str(own["id"])
-
-
-def pending(connection: sa.Connection, project_id: str) -> list[dict[str, t.Any]]:
-    """What images are being made of the project's instances: `id` and `name` that each is to have, `instance_uuid`,
-    `created_at` (when it was asked for)."""
-    table = instance_action
-    query = sa.select(table.c.details, table.c.instance_uuid, table.c.started_at).where(
-        table.c.action == "createImage", table.c.project_id == project_id, table.c.finished_at.is_(None)
-    )
-    return [
-        {
-            "id": row.details["image_id"],
-            "name": row.details["name"],
-            "instance_uuid": row.instance_uuid,
-            "created_at": row.started_at,
-        }
-        for row in connection.execute(query.order_by(table.c.id))
-        if "image_id" in row.details
-    ]

@@ -150,10 +150,5 @@ def running(connection: sa.Connection, uuids: t.Iterable[str]) -> None:
         )
 
 
-def bound_to_hosts(connection: sa.Connection, uuids: t.Iterable[str]) -> list[dict[str, t.Any]]:
-    """The volumes of these instances that are in one compute host's own storage, and cannot follow to another."""
-    return [one for one in volumes_by(connection, instances=uuids) if one["backend"] in LOCAL_BACKENDS]
-
-
 def _local(connection: sa.Connection) -> list[dict[str, t.Any]]:
     return [one for one in types_by(connection) if one["backend"] in LOCAL_BACKENDS]
