@@ -35,7 +35,9 @@ class Lab:
         self.home = pathlib.Path(home)
         self._inventory = inventory
         self.engine = open_ledger(home)
-        self.environment = {**os.environ, "NOVALITE_HOME": home, "NO_COLOR": "1", "ANSIBLE_NOCOLOR": "1"}
+        self.environment = {
+            **os.environ, "NOVALITE_HOME": home, "NO_COLOR": "1", "ANSIBLE_NOCOLOR": "1", "ANSIBLE_FORCE_COLOR": "0",
+        }
 
     def command(self, playbook: str, *arguments: str, **variables: t.Any) -> list[str]:
         told = ["-e", json.dumps(variables)] if variables else []

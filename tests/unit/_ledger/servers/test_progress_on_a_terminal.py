@@ -81,7 +81,7 @@ def command(cloud: t.Any, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatc
     for name, value in {
         "NOVALITE_HOME": str(tmp_path), "ANSIBLE_COLLECTIONS_PATH": str(ROOT / "collections"), "TERM": "xterm",
         "ANSIBLE_STDOUT_CALLBACK": "novalite.cloud.progress", "ANSIBLE_LOCAL_TEMP": str(tmp_path / "tmp"),
-        "ANSIBLE_LOCALHOST_WARNING": "False", "ANSIBLE_NOCOLOR": "1",
+        "ANSIBLE_LOCALHOST_WARNING": "False", "ANSIBLE_NOCOLOR": "1", "ANSIBLE_FORCE_COLOR": "0",
     }.items():  # fmt: skip
         monkeypatch.setenv(name, value)
     common = {"gather_facts": False, "connection": "local"}
