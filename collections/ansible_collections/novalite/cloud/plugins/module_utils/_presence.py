@@ -26,12 +26,26 @@ from ._firewall.apply import Tables
 from ._firewall.dispatch import to_cidr
 from ._firewall.present import of_ruleset
 from ._firewall.rules import FAMILIES
-from ._libvirt import connect
+from ._host import STATE_DIR
+from ._libvirt import DEFAULT_URI, connect
 from ._network import bindings
 from ._network.dnsmasq import read_config, read_hosts
 
 with contextlib.suppress(ImportError):  # connect() reports it
     import libvirt
+
+# Of the modules that look; what the host is told of them
+HOST_ARGUMENTS = {
+    "state_dir": {"type": "path", "default": STATE_DIR},
+    "uri": {"type": "str", "default": DEFAULT_URI},
+}
+ARGUMENT_SPEC = {
+    **HOST_ARGUMENTS,
+    "name": {"type": "str"},
+    # As in _controller.LEDGER_ARGUMENTS, which a hypervisor does not get: it would bring the ledger's code along.
+    "home": {"type": "path"},
+    "ledger_url": {"type": "str", "no_log": True},
+}
 
 _FILTER = re.compile(r"nova-instance-(instance-[0-9a-f]{8})")
 _CHAIN = re.compile(r"nova-inst-([0-9]+)")

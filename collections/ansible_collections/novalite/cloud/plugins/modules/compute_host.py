@@ -18,6 +18,8 @@ author:
   - novalite contributors (@novalite)
 extends_documentation_fragment:
   - novalite.cloud.ledger
+  - novalite.cloud.state_dir
+  - novalite.cloud.libvirt
 requirements:
   - python3-libvirt on the host
   - community.libvirt on the controller
@@ -43,14 +45,6 @@ options:
   name:
     description: Name of the compute host. Defaults to its name in the inventory.
     type: str
-  state_dir:
-    description: Directory on the host under which novalite keeps its images and instances.
-    type: path
-    default: /var/lib/novalite
-  uri:
-    description: The libvirt connection.
-    type: str
-    default: qemu:///system
   domain_type:
     description:
       - What accelerates the guests. V(auto) is V(kvm) where it works and V(qemu), which is slow, otherwise.
@@ -211,13 +205,15 @@ import platform
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._errors import NovaliteError
+from ..module_utils._host import STATE_DIR
 from ..module_utils._host_facts import gather
+from ..module_utils._libvirt import DEFAULT_URI
 
 # What is asked of the host itself, and what its operator decides. The action plug-in sends the former only.
 FACT_ARGUMENTS = {
     "name": {"type": "str"},
-    "state_dir": {"type": "path", "default": "/var/lib/novalite"},
-    "uri": {"type": "str", "default": "qemu:///system"},
+    "state_dir": {"type": "path", "default": STATE_DIR},
+    "uri": {"type": "str", "default": DEFAULT_URI},
     "domain_type": {"type": "str", "choices": ["auto", "kvm", "qemu"], "default": "auto"},
 }
 POLICY_ARGUMENTS = {

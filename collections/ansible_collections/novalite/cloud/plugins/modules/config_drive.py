@@ -13,6 +13,8 @@ description:
   - Writes an ISO9660 image with these files into the directory of each instance, as C(disk.config). A drive that holds
     them already is left alone. It takes effect when the guest starts the next time.
   - The files may hold secrets. They are never shown, and the image is root's alone until libvirt hands it to the guest.
+extends_documentation_fragment:
+  - novalite.cloud.state_dir
 options:
   config_drives:
     description: The instances and what is on their drives.
@@ -33,10 +35,6 @@ options:
         description: The content of the files, base64 encoded, by their paths on the drive.
         type: dict
         required: true
-  state_dir:
-    description: The directory of novalite's state on the compute host.
-    type: path
-    default: /var/lib/novalite
 attributes:
   check_mode:
     support: full
@@ -94,6 +92,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._disk.config_drive import ConfigDrive, write_config_drives
 from ..module_utils._errors import NovaliteError
+from ..module_utils._host import STATE_DIR
 
 
 def _drive(uuid: str, format: str, files: dict[str, t.Any]) -> ConfigDrive:
@@ -117,7 +116,7 @@ def main() -> None:
                     "files": {"type": "dict", "required": True, "no_log": True},
                 },
             },
-            "state_dir": {"type": "path", "default": "/var/lib/novalite"},
+            "state_dir": {"type": "path", "default": STATE_DIR},
         },
         supports_check_mode=True,
     )

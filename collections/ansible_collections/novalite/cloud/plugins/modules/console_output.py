@@ -14,6 +14,8 @@ author:
 description:
   - Reads the last lines that guests wrote to their consoles, also of those that do not run.
   - Every character is the guest's own choice, escape sequences for terminals among them. Take care where you print it.
+extends_documentation_fragment:
+  - novalite.cloud.state_dir
 attributes:
   check_mode:
     support: full
@@ -34,10 +36,6 @@ options:
     description: How many bytes of each at most, up to 1048576.
     type: int
     default: 65536
-  state_dir:
-    description: Where the host keeps disks and logs.
-    type: path
-    default: /var/lib/novalite
 """
 
 EXAMPLES = r"""
@@ -63,6 +61,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._domain.lifecycle_console import MAX_BYTES, tail
 from ..module_utils._errors import NovaliteError
+from ..module_utils._host import STATE_DIR
 
 LIMIT = 1 << 20  # what one task should carry home
 
@@ -81,7 +80,7 @@ def main() -> None:
             "uuids": {"type": "list", "elements": "str", "required": True},
             "lines": {"type": "int"},
             "max_bytes": {"type": "int", "default": MAX_BYTES},
-            "state_dir": {"type": "path", "default": "/var/lib/novalite"},
+            "state_dir": {"type": "path", "default": STATE_DIR},
         },
         supports_check_mode=True,
     )

@@ -14,6 +14,8 @@ description:
     C(disk.eph0) and a swap disk C(disk.swap) where they are asked for, copies of the C(kernel) and the C(ramdisk), and
     C(disk.info), which records the format of each disk. A disk's own content is never asked for its format.
   - Files that exist are left alone. If one instance fails, what the call created for all of them is removed.
+extends_documentation_fragment:
+  - novalite.cloud.state_dir
 options:
   disks:
     description: The instances and what their disks are made from.
@@ -85,10 +87,6 @@ options:
     type: str
     choices: [none, discard, zero]
     default: none
-  state_dir:
-    description: The directory of novalite's state on the compute host.
-    type: path
-    default: /var/lib/novalite
 attributes:
   check_mode:
     support: full
@@ -151,6 +149,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._disk.overlay import Disk, create_disks, remove_disks, replace_disks
 from ..module_utils._errors import NovaliteError
+from ..module_utils._host import STATE_DIR
 
 
 def main() -> None:
@@ -176,7 +175,7 @@ def main() -> None:
             },
             "state": {"type": "str", "choices": ["present", "anew", "absent"], "default": "present"},
             "wipe": {"type": "str", "choices": ["none", "discard", "zero"], "default": "none"},
-            "state_dir": {"type": "path", "default": "/var/lib/novalite"},
+            "state_dir": {"type": "path", "default": STATE_DIR},
         },
         supports_check_mode=True,
     )

@@ -16,6 +16,8 @@ description:
   - The disks of an instance that gets another size on its own host are kept for a revert.
 author:
   - novalite contributors (@novalite)
+extends_documentation_fragment:
+  - novalite.cloud.state_dir
 attributes:
   check_mode:
     support: full
@@ -93,10 +95,6 @@ options:
     type: list
     elements: dict
     default: []
-  state_dir:
-    description: Where the host keeps images and disks.
-    type: path
-    default: /var/lib/novalite
 seealso:
   - module: novalite.cloud.disk
   - module: novalite.cloud.server_move
@@ -140,6 +138,7 @@ from ..module_utils._disk import channel, transfer
 from ..module_utils._disk.overlay import Disk
 from ..module_utils._domain import lifecycle
 from ..module_utils._errors import NovaliteError
+from ..module_utils._host import STATE_DIR
 from ..module_utils._libvirt import DEFAULT_URI, connect
 
 _STATES = ["offered", "accepted", "sent", "received", "closed", "kept", "grown", "restored", "forgotten"]
@@ -170,7 +169,7 @@ def main() -> None:
             "host_keys": {"type": "dict", "default": {}, "no_log": False},
             "running": {"type": "bool", "default": False},
             "disks": {"type": "list", "elements": "dict", "default": []},
-            "state_dir": {"type": "path", "default": "/var/lib/novalite"},
+            "state_dir": {"type": "path", "default": STATE_DIR},
         },
         supports_check_mode=True,
     )

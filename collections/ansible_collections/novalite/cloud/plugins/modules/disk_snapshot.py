@@ -20,6 +20,9 @@ description:
     became of each all the same.
 author:
   - novalite contributors (@novalite)
+extends_documentation_fragment:
+  - novalite.cloud.state_dir
+  - novalite.cloud.libvirt
 requirements:
   - python3-libvirt and qemu-utils on the host
   - community.libvirt on the controller
@@ -62,14 +65,6 @@ options:
     description: Seconds that one copy may take.
     type: float
     default: 3600
-  state_dir:
-    description: The directory of novalite's state on the compute host.
-    type: path
-    default: /var/lib/novalite
-  uri:
-    description: The libvirt connection.
-    type: str
-    default: qemu:///system
 seealso:
   - module: novalite.cloud.disk
   - module: novalite.cloud.server_action
@@ -127,6 +122,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ..module_utils._disk import snapshot
 from ..module_utils._domain import lifecycle_backup
 from ..module_utils._errors import NovaliteError
+from ..module_utils._host import STATE_DIR
 from ..module_utils._libvirt import DEFAULT_URI, connect
 
 
@@ -146,7 +142,7 @@ def main() -> None:
             "controller_dir": {"type": "path"},
             "owner": {"type": "int"},
             "timeout": {"type": "float", "default": 3600},
-            "state_dir": {"type": "path", "default": "/var/lib/novalite"},
+            "state_dir": {"type": "path", "default": STATE_DIR},
             "uri": {"type": "str", "default": DEFAULT_URI},
         },
         supports_check_mode=True,

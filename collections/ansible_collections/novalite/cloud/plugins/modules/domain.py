@@ -18,6 +18,8 @@ description:
   - Two definitions are compared field by field, never as text, so what libvirt adds to a definition is no difference.
 author:
   - novalite contributors (@novalite)
+extends_documentation_fragment:
+  - novalite.cloud.libvirt
 requirements:
   - python3-libvirt on the host
   - community.libvirt on the controller
@@ -57,10 +59,6 @@ options:
     type: str
     choices: [running, defined, absent]
     default: running
-  uri:
-    description: The libvirt connection.
-    type: str
-    default: qemu:///system
   timeout:
     description: Seconds that a domain may take between its start and its CPUs running.
     type: float

@@ -15,6 +15,8 @@ description:
     are compared field by field, never as text, so what libvirt adds to a definition is no difference.
 author:
   - novalite contributors (@novalite)
+extends_documentation_fragment:
+  - novalite.cloud.libvirt
 requirements:
   - python3-libvirt on the host
   - community.libvirt on the controller
@@ -43,10 +45,6 @@ options:
       xml:
         description: What the domain should be. Without it only the state is reported.
         type: str
-  uri:
-    description: The libvirt connection.
-    type: str
-    default: qemu:///system
 seealso:
   - module: novalite.cloud.domain
 """

@@ -20,6 +20,8 @@ description:
     sees to that.
 author:
   - novalite contributors (@novalite)
+extends_documentation_fragment:
+  - novalite.cloud.libvirt
 requirements:
   - python3-libvirt on the host
 attributes:
@@ -52,10 +54,6 @@ options:
     description: Seconds that a guest has to let go of an interface.
     type: float
     default: 60
-  uri:
-    description: The libvirt connection.
-    type: str
-    default: qemu:///system
 seealso:
   - module: novalite.cloud.domain
   - module: novalite.cloud.server_interface

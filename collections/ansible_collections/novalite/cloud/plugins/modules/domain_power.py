@@ -15,6 +15,8 @@ description:
     became of each all the same.
 author:
   - novalite contributors (@novalite)
+extends_documentation_fragment:
+  - novalite.cloud.libvirt
 requirements:
   - python3-libvirt on the host
   - community.libvirt on the controller
@@ -71,10 +73,6 @@ options:
     description: Whether a domain that does not exist is as good as one that is V(stopped).
     type: bool
     default: false
-  uri:
-    description: The libvirt connection.
-    type: str
-    default: qemu:///system
 seealso:
   - module: novalite.cloud.domain
   - module: novalite.cloud.server_action

@@ -18,6 +18,8 @@ description:
   - A download that was interrupted goes on where it stopped, in the same run or in a later one. Its progress is logged
     on the host.
   - An image that is in the cache already costs one module call.
+extends_documentation_fragment:
+  - novalite.cloud.state_dir
 options:
   images:
     description: The images that must be in the cache. Required for O(state=present).
@@ -93,10 +95,6 @@ options:
   max_cache_gb:
     description: For O(state=evicted), what the files of the cache may take on the disk, in GiB. No limit by default.
     type: int
-  state_dir:
-    description: The directory of novalite's state on the compute host.
-    type: path
-    default: /var/lib/novalite
 attributes:
   check_mode:
     support: full
@@ -215,6 +213,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ..module_utils._disk.cache import Image, Rules, ensure_images
 from ..module_utils._disk.evict import GRACE, evict
 from ..module_utils._errors import ImageRefusedError, NovaliteError
+from ..module_utils._host import STATE_DIR
 
 GIB = 1 << 30
 
@@ -264,7 +263,7 @@ def main() -> None:
             "state": {"type": "str", "choices": ["present", "evicted"], "default": "present"},
             "max_age": {"type": "int", "default": 86400},
             "max_cache_gb": {"type": "int"},
-            "state_dir": {"type": "path", "default": "/var/lib/novalite"},
+            "state_dir": {"type": "path", "default": STATE_DIR},
         },
         required_if=[("state", "present", ["images"])],
         supports_check_mode=True,

@@ -22,6 +22,8 @@ description:
     does not serve any more are given back in the ledger; nothing else is changed.
 extends_documentation_fragment:
   - novalite.cloud.ledger
+  - novalite.cloud.state_dir
+  - novalite.cloud.libvirt
 requirements:
   - python3-libvirt on the host
   - community.libvirt on the controller
@@ -43,14 +45,6 @@ options:
   name:
     description: Name of the compute host. Defaults to its name in the inventory.
     type: str
-  state_dir:
-    description: Directory on the host under which novalite keeps its images and instances.
-    type: path
-    default: /var/lib/novalite
-  uri:
-    description: The libvirt connection.
-    type: str
-    default: qemu:///system
 """
 
 EXAMPLES = r"""
@@ -88,27 +82,16 @@ found:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils import _presence
 from ..module_utils._errors import NovaliteError
+from ..module_utils._presence import ARGUMENT_SPEC, look
 
-HOST_ARGUMENTS = {
-    "state_dir": {"type": "path", "default": "/var/lib/novalite"},
-    "uri": {"type": "str", "default": "qemu:///system"},
-}
-ARGUMENT_SPEC = {
-    **HOST_ARGUMENTS,
-    "name": {"type": "str"},
-    # As in _controller.LEDGER_ARGUMENTS, which a hypervisor does not get: it would bring the ledger's code along.
-    "home": {"type": "path"},
-    "ledger_url": {"type": "str", "no_log": True},
-}
 SPEC_RULES: dict = {}
 
 
 def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True, **SPEC_RULES)
     try:
-        found = _presence.look(module.params["state_dir"], module.params["uri"])
+        found = look(module.params["state_dir"], module.params["uri"])
     except NovaliteError as error:
         module.fail_json(msg=str(error))
     module.exit_json(changed=False, found=found)

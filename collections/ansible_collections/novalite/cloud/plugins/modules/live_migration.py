@@ -18,6 +18,9 @@ description:
   - What the guests meet on their networks, and their base images, must be on the destination already.
 author:
   - novalite contributors (@novalite)
+extends_documentation_fragment:
+  - novalite.cloud.state_dir
+  - novalite.cloud.libvirt
 requirements:
   - python3-libvirt on the host
   - community.libvirt on the controller
@@ -51,14 +54,6 @@ options:
     description: Whether a guest that changes its memory quicker than it can be sent is slowed down.
     type: bool
     default: true
-  state_dir:
-    description: Where the hosts keep images and disks.
-    type: path
-    default: /var/lib/novalite
-  uri:
-    description: The libvirt connection.
-    type: str
-    default: qemu:///system
 """
 
 EXAMPLES = r"""
@@ -101,6 +96,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._domain import lifecycle_migrate
 from ..module_utils._errors import NovaliteError
+from ..module_utils._host import STATE_DIR
 from ..module_utils._libvirt import DEFAULT_URI, connect
 
 
@@ -112,7 +108,7 @@ def main() -> None:
             "host_keys": {"type": "dict", "default": {}, "no_log": False},
             "bandwidth": {"type": "int", "default": 0},
             "auto_converge": {"type": "bool", "default": True},
-            "state_dir": {"type": "path", "default": "/var/lib/novalite"},
+            "state_dir": {"type": "path", "default": STATE_DIR},
             "uri": {"type": "str", "default": DEFAULT_URI},
         },
         supports_check_mode=True,

@@ -15,6 +15,8 @@ description:
   - The file system is treated as hostile. No link in it leads out of it, only regular files are touched, and nothing
     of it is ever executed. The format of the disk is the one that M(novalite.cloud.disk) recorded.
   - Instances are worked on in parallel. The disk of a running guest is refused.
+extends_documentation_fragment:
+  - novalite.cloud.state_dir
 options:
   instances:
     description: The instances and what must be in them.
@@ -141,10 +143,6 @@ options:
     type: str
     choices: [auto, nbd, fuse]
     default: auto
-  state_dir:
-    description: The directory of novalite's state on the compute host.
-    type: path
-    default: /var/lib/novalite
 attributes:
   check_mode:
     support: full
@@ -209,6 +207,7 @@ from ..module_utils._disk.inject import File, Request
 from ..module_utils._disk.partition import INSPECT
 from ..module_utils._disk.session import inject_all
 from ..module_utils._errors import NovaliteError
+from ..module_utils._host import STATE_DIR
 
 
 def _file(path: str, content: str, mode: str) -> File:
@@ -297,7 +296,7 @@ def main() -> None:
                 },
             },
             "backend": {"type": "str", "choices": ["auto", "nbd", "fuse"], "default": "auto"},
-            "state_dir": {"type": "path", "default": "/var/lib/novalite"},
+            "state_dir": {"type": "path", "default": STATE_DIR},
         },
         supports_check_mode=True,
     )

@@ -19,6 +19,8 @@ description:
     link-local address must be one.
 author:
   - novalite contributors (@novalite)
+extends_documentation_fragment:
+  - novalite.cloud.libvirt
 requirements:
   - libvirt-python on the hypervisor
   - ebtables on the hypervisor
@@ -77,10 +79,6 @@ options:
     type: str
     choices: [present, absent]
     default: present
-  uri:
-    description: The libvirt to talk to.
-    type: str
-    default: qemu:///system
 """
 
 EXAMPLES = r"""

@@ -16,6 +16,8 @@ description:
   - A run that is killed while it writes into a disk may leave a mount, a loop device or a QEMU program that serves the
     disk, and with it an nbd device. Takes them away.
   - What is no longer there, or somebody is at by now, is left alone.
+extends_documentation_fragment:
+  - novalite.cloud.state_dir
 attributes:
   check_mode:
     support: full
@@ -43,10 +45,6 @@ options:
         description: What it leads to.
         type: str
         required: true
-  state_dir:
-    description: Directory on the host under which novalite keeps its images and instances.
-    type: path
-    default: /var/lib/novalite
 """
 
 EXAMPLES = r"""
@@ -61,6 +59,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._disk import residue
 from ..module_utils._errors import NovaliteError
+from ..module_utils._host import STATE_DIR
 
 OPTIONS = {
     "what": {"type": "str", "choices": [residue.MOUNT, residue.LOOP, residue.SERVER], "required": True},
@@ -73,7 +72,7 @@ def main() -> None:
     module = AnsibleModule(
         argument_spec={
             "residue": {"type": "list", "elements": "dict", "options": OPTIONS, "required": True},
-            "state_dir": {"type": "path", "default": "/var/lib/novalite"},
+            "state_dir": {"type": "path", "default": STATE_DIR},
         },
         supports_check_mode=True,
     )

@@ -22,6 +22,7 @@ description:
 extends_documentation_fragment:
   - novalite.cloud.ledger
   - novalite.cloud.ledger.attributes
+  - novalite.cloud.state_dir
 options:
   action:
     description:
@@ -107,10 +108,6 @@ options:
     description: Seconds without a sign of life, after which another run's action counts as dead.
     type: int
     default: 600
-  state_dir:
-    description: Where the compute hosts keep images and disks.
-    type: path
-    default: /var/lib/novalite
   outcomes:
     description: How it went, once for each host. Given this, nothing begins.
     type: list
@@ -229,6 +226,7 @@ request_id:
 """
 
 from ..module_utils._controller import run_module
+from ..module_utils._host import STATE_DIR
 
 ARGUMENT_SPEC = {
     "action": {
@@ -271,7 +269,7 @@ ARGUMENT_SPEC = {
     "reason": {"type": "str"},
     "takeover": {"type": "bool", "default": False},
     "action_timeout": {"type": "int", "default": 600},
-    "state_dir": {"type": "path", "default": "/var/lib/novalite"},
+    "state_dir": {"type": "path", "default": STATE_DIR},
     "outcomes": {
         "type": "list",
         "elements": "dict",

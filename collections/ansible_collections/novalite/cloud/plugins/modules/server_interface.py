@@ -20,6 +20,7 @@ description:
 extends_documentation_fragment:
   - novalite.cloud.ledger
   - novalite.cloud.ledger.attributes
+  - novalite.cloud.state_dir
 options:
   state:
     description: Whether the interfaces shall be there.
@@ -54,10 +55,6 @@ options:
       - Instances of any project with an interface whose change the REST API began. Others are left alone.
     type: list
     elements: str
-  state_dir:
-    description: Where the compute hosts keep images and disks.
-    type: path
-    default: /var/lib/novalite
   plans:
     description: What was returned as RV(hosts). What is in it and in no outcome failed.
     type: dict
@@ -126,6 +123,7 @@ errors:
 """
 
 from ..module_utils._controller import run_module
+from ..module_utils._host import STATE_DIR
 
 ARGUMENT_SPEC = {
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
@@ -141,7 +139,7 @@ ARGUMENT_SPEC = {
         },
     },
     "uuids": {"type": "list", "elements": "str"},
-    "state_dir": {"type": "path", "default": "/var/lib/novalite"},
+    "state_dir": {"type": "path", "default": STATE_DIR},
     "plans": {"type": "dict"},
     "outcomes": {
         "type": "list",

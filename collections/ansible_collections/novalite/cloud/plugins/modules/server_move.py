@@ -19,6 +19,7 @@ description:
 extends_documentation_fragment:
   - novalite.cloud.ledger
   - novalite.cloud.ledger.attributes
+  - novalite.cloud.state_dir
 options:
   state:
     description:
@@ -97,10 +98,6 @@ options:
     description: Seconds without a sign of life, after which another run's action counts as dead.
     type: int
     default: 600
-  state_dir:
-    description: Where the compute hosts keep images and disks.
-    type: path
-    default: /var/lib/novalite
   moves:
     description: With O(state=commit) and O(state=end), RV(moves) of the step before.
     type: list
@@ -195,6 +192,7 @@ errors:
 """
 
 from ..module_utils._controller import run_module
+from ..module_utils._host import STATE_DIR
 
 ARGUMENT_SPEC = {
     "state": {
@@ -223,7 +221,7 @@ ARGUMENT_SPEC = {
     "service_down_time": {"type": "int"},
     "takeover": {"type": "bool", "default": False},
     "action_timeout": {"type": "int", "default": 600},
-    "state_dir": {"type": "path", "default": "/var/lib/novalite"},
+    "state_dir": {"type": "path", "default": STATE_DIR},
     "moves": {"type": "list", "elements": "dict", "default": []},
     "parts": {
         "type": "list",

@@ -13,7 +13,9 @@ author: [novalite contributors (@novalite)]
 description:
   - Turns instances that have a host and addresses into the arguments of every host module, one plan for each host.
   - Reads the ledger, changes nothing.
-extends_documentation_fragment: [novalite.cloud.ledger]
+extends_documentation_fragment:
+  - novalite.cloud.ledger
+  - novalite.cloud.state_dir
 attributes:
   check_mode:
     description: Can run in check_mode and return changed status prediction without modifying target.
@@ -47,10 +49,6 @@ options:
     type: list
     elements: str
     default: []
-  state_dir:
-    description: Where the compute hosts keep images and disks.
-    type: path
-    default: /var/lib/novalite
 seealso:
   - module: novalite.cloud.scheduler
   - module: novalite.cloud.fixed_ip
@@ -75,6 +73,7 @@ hosts:
 """
 
 from ..module_utils._controller import run_module
+from ..module_utils._host import STATE_DIR
 
 ARGUMENT_SPEC = {
     "instances": {"type": "list", "elements": "dict", "default": []},
@@ -82,7 +81,7 @@ ARGUMENT_SPEC = {
     "leaving": {"type": "list", "elements": "dict", "default": []},
     "compute_hosts": {"type": "list", "elements": "dict", "default": []},
     "network_hosts": {"type": "list", "elements": "str", "default": []},
-    "state_dir": {"type": "path", "default": "/var/lib/novalite"},
+    "state_dir": {"type": "path", "default": STATE_DIR},
 }
 SPEC_RULES: dict = {}
 

@@ -14,6 +14,8 @@ author:
 description:
   - Mounts shares below C(<state_dir>/shares), now and at every boot, so that volumes of a type with the back end C(nfs)
     are there on every compute host.
+extends_documentation_fragment:
+  - novalite.cloud.state_dir
 options:
   shares:
     description: The shares.
@@ -37,10 +39,6 @@ options:
         description: Options of the mount.
         type: str
         default: ""
-  state_dir:
-    description: Where the host keeps what belongs to instances.
-    type: path
-    default: /var/lib/novalite
 attributes:
   check_mode:
     description: Can run in check_mode and return changed status without changing anything.
@@ -65,6 +63,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._disk.shares import ensure_mounted
 from ..module_utils._errors import NovaliteError
+from ..module_utils._host import STATE_DIR
 
 
 def main() -> None:
@@ -81,7 +80,7 @@ def main() -> None:
                     "options": {"type": "str", "default": ""},
                 },
             },
-            "state_dir": {"type": "path", "default": "/var/lib/novalite"},
+            "state_dir": {"type": "path", "default": STATE_DIR},
         },
         supports_check_mode=True,
     )

@@ -18,6 +18,7 @@ description:
 extends_documentation_fragment:
   - novalite.cloud.ledger
   - novalite.cloud.ledger.attributes
+  - novalite.cloud.state_dir
 options:
   project:
     description: Name of the project that names belong to.
@@ -66,10 +67,6 @@ options:
       error:
         description: Why those without a result have none.
         type: str
-  state_dir:
-    description: Where the hosts keep what belongs to instances.
-    type: path
-    default: /var/lib/novalite
 seealso:
   - module: novalite.cloud.volume
   - module: novalite.cloud.volume_disk
@@ -101,6 +98,7 @@ errors:
 """
 
 from ..module_utils._controller import run_module
+from ..module_utils._host import STATE_DIR
 
 ARGUMENT_SPEC = {
     "project": {"type": "str", "default": "demo"},
@@ -119,7 +117,7 @@ ARGUMENT_SPEC = {
             "error": {"type": "str"},
         },
     },
-    "state_dir": {"type": "path", "default": "/var/lib/novalite"},
+    "state_dir": {"type": "path", "default": STATE_DIR},
 }
 SPEC_RULES: dict = {}
 

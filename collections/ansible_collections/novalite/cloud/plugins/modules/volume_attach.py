@@ -16,6 +16,8 @@ description:
   - A guest lets go of a disk when it likes. It is asked again and again, as Nova does, and keeps what it does not give.
   - A volume is recognised by its serial number, which is its id.
   - Each volume for itself. When one fails, the others are done, and the task fails with RV(attachments) in its result.
+extends_documentation_fragment:
+  - novalite.cloud.libvirt
 options:
   attachments:
     description: The volumes and the domains.
@@ -59,10 +61,6 @@ options:
     description: How often it is asked.
     type: int
     default: 8
-  uri:
-    description: The libvirt to talk to.
-    type: str
-    default: qemu:///system
 attributes:
   check_mode:
     description: Can run in check_mode and return changed status without changing anything.

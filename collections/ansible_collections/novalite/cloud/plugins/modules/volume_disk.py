@@ -17,6 +17,9 @@ description:
   - What a running guest has open is extended and copied by its own QEMU, while it goes on.
   - A new file has no blocks of an old one. A logical volume is written over with zeros before it is removed.
   - Each volume for itself. When one fails, the others are done, and the task fails with RV(volumes) in its result.
+extends_documentation_fragment:
+  - novalite.cloud.state_dir
+  - novalite.cloud.libvirt
 options:
   volumes:
     description: The volumes and snapshots.
@@ -68,14 +71,6 @@ options:
     type: str
     choices: [present, absent]
     default: present
-  state_dir:
-    description: Where the host keeps what belongs to instances.
-    type: path
-    default: /var/lib/novalite
-  uri:
-    description: The libvirt to talk to.
-    type: str
-    default: qemu:///system
 attributes:
   check_mode:
     description: Can run in check_mode and return changed status without changing anything.
@@ -132,6 +127,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ..module_utils._disk.volumes import ensure
 from ..module_utils._domain.volumes import LiveGuests
 from ..module_utils._errors import NovaliteError
+from ..module_utils._host import STATE_DIR
 from ..module_utils._libvirt import DEFAULT_URI, connect
 
 
@@ -155,7 +151,7 @@ def main() -> None:
                 },
             },
             "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-            "state_dir": {"type": "path", "default": "/var/lib/novalite"},
+            "state_dir": {"type": "path", "default": STATE_DIR},
             "uri": {"type": "str", "default": DEFAULT_URI},
         },
         supports_check_mode=True,

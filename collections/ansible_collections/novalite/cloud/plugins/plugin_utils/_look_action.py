@@ -18,12 +18,11 @@ from ansible.plugins.action import ActionBase
 
 from ..module_utils._controller import run_operation
 from ..module_utils._errors import NovaliteError
+from ..module_utils._presence import HOST_ARGUMENTS
 from ._ledger_action import LedgerAction
 
 
 class LookAction(LedgerAction):
-    """`module` has HOST_ARGUMENTS, too: the options that the host is told."""
-
     _requires_connection = True
 
     def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
@@ -34,7 +33,7 @@ class LookAction(LedgerAction):
         if self.operation is None:
             raise AnsibleActionFail(self.missing)
         # the ledger's URL, which holds a password, is no business of the hypervisor
-        asked = {option: params[option] for option in self.module.HOST_ARGUMENTS}
+        asked = {option: params[option] for option in HOST_ARGUMENTS}
         since = int(time.time())
         name = f"novalite.cloud.{self.module.__name__.rpartition('.')[2]}"
         result = self._execute_module(module_name=name, module_args=asked, task_vars=task_vars)
