@@ -4,7 +4,7 @@
 
 # This module_utils is PRIVATE to the collection and may change at any time.
 
-"""QEMU's programs as children that end with the run that started them, and what is left of a run that was killed."""
+"""Programs as children that end with the run that started them, and what is left of a run that was killed."""
 
 from __future__ import annotations
 
@@ -49,15 +49,25 @@ def start(argv: t.Sequence[str], work: str) -> subprocess.Popen[bytes]:
 
 def stop(daemon: subprocess.Popen[bytes], work: str) -> None:
     """Terminate and reap `daemon`. Raises DaemonError when it had failed or does not end."""
+    end(daemon)
+    if daemon.returncode != 0:
+        message = said(work)
+        if 'Failed to get "write" lock' in message or 'Failed to get shared "write" lock' in message:
+            raise DiskInUseError("its disk is in use: the guest runs; stop it first")
+        raise DaemonError(f"QEMU's program ended with {daemon.returncode}: {message or 'no message'}")
+
+
+def end(daemon: subprocess.Popen[bytes]) -> None:
+    """Terminate and reap `daemon`, however it ends."""
     if daemon.poll() is None and not _terminated(daemon):
         daemon.kill()
         daemon.wait()
-    if daemon.returncode != 0:
-        with open(os.path.join(work, ERRORS), encoding="utf-8", errors="replace") as handle:
-            said = "; ".join(line.strip() for line in handle if line.strip())
-        if 'Failed to get "write" lock' in said or 'Failed to get shared "write" lock' in said:
-            raise DiskInUseError("its disk is in use: the guest runs; stop it first")
-        raise DaemonError(f"QEMU's program ended with {daemon.returncode}: {said or 'no message'}")
+
+
+def said(work: str) -> str:
+    """What a program that was started with `work` had to say, in one line."""
+    with open(os.path.join(work, ERRORS), encoding="utf-8", errors="replace") as handle:
+        return "; ".join(line.strip() for line in handle if line.strip())
 
 
 def _terminated(daemon: subprocess.Popen[bytes]) -> bool:

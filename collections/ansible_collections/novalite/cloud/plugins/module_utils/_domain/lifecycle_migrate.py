@@ -14,16 +14,12 @@ unix sockets that ssh leads to the other host: QEMU listens on no port, where an
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
-import shutil
-import signal
-import subprocess
 import time
 import typing as t
 from xml.etree import ElementTree
 
-from .._disk import channel
+from .._disk.tunnel import tunnel
 from .._errors import NovaliteError
 from . import lifecycle
 
@@ -31,9 +27,7 @@ with contextlib.suppress(ImportError):  # connect() reports it
     import libvirt
 
 LIBVIRT, MEMORY, DISKS = "libvirt.sock", "memory.sock", "disks.sock"
-LIBVIRTD = ("/run/libvirt/libvirt-sock", "/run/libvirt/virtqemud-sock")
-TUNNEL_TIMEOUT = 40.0  # seconds
-_PR_SET_PDEATHSIG = 1
+LIBVIRTD = "/run/libvirt/libvirt-sock"
 
 Move = t.Mapping[str, t.Any]
 
@@ -70,7 +64,8 @@ def _one(
         if domain is None or not domain.isActive():
             raise NovaliteError(f"domain {move['domain_name']} does not run on this host")
         what = f"domain {move['domain_name']} cannot be moved to {move['to_host']}"
-        with lifecycle.clear(what), _tunnel(move, host_keys[move["to_host"]]) as directory:
+        keys = host_keys[move["to_host"]]
+        with lifecycle.clear(what), tunnel(move, keys, {LIBVIRT: LIBVIRTD}, [MEMORY, DISKS]) as directory:
             uri = f"qemu+unix:///system?socket={os.path.join(directory, LIBVIRT)}"
             params = _parameters(domain, move, directory, bandwidth, state_dir)
             domain.migrateToURI3(uri, params, _flags(auto_converge))
@@ -147,64 +142,3 @@ def merged(running: str, wanted: str) -> str:
                 nic.remove(old)
             nic.extend(model.findall(tag))
     return ElementTree.tostring(root, encoding="unicode")
-
-
-@contextlib.contextmanager
-def _tunnel(move: Move, keys: t.Sequence[str]) -> t.Iterator[str]:
-    """The destination's sockets under the same names here; yields their directory."""
-    directory = channel.directory_of(move["id"])
-    argv = channel.ssh(move["id"], keys, move["to_address"])
-    forwards = [
-        (os.path.join(directory, LIBVIRT), move.get("libvirt_socket") or LIBVIRTD[0]),
-        (os.path.join(directory, MEMORY), os.path.join(directory, MEMORY)),
-        (os.path.join(directory, DISKS), os.path.join(directory, DISKS)),
-    ]
-    for here, _there in forwards:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(here)
-    for here, there in forwards:
-        argv[1:1] = ["-L", f"{here}:{there}"]
-    argv[1:1] = ["-N"]
-    libc = ctypes.CDLL(None)
-    process = subprocess.Popen(
-        argv,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        # a killed task takes its tunnel along, and libvirtd on both sides takes note
-        preexec_fn=lambda: libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM),
-    )
-    try:
-        _wait_for(process, [here for here, _there in forwards], move)
-        os.chmod(directory, 0o711)
-        for here, _there in forwards[1:]:
-            _qemu_may_use(here)
-        yield directory
-    finally:
-        process.terminate()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(10)
-        if process.poll() is None:
-            process.kill()
-            process.wait()
-        if process.stderr is not None:
-            process.stderr.close()
-
-
-def _wait_for(process: subprocess.Popen[bytes], sockets: t.Sequence[str], move: Move) -> None:
-    deadline = time.monotonic() + TUNNEL_TIMEOUT
-    while not all(os.path.exists(one) for one in sockets):
-        if process.poll() is not None:
-            said = process.stderr.read().decode(errors="replace") if process.stderr is not None else ""
-            last = " ".join(said.split())[-300:]
-            raise NovaliteError(f"host {move['to_host']} cannot be reached over ssh at {move['to_address']}: {last}")
-        if time.monotonic() > deadline:
-            raise NovaliteError(f"host {move['to_host']} does not answer over ssh at {move['to_address']}")
-        time.sleep(0.05)
-
-
-def _qemu_may_use(path: str) -> None:
-    for user in channel.QEMU_USERS:
-        with contextlib.suppress(LookupError):
-            shutil.chown(path, user)
-            return
