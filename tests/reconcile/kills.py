@@ -2,9 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Kill -9 of ansible-playbook, and of the modules on hypervisors, at random moments of launches and deletions.
+"""Kill -9 of ansible-playbook, and of the modules on hypervisors, at random moments of launches, deletions and moves.
 
     python -m tests.reconcile.kills --count 30 --home <NOVALITE_HOME> --inventory inventories/lab
+    python -m tests.reconcile.kills --count 12 --of migrate,live_migrate,resize ...
 
 Over a lab that is prepared. After some kills, --check is to tell all that was cut off, one run is to repair it, and
 then nothing differs. At the end everything is deleted, and nothing may be left: no claim, no address, nothing on hosts.
@@ -29,8 +30,12 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tabl
 from tests.reconcile.lab import HOSTS, ROOT, Lab
 
 COUNT = 2  # guests of one launch, which come to different hosts
-# A launch that does not wait for ssh, and a deletion, on two free cores; while there is none that was measured
-SECONDS = {"launch": 9.0, "terminate": 6.0}
+# Of each with COUNT guests on two free cores, not waiting for ssh. A launch before them tells how busy the machine is.
+SECONDS = {"launch": 9.0, "terminate": 6.0, "migrate": 20.0, "live_migrate": 20.0, "resize": 20.0}
+VARIABLES: dict[str, dict[str, t.Any]] = {
+    "launch": {"flavor": "m1.nano", "image": "ami-tiny", "key": "test", "spawn_wait_for_ssh": False},
+    "resize": {"flavor": "m1.tiny"},
+}
 # of this lab alone: hypervisors have process namespaces of their own. The brackets keep the shell that looks out of it
 MODULES = "pgrep -f '[/]usr/bin/python3( |$)'"
 LEFT = """
@@ -45,33 +50,28 @@ class Killing:
         self.lab, self.random = lab, random.Random(seed)
         self.wrong: list[str] = []
         self.told = self.killed_in_time = self.cut_off = 0
-        self.seconds = dict(SECONDS)
+        self.pace = 1.0
 
-    def some(self, numbers: t.Sequence[int]) -> None:
-        """Kill as many runs, one after the other, every second of them a deletion; then look."""
+    def some(self, whats: t.Mapping[int, str]) -> None:
+        """Kill as many runs, one after the other; then look."""
         lab = self.lab
-        launch = {"flavor": "m1.nano", "image": "ami-tiny", "key": "test"}
-        whats = {number: "launch" if number % 2 else "terminate" for number in numbers}
-        there = [{**launch, "name": f"k{one}", "count": COUNT} for one, what in whats.items() if what == "terminate"]
+        there = [{"name": f"k{number}", "count": COUNT} for number, what in whats.items() if what != "launch"]
         if there:
             began = time.monotonic()
-            lab.play("launch.yml", servers=there, spawn_wait_for_ssh=False)
-            took = time.monotonic() - began  # as long as it takes just now: other work may keep the machine busy
-            self.seconds = {"launch": took, "terminate": 0.7 * took}
+            launch = dict(VARIABLES["launch"])
+            without_ssh = launch.pop("spawn_wait_for_ssh")
+            lab.play("launch.yml", servers=[{**launch, **one} for one in there], spawn_wait_for_ssh=without_ssh)
+            self.pace = (time.monotonic() - began) / SECONDS["launch"]
         hows = []
         for number, what in whats.items():
-            names = {"name": f"k{number}", "count": COUNT}
-            if what == "launch":
-                command = lab.command("launch.yml", **names, **launch, spawn_wait_for_ssh=False)
-            else:
-                command = lab.command("terminate.yml", **names)
+            command = lab.command(f"{what}.yml", name=f"k{number}", count=COUNT, **VARIABLES.get(what, {}))
             hows.append(self.kill(number, what, command))
-        self.look(numbers, "; ".join(hows))
+        self.look(list(whats), "; ".join(hows))
 
     def kill(self, number: int, what: str, command: list[str]) -> str:
         """Begin a run and kill it, or its modules, at some moment of the time that it takes; returns how that was."""
         lab = self.lab
-        moment = self.random.uniform(0.05, 0.95) * self.seconds[what]
+        moment = self.random.uniform(0.05, 0.95) * SECONDS[what] * self.pace
         victim = self.random.choice(["ansible-playbook", "ansible-playbook", "modules", "both"])
         with open(os.devnull, "w") as nowhere:
             playbook = subprocess.Popen(
@@ -132,7 +132,7 @@ class Killing:
         states = {row.name: (row.vm_state, row.task_state, row.host) for row in rows}
         self.wrong += [
             f"{how}: {name} is {state}" for name, state in states.items()
-            if state[1] is not None or state[0] not in ("active", "error")
+            if state[1] is not None or state[0] not in ("active", "error", "resized")
         ]  # fmt: skip
         for host in HOSTS:
             here = sa.select(instance).where(instance.c.deleted == 0, instance.c.host == host)
@@ -164,15 +164,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.reconcile.kills")
     parser.add_argument("--count", type=int, default=30)
     parser.add_argument("--together", type=int, default=6, help="kills before each look")
+    parser.add_argument("--of", default="launch,terminate", help=f"what is killed, of {', '.join(SECONDS)}")
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--home", required=True)
     parser.add_argument("--inventory", required=True)
     options = parser.parse_args()
     killing = Killing(Lab(options.home, options.inventory), options.seed)
     print(f"seed {options.seed}", flush=True)
-    numbers = list(range(1, options.count + 1))
-    for first in range(0, len(numbers), options.together):
-        killing.some(numbers[first : first + options.together])
+    of = options.of.split(",")
+    whats = {number: of[(number - 1) % len(of)] for number in range(1, options.count + 1)}
+    for first in range(1, options.count + 1, options.together):
+        killing.some({number: whats[number] for number in whats if first <= number < first + options.together})
     killing.nothing_left()
     for line in killing.wrong:
         print(f"WRONG {line}")
