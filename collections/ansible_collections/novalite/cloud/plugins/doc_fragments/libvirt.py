@@ -13,4 +13,7 @@ options:
     description: The libvirt connection.
     type: str
     default: qemu:///system
+requirements:
+  - python3-libvirt on the host
+  - community.libvirt on the controller
 """

@@ -20,9 +20,6 @@ extends_documentation_fragment:
   - novalite.cloud.ledger
   - novalite.cloud.state_dir
   - novalite.cloud.libvirt
-requirements:
-  - python3-libvirt on the host
-  - community.libvirt on the controller
 notes:
   - On x86_64, whether KVM works is found out with a guest that counts to ten million, because some hosts have a
     C(/dev/kvm) that takes every call but interprets its guests a thousand times too slowly. The answer is kept in the

@@ -24,8 +24,7 @@ extends_documentation_fragment:
   - novalite.cloud.state_dir
   - novalite.cloud.libvirt
 requirements:
-  - python3-libvirt and qemu-utils on the host
-  - community.libvirt on the controller
+  - qemu-utils on the host
 attributes:
   check_mode:
     support: full

@@ -22,8 +22,6 @@ author:
   - novalite contributors (@novalite)
 extends_documentation_fragment:
   - novalite.cloud.libvirt
-requirements:
-  - python3-libvirt on the host
 attributes:
   check_mode:
     support: full

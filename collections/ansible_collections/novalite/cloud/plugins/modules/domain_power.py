@@ -17,9 +17,6 @@ author:
   - novalite contributors (@novalite)
 extends_documentation_fragment:
   - novalite.cloud.libvirt
-requirements:
-  - python3-libvirt on the host
-  - community.libvirt on the controller
 attributes:
   check_mode:
     support: full

@@ -24,9 +24,6 @@ extends_documentation_fragment:
   - novalite.cloud.ledger
   - novalite.cloud.state_dir
   - novalite.cloud.libvirt
-requirements:
-  - python3-libvirt on the host
-  - community.libvirt on the controller
 attributes:
   check_mode:
     support: full

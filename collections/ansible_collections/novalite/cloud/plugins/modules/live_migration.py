@@ -21,9 +21,6 @@ author:
 extends_documentation_fragment:
   - novalite.cloud.state_dir
   - novalite.cloud.libvirt
-requirements:
-  - python3-libvirt on the host
-  - community.libvirt on the controller
 attributes:
   check_mode:
     support: full

@@ -22,7 +22,6 @@ author:
 extends_documentation_fragment:
   - novalite.cloud.libvirt
 requirements:
-  - libvirt-python on the hypervisor
   - ebtables on the hypervisor
 attributes:
   check_mode:

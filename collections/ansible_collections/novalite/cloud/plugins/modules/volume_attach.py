@@ -68,8 +68,6 @@ attributes:
   diff_mode:
     description: Returns which disks the guests had and have.
     support: full
-requirements:
-  - libvirt's Python binding
 seealso:
   - module: novalite.cloud.volume_disk
 """
