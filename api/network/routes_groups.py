@@ -39,6 +39,7 @@ RULE = (
     "revision_number",
 )  # fmt: skip
 ICMP = ("icmp", "1", "icmpv6", "ipv6-icmp", "58")
+ICMP_FIELDS = {"port_range_min": "type", "port_range_max": "code"}
 TEMPLATES = ("{{", "{%", "{#")  # a name goes through Ansible, which would take these for a template
 
 
@@ -212,7 +213,12 @@ def _as_rule(wanted: Record) -> Record:
             400, "SecurityGroupRemoteGroupAndRemoteIpPrefix",
             "Only remote_ip_prefix or remote_group_id may be provided.",
         )  # fmt: skip
-    low, high = _number(wanted.get("port_range_min")), _number(wanted.get("port_range_max"))
+    low, high = _range(wanted, ICMP_FIELDS if name in ICMP else None)
+    given = wanted.get("remote_ip_prefix") or ""
+    if given and (":" in given) != (version == "6"):
+        raise NeutronError(
+            400, "SecurityGroupRuleParameterConflict", f"Conflicting value ethertype IPv{version} for CIDR {given}"
+        )
     rule: Record = {
         "direction": wanted["direction"],
         "ethertype": f"IPv{version}",
@@ -237,8 +243,24 @@ def _as_rule(wanted: Record) -> Record:
     return {**rule, "port_min": low, "port_max": high}
 
 
-def _number(value: t.Any) -> int | None:
-    return None if value is None else int(value)
+def _range(wanted: Record, icmp: t.Mapping[str, str] | None) -> tuple[int | None, int | None]:
+    """The two numbers of a rule: of ports, or type and code of ICMP, which are `icmp`. Refuses one that is none, in
+    Neutron's words; whether they make sense together is another matter."""
+    found: list[int | None] = []
+    for key in ICMP_FIELDS:
+        value = None if wanted.get(key) is None else int(wanted[key])
+        if icmp is not None and value is not None and not -1 <= value <= 255:
+            raise NeutronError(
+                400, "SecurityGroupInvalidIcmpValue",
+                f"Invalid value for ICMP {icmp[key]} ({key}) {value}. It must be 0 to 255.",
+            )  # fmt: skip
+        if icmp is None and value is not None and not -1 <= value <= 65535:
+            raise NeutronError(400, "SecurityGroupInvalidPortValue", f"Invalid value for port {value}")
+        found.append(value)
+    low, high = found
+    if icmp is not None and low == -1 and high not in (None, -1):
+        raise NeutronError(400, "SecurityGroupInvalidIcmpValue", f"Invalid value for ICMP type {low} with code {high}")
+    return low, high
 
 
 def _check_name(name: str) -> None:

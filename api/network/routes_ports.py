@@ -21,7 +21,7 @@ from .. import policy, validation
 from ..context import current
 from ..errors import as_bad_request
 from ..ledger import writing_ledger
-from . import records, schemas
+from . import records, schemas, views
 from .blueprint import Answer, NeutronError, network
 from .changes import owner_of, tell_hosts
 
@@ -82,8 +82,11 @@ def update_port(number: str) -> Answer:
     _check(wanted)
     with writing_ledger() as connection, as_bad_request():
         seen = records.port_row(connection, number)
-        if seen["router_id"] is not None and {"device_id", "device_owner", "fixed_ips"} & set(wanted):
-            raise NeutronError(409, "PortInUse", f"Port {seen['id']} is a router's: take it from the router first.")
+        if seen["router_id"] is not None:
+            if "fixed_ips" in wanted and _has_already(seen, wanted["fixed_ips"] or []):
+                del wanted["fixed_ips"]
+            if {"device_id", "device_owner", "fixed_ips"} & set(wanted):
+                raise NeutronError(409, "PortInUse", f"Port {seen['id']} is a router's: take it from the router first.")
         if seen["instance_uuid"] is not None:
             _check_attached(seen, wanted)
         row = records.network_row(connection, seen["network_uuid"])
@@ -108,6 +111,12 @@ def _check(wanted: Record) -> None:
     """Who makes what belongs to the cloud itself is no tenant."""
     if wanted.get("device_owner", "").startswith(RESERVED) and not current().is_admin:
         raise NeutronError(403, "PolicyNotAuthorized", f"device_owner {wanted['device_owner'][:60]} is the cloud's own")
+
+
+def _has_already(seen: Record, wanted: t.Sequence[Record]) -> bool:
+    """Whether the addresses asked for, which may name no more than their subnets, are those of the port."""
+    there = views.port(seen, current().is_admin)["fixed_ips"]
+    return len(wanted) == len(there) and all(any(one.items() <= own.items() for own in there) for one in wanted)
 
 
 def _check_attached(seen: Record, wanted: Record) -> None:

@@ -42,7 +42,7 @@ CREATE_RULE = wrapped(
         "port_range_min": NUMBER,
         "port_range_max": NUMBER,
         "remote_ip_prefix": {"type": ["string", "null"], "maxLength": 64},
-        "remote_group_id": OPTIONAL_UUID,
+        "remote_group_id": {"type": ["string", "null"], "maxLength": 255},  # what is none is not found
         "remote_address_group_id": {"type": "null"},
         "description": TEXT,
         **OWNER,

@@ -268,7 +268,7 @@ def rule(row: Record, project_id: str) -> Record:
         "protocol": PROTOCOLS.get(row["protocol"], row["protocol"]),
         "port_range_min": row["port_min"],
         "port_range_max": row["port_max"],
-        "remote_ip_prefix": None if anywhere else row["cidr"],
+        "remote_ip_prefix": None if anywhere else row["said_cidr"],
         "remote_group_id": row["remote_group_uuid"],
         "remote_address_group_id": None,
         "description": row.get("description") or "",

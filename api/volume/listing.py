@@ -13,6 +13,8 @@ import urllib.parse
 
 from flask import request
 
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
+
 from ..context import current
 from ..errors import BadRequestError
 
@@ -56,7 +58,7 @@ def page(kind: str, rows: t.Sequence[Record], full: View, shown: View) -> Record
     count, limit = len(found), min(_number("limit", MAX_LIMIT), MAX_LIMIT)
     found = found[_start(found) + _number("offset", 0) :]
     body: Record = {kind: [shown(row) for row, _view in found[:limit]]}
-    if limit and len(found) > limit:
+    if limit and len(found) >= limit:  # as in Cinder, a full page has one after it, be that empty
         kept = [(name, value) for name, value in args.items() if name not in ("marker", "offset")]
         query = urllib.parse.urlencode([*kept, ("marker", found[limit - 1][0]["id"])])
         body[f"{kind}_links"] = [{"rel": "next", "href": f"{request.base_url}?{query}"}]
@@ -72,7 +74,7 @@ def _start(found: t.Sequence[tuple[Record, Record]]) -> int:
     for index, (row, _view) in enumerate(found):
         if row["id"] == marker:
             return index + 1
-    raise BadRequestError(f"marker [{marker[:60]}] not found")
+    raise NotFoundError(f"marker [{marker[:60]}] not found")
 
 
 def _order() -> list[tuple[str, str]]:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is asked beside the volumes: versions, limits, quotas, zones, services, extensions."""
+"""What is asked beside the volumes: versions, limits, quotas, zones, extensions."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ import typing as t
 from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import hypervisor_records, project_usage
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.quotas import DEFAULTS, quota_limits, write_quotas
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import (
+    hypervisor_records,
+    project_usage,
+    quotas,
+)
 
 from .. import policy, validation
 from ..context import current
@@ -21,13 +24,14 @@ from ..errors import BadRequestError
 from ..ledger import reading_ledger, writing_ledger
 from . import schemas
 from .blueprint import MAX_VERSION, MIN_VERSION, UPDATED, Answer, Record, volume, volume_versions
-from .views import time as moment
 
-# Cinder's names. Of the last three there is none, and none may be made.
-QUOTAS = ("volumes", "snapshots", "gigabytes", "per_volume_gigabytes")
-NONE = ("backups", "backup_gigabytes", "groups")
+# Cinder's names. Of the last three there is none: their limits are kept, for clients set all of them together.
+QUOTAS = (
+    "volumes", "snapshots", "gigabytes", "per_volume_gigabytes", "backups", "backup_gigabytes", "groups",
+)  # fmt: skip
 EXTENSIONS = {
-    "os-quota-sets": "Quotas", "os-availability-zone": "AvailabilityZones", "os-services": "Services",
+    "os-quota-sets": "Quotas", "os-quota-class-sets": "QuotaClasses", "os-hosts": "Hosts",
+    "os-availability-zone": "AvailabilityZones", "os-services": "Services",
     "os-types-manage": "TypesManage", "os-types-extra-specs": "TypesExtraSpecs",
     "os-volume-type-access": "VolumeTypeAccess", "os-volume-actions": "VolumeActions",
     "os-extended-snapshot-attributes": "ExtendedSnapshotAttributes", "os-used-limits": "UsedLimits",
@@ -67,7 +71,7 @@ def show_limits() -> Answer:
     if asked and current().is_admin:
         target = asked
     with reading_ledger() as connection:
-        limits, used = quota_limits(connection, target), project_usage.used(connection, target)
+        limits, used = quotas.quota_limits(connection, target), project_usage.used(connection, target)
     absolute = {
         "totalVolumesUsed": used["volumes"],
         "totalGigabytesUsed": used["gigabytes"],
@@ -92,7 +96,7 @@ def show_limits() -> Answer:
 def show_quotas(target: str) -> Answer:
     _check_target(target)
     with reading_ledger() as connection:
-        limits, used = quota_limits(connection, target), project_usage.used(connection, target)
+        limits, used = quotas.quota_limits(connection, target), project_usage.used(connection, target)
     shown = _shown(limits)
     if request.args.get("usage", "").lower() in ("true", "1"):
         shown = {
@@ -106,21 +110,18 @@ def show_quotas(target: str) -> Answer:
 @policy.allows("volume:read")
 def show_default_quotas(target: str) -> Answer:
     _check_target(target)
-    return {"quota_set": {"id": target, **_shown(DEFAULTS)}}, 200
+    with reading_ledger() as connection:
+        return {"quota_set": {"id": target, **_shown(quotas.default_limits(connection))}}, 200
 
 
 @volume.put("/<project>/os-quota-sets/<target>")
 @policy.allows("volume:admin")
 def update_quotas(target: str) -> Answer:
-    body = validation.body(schemas.QUOTAS)["quota_set"]
+    wanted = _limits(validation.body(schemas.QUOTAS)["quota_set"])
     _check_target(target)
-    for name in body:
-        if name not in QUOTAS:
-            known = ", ".join(QUOTAS)
-            raise BadRequestError(f"Bad key(s) in quota set: {name[:60]}; there are limits for {known}")
     with writing_ledger() as connection:
-        write_quotas(connection, target, {name: int(limit) for name, limit in body.items()})
-        return {"quota_set": _shown(quota_limits(connection, target))}, 200
+        quotas.write_quotas(connection, target, wanted)
+        return {"quota_set": _shown(quotas.quota_limits(connection, target))}, 200
 
 
 @volume.delete("/<project>/os-quota-sets/<target>")
@@ -128,12 +129,37 @@ def update_quotas(target: str) -> Answer:
 def reset_quotas(target: str) -> Answer:
     _check_target(target)
     with writing_ledger() as connection:
-        write_quotas(connection, target, {name: DEFAULTS[name] for name in QUOTAS})
+        quotas.reset_quotas(connection, target, QUOTAS)
     return "", 200
 
 
+# The only class that there is: what holds for projects without limits of their own
+@volume.get("/<project>/os-quota-class-sets/default")
+@policy.allows("volume:admin")
+def show_quota_class() -> Answer:
+    with reading_ledger() as connection:
+        return {"quota_class_set": {"id": "default", **_shown(quotas.default_limits(connection))}}, 200
+
+
+@volume.put("/<project>/os-quota-class-sets/default")
+@policy.allows("volume:admin")
+def update_quota_class() -> Answer:
+    wanted = _limits(validation.body(schemas.QUOTA_CLASS)["quota_class_set"])
+    with writing_ledger() as connection:
+        quotas.write_default_limits(connection, wanted)
+        return {"quota_class_set": _shown(quotas.default_limits(connection))}, 200
+
+
+def _limits(said: Record) -> dict[str, int]:
+    for name in said:
+        if name not in QUOTAS:
+            known = ", ".join(QUOTAS)
+            raise BadRequestError(f"Bad key(s) in quota set: {name[:60]}; there are limits for {known}")
+    return {name: int(limit) for name, limit in said.items()}
+
+
 def _shown(limits: t.Mapping[str, int]) -> Record:
-    return {**{name: limits[name] for name in QUOTAS}, **dict.fromkeys(NONE, 0)}
+    return {name: limits[name] for name in QUOTAS}
 
 
 def _check_target(target: str) -> None:
@@ -158,43 +184,6 @@ def list_zones() -> Answer:
             for name, hosts in zones.items()
         ]
     }, 200
-
-
-@volume.get("/os-services")
-@volume.get("/<project>/os-services")
-@policy.allows("volume:admin")
-def list_services() -> Answer:
-    """Hosts store their volumes themselves: each compute host is what Cinder calls a volume service."""
-    now = int(time.time())
-    with reading_ledger() as connection:
-        zones = hypervisor_records.zones(connection, now)
-    args = request.args
-    services = [
-        {
-            "binary": "cinder-volume",
-            "host": f"{name}@file",
-            "zone": zone,
-            "status": "enabled" if host["active"] else "disabled",
-            "state": "up" if host["available"] else "down",
-            "updated_at": moment(host["last_seen_at"] or now),
-            "disabled_reason": None,
-        }
-        for zone, hosts in zones.items()
-        for name, host in hosts.items()
-    ]
-    wanted = {key: args[key] for key in ("host", "binary") if key in args}
-    found = [
-        one
-        for one in services
-        if all(str(one[key]) == value or str(one[key]).partition("@")[0] == value for key, value in wanted.items())
-    ]
-    return {"services": found}, 200
-
-
-@volume.get("/<project>/scheduler-stats/get_pools")
-@policy.allows("volume:admin")
-def list_pools() -> Answer:
-    return {"pools": []}, 200
 
 
 @volume.get("/extensions")

@@ -53,7 +53,7 @@ def create_snapshot() -> Answer:
     body = validation.body(schemas.SNAPSHOT)["snapshot"]
     with writing_ledger() as connection, in_cinders_words():
         wanted = {
-            **changes(body), "volume_id": body["volume_id"], "user_id": current().user_id,
+            **changes(body), "volume_id": body["volume_id"] or "", "user_id": current().user_id,
             "force": schemas.truth(body.get("force")) or speaks(66),
         }  # fmt: skip
         row = volume_snapshots.create_snapshot(connection, current().project, wanted)

@@ -49,7 +49,7 @@ def create_type() -> Answer:
         "is_public": schemas.truth(body.get("os-volume-type-access:is_public", True)),
     }  # fmt: skip
     with writing_ledger() as connection, as_bad_request():
-        return {"volume_type": views.volume_type(volume_types.create_type(connection, wanted))}, 200
+        return {"volume_type": views.new_volume_type(volume_types.create_type(connection, wanted))}, 200
 
 
 @volume.put("/<project>/types/<number>")
@@ -61,7 +61,7 @@ def update_type(number: str) -> Answer:
         wanted["is_public"] = schemas.truth(wanted["is_public"])
     with writing_ledger() as connection, as_bad_request():
         _seen(connection, number)
-        return {"volume_type": views.volume_type(volume_types.change_type(connection, number, wanted))}, 200
+        return {"volume_type": views.changed_volume_type(volume_types.change_type(connection, number, wanted))}, 200
 
 
 @volume.delete("/<project>/types/<number>")
@@ -87,11 +87,9 @@ def list_specs(number: str) -> Answer:
 @policy.allows("volume:admin")
 def add_specs(number: str) -> Answer:
     schema = {"type": "object", "properties": {"extra_specs": schemas.SPECS}, "required": ["extra_specs"]}
-
-    def changed(old: Record) -> Record:
-        return {**old, **validation.body(schema)["extra_specs"]}
-
-    return {"extra_specs": _specify(number, changed)}, 200
+    said = validation.body(schema)["extra_specs"]
+    _specify(number, lambda old: {**old, **said})
+    return {"extra_specs": said}, 200  # as in Cinder, without those that were there before
 
 
 @volume.get("/<project>/types/<number>/extra_specs/<key>")

@@ -10,6 +10,7 @@ import typing as t
 
 import sqlalchemy as sa
 
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger import (
     volume_access,
     volume_attachments,
@@ -28,9 +29,8 @@ Action = t.Callable[[str, Record], Answer]
 ACTION: Record = {"type": "object", "minProperties": 1, "maxProperties": 1}
 # What other clouds do with a volume, and why not here
 REFUSED = {
-    "os-retype": "where a volume is stays as it is: make a new one of the other type from it",
     "os-migrate_volume": "a volume stays on its host",
-    "os-volume_upload_image": "no image is made of a volume here: boot a server from it and take the server's image",
+    "os-volume_upload_image": "no image is made of a volume here: take a snapshot and make volumes of that",
     "os-initialize_connection": "hosts attach volumes themselves: use Compute's os-volume_attachments",
     "os-terminate_connection": "hosts detach volumes themselves: use Compute's os-volume_attachments",
     "os-unmanage": "volumes are managed by the cloud only",
@@ -60,7 +60,10 @@ def act(number: str) -> Answer:
 def _extend(number: str, said: Record) -> Answer:
     with writing_ledger() as connection, in_cinders_words():
         size = int(said["new_size"])
-        row = volumes.begin_extend(connection, number, size, project_id=whose(), online=speaks(42))
+        row = volumes.begin_extend(
+            connection, number, size, project_id=whose(), online=speaks(42), request_id=request_id(),
+            user_id=current().user_id,
+        )  # fmt: skip
         if row["status"] == "extending":
             servers = [one["instance_uuid"] for one in row["attachments"]]
             enqueue(connection, "volume_extend", row, servers, volumes=number)
@@ -100,22 +103,24 @@ def attach(
     return made
 
 
-def _detach(number: str, said: Record) -> Answer:
+def _detach(number: str, said: Record, force: bool = False) -> Answer:
     with writing_ledger() as connection, in_cinders_words():
         row = volumes.one_volume(connection, number, whose())
         wanted = said.get("attachment_id")
         theirs = [one for one in row["attachments"] if wanted in (None, one["id"])]
-        if not theirs:
+        if theirs:
+            detach(connection, row, theirs[0]["instance_uuid"], force)
+        elif wanted is not None or row["status"] != "available":  # else it is so already, as in Cinder
             raise BadRequestError(f"Invalid volume: Volume {number} is not attached.")
-        detach(connection, row, theirs[0]["instance_uuid"])
     return "", 202
 
 
-def detach(connection: sa.Connection, row: Record, server: str) -> None:
+def detach(connection: sa.Connection, row: Record, server: str, force: bool = False) -> None:
     """Begin to take a volume from a server."""
     gone = volume_attachments.begin_detach(
-        connection, row["id"], server, project_id=whose(), request_id=request_id(), user_id=current().user_id
-    )
+        connection, row["id"], server, project_id=whose(), request_id=request_id(), user_id=current().user_id,
+        force=force,
+    )  # fmt: skip
     enqueue(connection, "volume_detach", row, [server], attachments=gone["id"])
 
 
@@ -165,7 +170,19 @@ def _force_delete(number: str, _said: Record) -> Answer:
 
 def _force_detach(number: str, said: Record) -> Answer:
     policy.check("volume:admin")
-    return _detach(number, {key: said[key] for key in ("attachment_id",) if said.get(key)})
+    return _detach(number, {key: said[key] for key in ("attachment_id",) if said.get(key)}, force=True)
+
+
+def _retype(number: str, said: Record) -> Answer:
+    caller = current()
+    with writing_ledger() as connection, in_cinders_words():
+        row = volumes.one_volume(connection, number, whose())
+        try:
+            of_type = volume_access.type_seen(connection, said["new_type"], row["project_id"], caller.is_admin)
+        except NotFoundError as error:  # of the volume it would say that there is none
+            raise BadRequestError(f"Invalid volume type: {error}") from error
+        volumes.retype(connection, number, of_type, project_id=whose())
+    return "", 202
 
 
 def _show_image_metadata(number: str, _said: Record) -> Answer:
@@ -201,6 +218,16 @@ FLAG: Record = schemas.BOOLEAN
 STATUS = {"enum": list(schemas.STATES)}
 ACTIONS: dict[str, tuple[Action, Record]] = {
     "os-extend": (_extend, {"properties": {"new_size": schemas.SIZE}, "required": ["new_size"]}),
+    "os-retype": (
+        _retype,
+        {
+            "properties": {
+                "new_type": {"type": "string", "minLength": 1, "maxLength": 255},
+                "migration_policy": {"enum": ["never", "on-demand", None]},
+            },
+            "required": ["new_type"],
+        },
+    ),
     "os-reserve": (_reserve, NONE),
     "os-unreserve": (_unreserve, NONE),
     "os-attach": (

@@ -12,7 +12,12 @@ import sqlalchemy as sa
 from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import lookups, volume_access, volumes
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import (
+    lookups,
+    volume_access,
+    volume_snapshots,
+    volumes,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volume_views import volumes_by
 
 from .. import policy, validation
@@ -130,13 +135,18 @@ def changes(body: Record) -> Record:
 def delete_volume(number: str) -> Answer:
     if schemas.truth(request.args.get("force")):
         policy.check("volume:admin")
-    remove(number, force=schemas.truth(request.args.get("force")))
+    remove(
+        number,
+        force=schemas.truth(request.args.get("force")),
+        cascade=schemas.truth(request.args.get("cascade")),
+    )
     return "", 202
 
 
-def remove(number: str, force: bool) -> None:
+def remove(number: str, force: bool, cascade: bool = False) -> None:
+    begin = volume_snapshots.begin_delete_all if cascade else volumes.begin_delete
     with writing_ledger() as connection, in_cinders_words():
-        row = volumes.begin_delete(connection, number, project_id=whose(), force=force)
+        row = begin(connection, number, project_id=whose(), force=force)
         if row["made_at"] is None and row["host"] is None:
             volumes.finish_delete(connection, number)  # it is nowhere yet
         else:

@@ -53,7 +53,7 @@ VOLUME_CHANGES = wrapped("volume", CHANGES, minProperties=1, additionalPropertie
 SNAPSHOT_CHANGES = wrapped("snapshot", CHANGES, minProperties=1, additionalProperties=False)
 SNAPSHOT = wrapped(
     "snapshot",
-    {**CHANGES, "volume_id": UUID, "force": {"anyOf": [BOOLEAN, {"type": "null"}]}},
+    {**CHANGES, "volume_id": OPTIONAL, "force": {"anyOf": [BOOLEAN, {"type": "null"}]}},
     ["volume_id"],
     additionalProperties=False,
 )
@@ -88,17 +88,17 @@ ATTACHMENT = wrapped(
     },
     ["volume_uuid", "instance_uuid"],
 )  # fmt: skip
-QUOTAS = wrapped(
-    "quota_set",
-    {},
-    minProperties=1,
-    additionalProperties={
+LIMITS = {
+    "minProperties": 1,
+    "additionalProperties": {
         "anyOf": [
             {"type": "integer", "minimum": -1, "maximum": 2**31 - 1},
             {"type": "string", "pattern": "^(-1|[0-9]{1,9})$"},
         ]
     },
-)
+}
+QUOTAS = wrapped("quota_set", {}, **LIMITS)
+QUOTA_CLASS = wrapped("quota_class_set", {}, **LIMITS)
 STATES = (
     "creating", "available", "deleting", "error", "error_deleting", "error_extending", "attaching", "detaching",
     "in-use", "maintenance",

@@ -161,12 +161,20 @@ def snapshot(row: Record) -> Record:
 
 
 def volume_type(row: Record) -> Record:
+    return {**new_volume_type(row), "qos_specs_id": None}
+
+
+def new_volume_type(row: Record) -> Record:
+    """As a type is shown to who makes it."""
+    return {**changed_volume_type(row), "os-volume-type-access:is_public": row["is_public"]}
+
+
+def changed_volume_type(row: Record) -> Record:
+    """As a type is shown to who changes it."""
     return {
         "id": row["id"],
         "name": row["name"],
         "description": row["description"],
         "is_public": row["is_public"],
-        "os-volume-type-access:is_public": row["is_public"],
         "extra_specs": row["extra_specs"],
-        "qos_specs_id": None,
     }

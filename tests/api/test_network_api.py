@@ -232,10 +232,11 @@ def test_a_rule_is_added_and_removed(doors: Doors) -> None:
 @pytest.mark.parametrize(
     ("more", "shown"),
     [
-        ({}, {"protocol": None, "ethertype": "IPv4", "remote_ip_prefix": "0.0.0.0/0"}),
+        ({}, {"protocol": None, "ethertype": "IPv4", "remote_ip_prefix": None}),
+        ({"remote_ip_prefix": "0.0.0.0/0"}, {"protocol": None, "remote_ip_prefix": "0.0.0.0/0"}),
         ({"protocol": "icmp", "port_range_min": 8, "port_range_max": 0}, {"port_range_min": 8, "port_range_max": 0}),
         ({"protocol": "icmp", "ethertype": "IPv6"}, {"protocol": "ipv6-icmp"}),
-        ({"protocol": "ipv6-icmp", "ethertype": "IPv6"}, {"protocol": "ipv6-icmp", "remote_ip_prefix": "::/0"}),
+        ({"protocol": "ipv6-icmp", "ethertype": "IPv6"}, {"protocol": "ipv6-icmp", "remote_ip_prefix": None}),
         ({"protocol": 6, "port_range_min": "80", "port_range_max": "90"}, {"protocol": "tcp", "port_range_min": 80}),
         ({"protocol": "112"}, {"protocol": "112"}),
         ({"ethertype": "IPv6", "remote_ip_prefix": "fd00::/8"}, {"remote_ip_prefix": "fd00::/8"}),
@@ -247,6 +248,34 @@ def test_rules_as_neutron_writes_them(doors: Doors, more: dict[str, t.Any], show
     assert {key: rule[key] for key in shown} == shown
 
 
+def test_no_range_of_addresses_means_everyone_and_is_not_said_again(doors: Doors) -> None:
+    group = make_group(doors)["id"]
+    doors.member.post("/security-group-rules", rule_body(group, protocol="tcp"), 201)
+    again = rule_body(group, protocol="tcp", remote_ip_prefix="0.0.0.0/0")
+    assert error_of(doors.member.post("/security-group-rules", again, 409)) == "SecurityGroupRuleExists"
+    doors.member.post("/security-group-rules", rule_body(group, protocol="tcp", ethertype="IPv6"), 201)
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"protocol": "tcp", "port_range_min": -16, "port_range_max": 80}, "Invalid value for port -16"),
+        ({"protocol": "tcp", "port_range_min": 80, "port_range_max": 65536}, "Invalid value for port 65536"),
+        ({"protocol": "tcp", "port_range_max": 6}, "port_range_min must be <= port_range_max"),
+        ({"protocol": "icmp", "port_range_min": 1, "port_range_max": 256}, "Invalid value for ICMP code"),
+        ({"protocol": "icmp", "port_range_min": 300}, "Invalid value for ICMP type"),
+        ({"protocol": "icmp", "port_range_min": -1, "port_range_max": 25}, "Invalid value for ICMP type"),
+        ({"ethertype": "IPv6", "remote_ip_prefix": "10.0.0.0/8"}, "Conflicting value ethertype IPv6"),
+        ({"ethertype": "IPv4", "remote_ip_prefix": "fd00::/8"}, "Conflicting value ethertype IPv4"),
+    ],
+)
+def test_what_is_wrong_with_a_rule_is_said_as_neutron_says_it(
+    doors: Doors, more: dict[str, t.Any], words: str
+) -> None:
+    refused = doors.member.post("/security-group-rules", rule_body(make_group(doors)["id"], **more), 400)
+    assert words in refused["NeutronError"]["message"]
+
+
 def test_a_group_as_the_other_end(doors: Doors) -> None:
     web, db = make_group(doors), make_group(doors, "db")
     body = rule_body(db["id"], protocol="tcp", port_range_min=5432, port_range_max=5432, remote_group_id=web["id"])
@@ -256,6 +285,7 @@ def test_a_group_as_the_other_end(doors: Doors) -> None:
     doors.member.get(f"/security-group-rules/{rule['id']}", 404)
     _number, foreign = doors.group("theirs", doors.other)
     doors.member.post("/security-group-rules", rule_body(db["id"], remote_group_id=foreign), 404)
+    doors.member.post("/security-group-rules", rule_body(db["id"], remote_group_id="no-id-at-all"), 404)
     doors.member.post("/security-group-rules", rule_body(foreign), 404)
 
 
@@ -307,7 +337,7 @@ def test_egress_is_open_until_its_rules_are_deleted(doors: Doors) -> None:
     assert stored_egress(doors) == {("IPv4", "0.0.0.0/32")} and egress_of(doors, group) == []
     body = rule_body(group, direction="egress", protocol="tcp", port_range_min=443, port_range_max=443)
     only = doors.member.post("/security-group-rules", body, 201)["security_group_rule"]
-    assert egress_of(doors, group) == [only] and stored_egress(doors) == {("IPv4", "0.0.0.0/0")}
+    assert egress_of(doors, group) == [only] and stored_egress(doors) == {("IPv4", None)}
 
 
 def test_one_more_egress_rule_keeps_the_two_that_were_there(doors: Doors) -> None:

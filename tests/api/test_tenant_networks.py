@@ -132,7 +132,7 @@ def test_a_subnet_has_its_gateway_pools_servers_and_routes(doors: Doors) -> None
     subnet(doors, of, "10.51.0.0/24")  # another one may take its place
 
 
-def test_a_network_has_both_families(doors: Doors) -> None:
+def test_a_network_has_both_families(cloud: Cloud, doors: Doors) -> None:
     of = network(doors)
     six = subnet(doors, of, "fd00:50::/64", ipv6_ra_mode="slaac", ipv6_address_mode="slaac")
     assert (six["gateway_ip"], six["ipv6_ra_mode"]) == ("fd00:50::1", "slaac")
@@ -141,7 +141,16 @@ def test_a_network_has_both_families(doors: Doors) -> None:
     four = subnet(doors, of)
     both = port(doors, of)
     assert {one["subnet_id"] for one in both["fixed_ips"]} == {four["id"], six["id"]}
+    server = cloud.instance(doors.project, "guest", cloud.host("hv1"), [])
+    with transaction(cloud.engine) as connection:
+        mine = tables.vif.c.id == both["id"]
+        connection.execute(sa.update(tables.vif).where(mine).values(instance_uuid=server, position=0))
     assert error_of(doors.member.delete(f"/subnets/{six['id']}", 409)) == "SubnetInUse"
+    with transaction(cloud.engine) as connection:
+        connection.execute(sa.update(tables.vif).where(mine).values(instance_uuid=None, position=None))
+    doors.member.delete(f"/subnets/{six['id']}", 204)  # no server has an address of it
+    left = doors.member.get(f"/ports/{both['id']}")["port"]["fixed_ips"]
+    assert [one["subnet_id"] for one in left] == [four["id"]]
 
 
 @pytest.mark.parametrize(
@@ -281,6 +290,10 @@ def test_a_router_lets_the_guests_of_its_networks_out(cloud: Cloud, doors: Doors
     (shown,) = doors.member.get(f"/ports?device_id={one['id']}")["ports"]
     assert shown["device_owner"] == "network:router_interface" and shown["id"] == done["port_id"]
     assert shown["fixed_ips"] == [{"subnet_id": inside["id"], "ip_address": "10.50.0.1"}]
+    same = doors.member.put(f"/ports/{done['port_id']}", {"port": {"fixed_ips": [{"subnet_id": inside["id"]}]}})["port"]
+    assert same["fixed_ips"] == shown["fixed_ips"]
+    other = {"port": {"fixed_ips": [{"ip_address": "10.50.0.9"}]}}
+    assert error_of(doors.member.put(f"/ports/{done['port_id']}", other, 409)) == "PortInUse"
     doors.member.put(f"/routers/{one['id']}/add_router_interface", {"subnet_id": inside["id"]}, 400)
     row = {row["uuid"]: row for row in doors.rows(tables.network)}[of["id"]]
     assert not row["snat"]

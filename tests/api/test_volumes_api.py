@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import typing as t
+import urllib.parse
 import uuid
 
 import pytest
@@ -16,7 +17,9 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger import (
     tables,
     tables_volumes,
     volume_attachments,
+    volume_requests,
     volume_snapshots,
+    volume_types,
     volumes,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
@@ -161,7 +164,8 @@ def test_lists(cloud: Cloud, doors: Doors) -> None:
     (link,) = doors.reader.get("/volumes?limit=1")["volumes_links"]
     assert f"marker={second}" in link["href"] and "limit=1" in link["href"]
     assert doors.reader.get("/volumes?with_count=true&limit=1")["count"] == 2
-    for query in ("limit=x", "limit=-1", "sort=colour", f"marker={NOWHERE}", "sort_key=name&sort_dir=up", "metadata=x"):
+    doors.member.get(f"/volumes?marker={NOWHERE}", 404)
+    for query in ("limit=x", "limit=-1", "sort=colour", "sort_key=name&sort_dir=up", "metadata=x"):
         doors.reader.get(f"/volumes?{query}", 400)
     assert doors.reader.get("/volumes/summary")["volume-summary"] == {"total_size": 3, "total_count": 2}
 
@@ -198,7 +202,7 @@ def test_small_actions(doors: Doors) -> None:
     act(doors.admin, number, "os-reset_status", {"status": "error"})
     act(doors.admin, number, "os-reset_status", {"status": "nosuch"}, 400)
     assert shown(doors.member, number)["status"] == "error"
-    for name in ("os-retype", "os-volume_upload_image", "nosuch", "os-detach"):
+    for name in ("os-retype", "os-volume_upload_image", "nosuch", "os-detach"):  # it has no new type
         act(doors.member, number, name, {}, 400)
     act(doors.member, number, "os-force_delete", None, 403)
     act(doors.admin, number, "os-force_delete")
@@ -239,7 +243,8 @@ def test_snapshots(cloud: Cloud, doors: Doors) -> None:
     number = made(doors.member)
     hung(cloud, doors, number)
     doors.member.post("/snapshots", {"snapshot": {"volume_id": number}}, 400)
-    doors.member.post("/snapshots", {"snapshot": {"volume_id": NOWHERE}}, 404)
+    for nothing in (NOWHERE, None):
+        doors.member.post("/snapshots", {"snapshot": {"volume_id": nothing}}, 404)
     asked = {"snapshot": {"volume_id": number, "name": "s", "force": True}}
     body = doors.member.post("/snapshots", asked, 202)["snapshot"]
     taken = body["id"]
@@ -258,6 +263,131 @@ def test_snapshots(cloud: Cloud, doors: Doors) -> None:
     doors.member.delete(f"/snapshots/{taken}", 202)
     assert [job["kind"] for job in doors.jobs()][-1] == "volume_snapshot_delete"
     assert doors.reader.get("/limits")["limits"]["absolute"]["totalSnapshotsUsed"] == 1
+
+
+def test_a_volume_goes_with_its_snapshots(cloud: Cloud, doors: Doors) -> None:
+    number = made(doors.member)
+    taken = []
+    for name in ("a", "b"):
+        asked = {"snapshot": {"volume_id": number, "name": name}}
+        taken.append(doors.member.post("/snapshots", asked, 202)["snapshot"]["id"])
+    with transaction(cloud.engine) as connection:
+        volume_snapshots.finish_snapshot(connection, taken[0])
+    doors.member.delete(f"/volumes/{number}", 400)
+    doors.member.delete(f"/volumes/{number}?cascade=True", 400)  # one is being taken
+    with transaction(cloud.engine) as connection:
+        volume_snapshots.finish_snapshot(connection, taken[1])
+    doors.stranger.delete(f"/volumes/{number}?cascade=True", 404)
+    doors.member.delete(f"/volumes/{number}?cascade=True", 202)
+    job = doors.jobs()[-1]
+    assert (job["kind"], job["variables"]) == ("volume_delete", {"volumes": [number]})
+    with transaction(cloud.engine) as connection:
+        plans = volume_requests.volume_action(connection, {"volumes": [number]})["hosts"]
+        gone = plans["hv1"]["gone"]
+        assert [one["kind"] for one in gone] == ["snapshot", "snapshot", "volume"]
+        failed = [{"id": one["id"], "error": "disk on fire" if one["id"] == taken[1] else None} for one in gone]
+        told = {"plans": plans, "outcomes": [{"host": "hv1", "results": failed}]}
+        volume_requests.volume_action(connection, told)
+    assert shown(doors.member, number)["status"] == "error_deleting"
+    assert [one["id"] for one in doors.member.get("/snapshots")["snapshots"]] == [taken[1]]
+    doors.member.delete(f"/volumes/{number}?cascade=True", 202)
+    with transaction(cloud.engine) as connection:
+        plans = volume_requests.volume_action(connection, {"volumes": [number]})["hosts"]
+        done = [{"id": one["id"], "error": None} for one in plans["hv1"]["gone"]]
+        volume_requests.volume_action(connection, {"plans": plans, "outcomes": [{"host": "hv1", "results": done}]})
+    doors.member.get(f"/volumes/{number}", 404)
+    assert doors.member.get("/snapshots")["snapshots"] == []
+
+
+def test_a_volume_becomes_of_another_type_where_its_data_may_stay(cloud: Cloud, doors: Doors) -> None:
+    for name in ("fast", "slow"):
+        doors.admin.post("/types", {"volume_type": {"name": name}}, 200)
+    doors.admin.post("/types", {"volume_type": {"name": "theirs", "os-volume-type-access:is_public": False}}, 200)
+    with transaction(cloud.engine) as connection:
+        volume_types.create_type(connection, {"name": "lvm", "backend": "lvm", "options": {"volume_group": "vg0"}})
+    number = made(doors.member, volume_type="fast")
+    act(doors.member, number, "os-retype", {"new_type": "fast"}, 400)
+    for nothing in ("theirs", "nosuch"):
+        act(doors.member, number, "os-retype", {"new_type": nothing}, 400)
+    act(doors.member, number, "os-retype", {"new_type": "lvm", "migration_policy": "never"})  # it is nowhere yet
+    act(doors.member, number, "os-retype", {"new_type": "slow", "migration_policy": "never"})
+    assert shown(doors.member, number)["volume_type"] == "slow"
+    hung(cloud, doors, number)
+    act(doors.member, number, "os-retype", {"new_type": "lvm", "migration_policy": "on-demand"}, 400)
+    act(doors.member, number, "os-retype", {"new_type": "fast"})
+    act(doors.stranger, number, "os-retype", {"new_type": "slow"}, 404)
+    assert shown(doors.member, number)["volume_type"] == "fast"
+
+
+def test_a_volume_that_was_called_broken_is_taken_from_its_server_by_force(cloud: Cloud, doors: Doors) -> None:
+    number = made(doors.member)
+    _server, attachment = hung(cloud, doors, number)
+    act(doors.admin, number, "os-reset_status", {"status": "error"})
+    act(doors.member, number, "os-detach", {"attachment_id": attachment}, 400)
+    act(doors.member, number, "os-force_detach", {"attachment_id": attachment}, 403)
+    act(doors.admin, number, "os-force_detach", {"attachment_id": attachment, "connector": None})
+    (job,) = doors.jobs()
+    assert (job["kind"], job["variables"]) == ("volume_detach", {"attachments": [attachment]})
+    act(doors.admin, number, "os-force_detach", {"attachment_id": attachment}, 400)  # it is under way
+    with transaction(cloud.engine) as connection:
+        volume_attachments.finish_detach(connection, attachment)
+    act(doors.member, number, "os-detach")  # nothing is left to do, and no error
+
+
+def test_a_server_shows_that_its_volume_grew(cloud: Cloud, doors: Doors) -> None:
+    number = made(doors.member)
+    server, _attachment = hung(cloud, doors, number)
+    new = {**doors.member.headers, "OpenStack-API-Version": "volume 3.42"}
+    asked = {"os-extend": {"new_size": 2}}
+    answer = doors.client.post(f"{doors.member.base}/volumes/{number}/action", json=asked, headers=new)
+    assert answer.status_code == 202
+    with transaction(cloud.engine) as connection:
+        volumes.finish_extend(connection, number)
+    (action,) = (row for row in doors.rows(tables.instance_action) if row["action"] == "extend_volume")
+    (event,) = (row for row in doors.rows(tables.instance_action_event) if row["action_id"] == action["id"])
+    assert action["instance_uuid"] == server and action["finished_at"] is not None and action["message"] is None
+    assert (event["event"], event["result"]) == ("compute_extend_volume", "Success")
+    assert (shown(doors.member, number)["size"], shown(doors.member, number)["status"]) == (2, "in-use")
+
+
+def test_quotas_of_all_and_of_things_that_there_are_none_of(doors: Doors) -> None:
+    said = {"volumes": 11, "backups": 7, "backup_gigabytes": 8, "groups": 9}
+    path = f"/os-quota-sets/{doors.project}"
+    assert said.items() <= doors.admin.put(path, {"quota_set": said})["quota_set"].items()
+    assert doors.admin.get(path)["quota_set"]["backups"] == 7
+    doors.admin.put(path, {"quota_set": {"volumes_lvmdriver": 1}}, 400)
+    doors.member.get("/os-quota-class-sets/default", 403)
+    before = doors.admin.get("/os-quota-class-sets/default")["quota_class_set"]
+    assert (before["id"], before["volumes"], before["backups"]) == ("default", 10, 0)
+    doors.admin.put("/os-quota-class-sets/default", {"quota_class_set": {"snapshots": 3}})
+    assert doors.member.get(f"{path}/defaults")["quota_set"]["snapshots"] == 3
+    assert doors.member.get(path)["quota_set"]["snapshots"] == 3
+    doors.admin.delete(path, 200)
+    assert doors.admin.get(path)["quota_set"]["backups"] == 0
+
+
+def test_each_host_stores_volumes(cloud: Cloud, doors: Doors) -> None:
+    number = made(doors.member)
+    for path in ("/os-hosts", "/os-hosts/hv1@file", "/scheduler-stats/get_pools", "/capabilities/hv1@file"):
+        doors.member.get(path, 403)
+    hung(cloud, doors, number)
+    (one,) = doors.admin.get("/os-hosts")["hosts"]
+    assert (one["host_name"], one["service-status"], one["service-state"]) == ("hv1@file", "available", "enabled")
+    total, mine = doors.admin.get("/os-hosts/hv1@file")["host"]
+    assert total["resource"]["project"] == "(total)" and mine["resource"]["project"] == doors.project
+    assert mine["resource"]["volume_count"] == total["resource"]["total_volume_gb"] == "1"
+    doors.admin.get("/os-hosts/nosuch", 404)
+    assert doors.admin.get("/scheduler-stats/get_pools")["pools"] == [{"name": "hv1@file#file"}]
+    (pool,) = doors.admin.get("/scheduler-stats/get_pools?detail=True")["pools"]
+    about = doors.admin.get(f"/capabilities/{urllib.parse.quote(pool['name'])}")
+    assert about["vendor_name"] == pool["capabilities"]["vendor_name"]
+    doors.admin.get("/capabilities/nosuch", 404)
+    here = {"host": "hv1@file", "binary": "cinder-volume"}
+    for action, said, status in (
+        ("disable", here, 400), ("disable", {**here, "binary": "x"}, 404), ("freeze", {}, 400), ("nosuch", {}, 404),
+    ):  # fmt: skip
+        doors.admin.put(f"/os-services/{action}", said, status)
+    doors.member.put("/os-services/disable", here, 403)
 
 
 def test_types(doors: Doors) -> None:
@@ -279,7 +409,7 @@ def test_types(doors: Doors) -> None:
     assert shown(doors.member, one)["volume_type"] == "x"
     doors.admin.delete(f"/types/{number}", 400)
     specs = f"/types/{number}/extra_specs"
-    assert doors.admin.post(specs, {"extra_specs": {"c": "d"}}, 200) == {"extra_specs": {"c": "d", "a": "b"}}
+    assert doors.admin.post(specs, {"extra_specs": {"c": "d"}}, 200) == {"extra_specs": {"c": "d"}}
     assert doors.admin.put(f"{specs}/c", {"c": "e"}) == {"c": "e"}
     doors.admin.put(f"{specs}/c", {"d": "e"}, 400)
     assert doors.member.get(f"{specs}/c") == {"c": "e"}

@@ -173,6 +173,7 @@ def _settings(one: Cloud, workspace: pathlib.Path, ssh: bool) -> dict[str, dict[
         # else all that Neutron has ever had
         "network-feature-enabled": {
             "api_extensions": ",".join(sorted(each.alias for each in admin.network.extensions())),
+            "ipv6_subnet_attributes": True,
         },
         "network": {
             "public_network_id": networks[FLOATING],
@@ -188,9 +189,10 @@ def _settings(one: Cloud, workspace: pathlib.Path, ssh: bool) -> dict[str, dict[
             "ssh_timeout": GUEST,
             "ssh_shell_prologue": "set -eu; PATH=$$PATH:/sbin:/usr/sbin;",  # its default asks for bash
         },
-        "volume": {"build_timeout": GUEST, "volume_size": 1, **_microversions(volume)},
+        "volume": {"build_timeout": GUEST, "volume_size": 1, "vendor_name": "novalite", **_microversions(volume)},
         "volume-feature-enabled": {
             "backup": False,
+            "extend_attached_volume": True,
             "manage_volume": False,
             "manage_snapshot": False,
         },

@@ -20,6 +20,7 @@ from .tables import instance_action, instance_action_event
 
 _ACTION_FIELDS = ("action", "request_id", "started_at", "finished_at", "message", "details")
 _EVENT_FIELDS = ("event", "host", "started_at", "finished_at", "result")
+EVENTS = {"extend_volume": "compute_extend_volume"}  # which clients wait for by Nova's name
 MAX_MESSAGE = 255  # as Nova's fault messages
 
 # Messages come from failed commands. What looks like a secret there stays there (CVE-2014-7230, CVE-2019-14433).
@@ -111,7 +112,7 @@ def finish(
         events.append(
             {
                 "action_id": row.id,
-                "event": f"{action}_on_host" if host else action,
+                "event": EVENTS.get(action) or (f"{action}_on_host" if host else action),
                 "host": host,
                 "started_at": row.started_at,
                 "finished_at": finished,

@@ -22,7 +22,7 @@ import sqlalchemy as sa
 from .._errors import ConflictError, NotFoundError, NovaliteError
 from .quotas import check_quota
 from .records import check_text, checked_names
-from .rules import EVERYONE, identity, normalised
+from .rules import EVERYONE, identity, normalised, range_of
 from .security_groups import DEFAULT_GROUP, insert_group, remove_groups
 from .tables import instance, instance_security_group, project, security_group, security_group_rule
 
@@ -33,7 +33,10 @@ FAMILIES = ("IPv4", "IPv6")
 
 
 def groups_of(connection: sa.Connection, project_id: str | None, group_uuid: str | None = None) -> list[Record]:
-    """The groups of a project, or of all, (or the one with this UUID), each with its `rules` as they are shown."""
+    """The groups of a project, or of all, (or the one with this UUID), each with its `rules` as they are shown.
+
+    `said_cidr` of a rule is the address range that it was made with, null where none was given, `cidr` what it means.
+    """
     mine = sa.true() if project_id is None else security_group.c.project_id == project_id
     if group_uuid is not None:
         mine = sa.and_(mine, security_group.c.uuid == group_uuid)
@@ -48,7 +51,8 @@ def groups_of(connection: sa.Connection, project_id: str | None, group_uuid: str
         .order_by(security_group_rule.c.id)
     )
     for row in connection.execute(query).mappings():
-        groups[row["group_id"]]["rules"].append(dict(row))
+        means = row["cidr"] if row["remote_group_id"] is not None else range_of(row)
+        groups[row["group_id"]]["rules"].append({**row, "said_cidr": row["cidr"], "cidr": means})
     for group in groups.values():
         rules = group["rules"]
         if not any(rule["direction"] == "egress" for rule in rules):
@@ -69,6 +73,7 @@ def open_egress(group: t.Mapping[str, t.Any]) -> list[Record]:
             "port_min": None,
             "port_max": None,
             "cidr": EVERYONE[family],
+            "said_cidr": None,
             "remote_group_id": None,
             "remote_group_uuid": None,
             "description": "",
@@ -165,7 +170,11 @@ def add_rule(
             group_id=group.id,
             remote_group_id=None if remote is None else remote.id,
             description=check_text("description", rule.get("description") or ""),
-            **{column: value for column, value in wanted.items() if column != "remote_group"},
+            **{
+                # Network API's clients want back what they said, and null is not 0.0.0.0/0 to them
+                **{column: value for column, value in wanted.items() if column != "remote_group"},
+                "cidr": None if rule.get("cidr") is None else wanted["cidr"],
+            },
         )
     )
     return number, int(group.id)

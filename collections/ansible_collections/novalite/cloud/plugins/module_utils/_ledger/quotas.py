@@ -46,6 +46,9 @@ DEFAULTS: t.Mapping[str, int] = {
     "gigabytes": 1000,  # GiB of volumes and their snapshots
     "snapshots": 10,
     "per_volume_gigabytes": UNLIMITED,
+    "backups": 0,  # of these three there is none
+    "backup_gigabytes": 0,
+    "groups": 0,
 }
 
 _DEFAULTS = tables.tables_networking.quota_default

@@ -62,8 +62,16 @@ def ordered(rules: t.Iterable[Rule]) -> list[Rule]:
 
 
 def identity(rule: t.Any) -> tuple[str, ...]:
-    """What makes two rules the same."""
-    return tuple("" if rule[column] is None else str(rule[column]) for column in COLUMNS)
+    """What makes two rules the same. One that was recorded without an address range is for everyone."""
+    values = {column: rule[column] for column in COLUMNS}
+    if rule["remote_group"] is None:
+        values["cidr"] = range_of(rule)
+    return tuple("" if value is None else str(value) for value in values.values())
+
+
+def range_of(rule: t.Any) -> str:
+    """The addresses that a stored rule without a remote group is about. Null: nobody said any."""
+    return str(rule["cidr"] or EVERYONE[rule["ethertype"]])
 
 
 def _protocol(text: str) -> str:

@@ -20,7 +20,7 @@ from .firewalls import plan_for_groups
 from .lookups import project_by_name, security_groups_by_name
 from .quotas import check_quota
 from .records import Changes, check_text, checked_names, inserted_id
-from .rules import Rule, identity, normalised, ordered
+from .rules import Rule, identity, normalised, ordered, range_of
 
 DEFAULT_GROUP = "default"
 DEFAULT_DESCRIPTION = "The default group"
@@ -101,6 +101,8 @@ def _groups(connection: sa.Connection, project_id: str, names: t.Sequence[str]) 
     }
     for row in connection.execute(_rules_query().where(rules.c.group_id.in_(sa.select(table.c.id).where(mine)))):
         rule = dict(row._mapping)
+        if rule["remote_group"] is None:
+            rule["cidr"] = range_of(rule)
         groups[rule.pop("group")]["rules"].append({key: rule[key] for key in rule if key not in ("id", "group_id")})
     for group in groups.values():
         group["rules"] = ordered(group["rules"])

@@ -20,7 +20,7 @@ from .floating_pools import check_handed_out_once
 from .network_records import subnet_id
 from .pool_claims import pool_lock
 from .quotas import check_quota
-from .tables import fixed_ip, network
+from .tables import fixed_ip, network, vif
 from .tables_networking import resource_tag, router_interface, subnet
 from .tenant_networks import TenantError, check_no_port
 
@@ -114,9 +114,17 @@ def update_subnet(connection: sa.Connection, row: Record, before: Record, given:
 
 
 def delete_subnet(connection: sa.Connection, row: Record, version: int) -> None:
-    """Take its subnet of this family from the network `row`. Raises TenantError while an address of it is in use."""
+    """Take its subnet of this family from the network `row`. Raises TenantError while an address of it is in use.
+
+    As in Neutron, addresses that follow from the subnet do not hold it where nobody has them: those of IPv6 that ports
+    without a server would have.
+    """
     pool_lock(connection)
     number = subnet_id(row["uuid"], version)
+    if version == 6:
+        routed = sa.select(router_interface.c.vif_id).where(router_interface.c.vif_id == vif.c.id).exists()
+        idle = sa.and_(vif.c.network_id == row["id"], vif.c.instance_uuid.is_(None), sa.not_(routed))
+        connection.execute(sa.update(vif).where(idle).values(ipv6=None))
     check_no_port(connection, row, number, version)
     mine = sa.and_(subnet.c.network_id == row["id"], subnet.c.version == version)
     connection.execute(sa.delete(subnet).where(mine))

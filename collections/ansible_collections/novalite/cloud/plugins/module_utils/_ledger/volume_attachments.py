@@ -102,8 +102,10 @@ def begin_detach(
     request_id: str | None = None,
     user_id: str | None = None,
     ignore_lock: bool = False,
+    force: bool = False,
 ) -> Attachment:
-    """Begin to detach a volume from an instance (None: the only one that has it).
+    """Begin to detach a volume from an instance (None: the only one that has it). `force`: whatever its status was
+    made, if nothing is under way.
 
     Raises NotFoundError for what is not attached, ConflictError for a root disk, and for a wrong state of either.
     """
@@ -116,7 +118,10 @@ def begin_detach(
     _refuse_wrong_state(server, DETACH, DETACHABLE, ignore_lock)
     if one["boot_index"] == 0:
         raise ConflictError("Cannot detach a root device volume")
-    begin(connection, row, "detach", ("in-use", "error_attaching", "error_detaching"), "detaching")
+    allowed = {"in-use", "error_attaching", "error_detaching"}
+    if force:
+        allowed |= {"available", "error", "error_extending", "error_deleting", "maintenance"}
+    begin(connection, row, "detach", allowed, "detaching")
     details = {server.uuid: {"volume_id": volume_id, "device": one["device"]}}
     asked = request_id or actions.new_request_id()
     actions.start(connection, DETACH, details, asked, user_id=user_id, project_id=server.project_id)

@@ -63,6 +63,11 @@ def plan(
         if mine is None:
             continue
         if does == "delete":
+            # those that go with it go first: their rows hold the volume's
+            for snapshot in snapshots_by(connection, volumes=[one["id"]]):
+                if snapshot["status"] == "deleting":
+                    mine["gone"].append({**data_of(snapshot), "kind": "snapshot"})
+                    mine["work"].insert(0, {"id": snapshot["id"], "does": "snapshot_delete"})
             mine["gone"].append(data_of(one))
         else:
             mine["images"] += images_for(one)

@@ -15,11 +15,11 @@ import uuid
 import sqlalchemy as sa
 
 from .._errors import ConflictError, NotFoundError
-from . import actions, lookups, volume_hosts
+from . import actions, lookups, volume_hosts, volumes
 from .records import check_text
 from .tables_volumes import volume, volume_snapshot
 from .volume_types import LOCAL_BACKENDS, check_shown
-from .volume_views import Snapshot, snapshots_by
+from .volume_views import Snapshot, Volume, snapshots_by
 from .volumes import check_quota, checked_metadata, handle, one_volume, refuse_twice
 
 ERRORS = {"creating": "error", "deleting": "error_deleting"}
@@ -104,6 +104,17 @@ def begin_delete_snapshot(
             f"Invalid snapshot: Snapshot status must be available or error, but current status is: {row['status']}."
         )
     return one_snapshot(connection, snapshot_id)
+
+
+def begin_delete_all(
+    connection: sa.Connection, volume_id: str, *, project_id: str | None = None, force: bool = False
+) -> Volume:
+    """Begin to delete a volume and its snapshots: one job `volume_delete` for all of them. Raises as each would."""
+    row = volumes.one_volume(connection, volume_id, project_id)
+    for one in snapshots_by(connection, volumes=[row["id"]]):
+        if one["status"] != "deleting":
+            begin_delete_snapshot(connection, one["id"], force=force)
+    return volumes.begin_delete(connection, volume_id, project_id=project_id, force=force, cascade=True)
 
 
 def finish_delete_snapshot(connection: sa.Connection, snapshot_id: str, *, error: str | None = None) -> bool:

@@ -22,7 +22,7 @@ import sqlalchemy as sa
 from .._errors import ConflictError, NovaliteError, QuotaError
 from . import actions, lookups, quotas, volume_sources, volume_types
 from .records import check_range, check_text
-from .tables_volumes import volume, volume_attachment, volume_snapshot
+from .tables_volumes import volume, volume_snapshot
 from .volume_views import Volume, used, volumes_by
 
 # what a status that belongs to something under way becomes when that died
@@ -33,6 +33,7 @@ ERRORS = {
     "extending": "error_extending",
 }
 MAX_METADATA = 128
+EXTEND = "extend_volume"  # Nova's name of the action
 
 Params = t.Mapping[str, t.Any]
 
@@ -102,9 +103,16 @@ def made(connection: sa.Connection, volume_id: str) -> None:
 
 
 def begin_delete(
-    connection: sa.Connection, volume_id: str, *, project_id: str | None = None, force: bool = False
+    connection: sa.Connection,
+    volume_id: str,
+    *,
+    project_id: str | None = None,
+    force: bool = False,
+    cascade: bool = False,
 ) -> Volume:
     """Begin to delete a volume. With `force` (an administrator) one that hangs somewhere as well, if nothing has it.
+
+    `cascade`: its snapshots are on their way out, and go before it (volume_snapshots.begin_delete_all()).
 
     Raises ConflictError while an instance has it, it has snapshots, or is being made or changed.
     """
@@ -114,9 +122,7 @@ def begin_delete(
             f"Invalid volume: Volume {volume_id} is attached to the instance {row['attachments'][0]['instance_uuid']}: "
             "detach it first."
         )
-    if connection.execute(
-        sa.select(volume_snapshot.c.id).where(volume_snapshot.c.volume_id == volume_id).limit(1)
-    ).first() is not None:
+    if not cascade and _has_snapshots(connection, volume_id):
         raise ConflictError(f"Invalid volume: Volume {volume_id} has dependent snapshots: delete those first.")
     _refuse_copies_under_way(connection, volume_id)
     allowed = ("available", "error", "error_deleting", "error_extending", "error_restoring", "error_managing")
@@ -126,16 +132,31 @@ def begin_delete(
 
 def finish_delete(connection: sa.Connection, volume_id: str, *, error: str | None = None) -> bool:
     """Record how its deletion ended: without `error` the row goes."""
+    if error is None and _has_snapshots(connection, volume_id):
+        error = "some of its snapshots could not be deleted"
     if error is not None:
         return swap(connection, volume_id, ("deleting",), "error_deleting", error)
     gone = connection.execute(sa.delete(volume).where(volume.c.id == volume_id, volume.c.status == "deleting"))
     return bool(gone.rowcount)
 
 
+def _has_snapshots(connection: sa.Connection, volume_id: str) -> bool:
+    query = sa.select(volume_snapshot.c.id).where(volume_snapshot.c.volume_id == volume_id).limit(1)
+    return connection.execute(query).first() is not None
+
+
 def begin_extend(
-    connection: sa.Connection, volume_id: str, size_gb: int, *, project_id: str | None = None, online: bool = True
+    connection: sa.Connection,
+    volume_id: str,
+    size_gb: int,
+    *,
+    project_id: str | None = None,
+    online: bool = True,
+    request_id: str | None = None,
+    user_id: str | None = None,
 ) -> Volume:
-    """Begin to give a volume `size_gb` GiB; `new_size_gb` says so until it has them.
+    """Begin to give a volume `size_gb` GiB; `new_size_gb` says so until it has them. An instance that has it shows it
+    among its actions.
 
     `online`: also while an instance has it, as Cinder's API does from 3.42 on. Raises ConflictError, QuotaError,
     and NovaliteError for a size that is no larger.
@@ -153,22 +174,33 @@ def begin_extend(
     if row["made_at"] is None and not row["attachments"]:  # nothing is anywhere
         values = {"size_gb": size_gb, "status": "available"}
     connection.execute(sa.update(volume).where(volume.c.id == volume_id).values(**values))
+    details = {one["instance_uuid"]: {"volume_id": volume_id} for one in row["attachments"]}
+    asked = request_id or actions.new_request_id()
+    actions.start(connection, EXTEND, details, asked, user_id=user_id, project_id=row["project_id"])
     check_quota(connection, row["project_id"], size_gb)
     return one_volume(connection, volume_id)
 
 
 def finish_extend(connection: sa.Connection, volume_id: str, *, error: str | None = None) -> bool:
     """Record how it ended: in-use again where an instance has it."""
-    row = connection.execute(sa.select(volume).where(volume.c.id == volume_id)).first()
-    if row is None or row.status != "extending":
+    found = volumes_by(connection, ids=[volume_id])
+    if not found or found[0]["status"] != "extending":
         return False
-    attached = sa.select(volume_attachment.c.id).where(volume_attachment.c.volume_id == volume_id)
-    rest = "in-use" if connection.execute(attached).first() is not None else "available"
+    row = found[0]
+    rest = "in-use" if row["attachments"] else "available"
     if not swap(connection, volume_id, ("extending",), rest if error is None else "error_extending", error):
         return False
-    size = row.size_gb if error is not None else row.new_size_gb or row.size_gb
+    size = row["size_gb"] if error is not None else row["new_size_gb"] or row["size_gb"]
     connection.execute(sa.update(volume).where(volume.c.id == volume_id).values(size_gb=size, new_size_gb=None))
+    _tell_instances(connection, row, error)
     return True
+
+
+def _tell_instances(connection: sa.Connection, row: Volume, error: str | None) -> None:
+    """End the action of those that have a volume which was being extended."""
+    message = None if error is None else actions.one_line(error) or "no reason was given"
+    told = [(one["instance_uuid"], one["host"], message) for one in row["attachments"]]
+    actions.finish(connection, EXTEND, told)
 
 
 def update_volume(
@@ -187,6 +219,36 @@ def update_volume(
         connection.execute(
             sa.update(volume).where(volume.c.id == volume_id).values(**values, updated_at=int(time.time()))
         )
+    return one_volume(connection, volume_id)
+
+
+def retype(
+    connection: sa.Connection, volume_id: str, of_type: t.Mapping[str, t.Any], *, project_id: str | None = None
+) -> Volume:
+    """Let a volume be of another type that stores it where it is, or of any while it is nowhere yet.
+
+    Raises ConflictError where its data would have to move, and for a volume that is of the type, or not at rest.
+    """
+    row = one_volume(connection, volume_id, project_id)
+    if row["type_id"] == of_type["id"]:
+        raise ConflictError(f"Invalid volume: Volume {volume_id} is of the type {of_type['name']} already.")
+    nowhere = row["made_at"] is None and row["host"] is None
+    if not nowhere and (row["backend"], row["options"]) != (of_type["backend"], of_type["options"]):
+        raise ConflictError(
+            f"Invalid volume: the data of volume {volume_id} would have to move: make a new volume of the type "
+            f"{of_type['name']}."
+        )
+    if row["status"] not in ("available", "in-use"):
+        raise ConflictError(
+            f"Invalid volume: Volume {volume_id} status must be available or in-use to retype it, but current status "
+            f"is: {row['status']}."
+        )
+    if of_type["id"] == volume_types.DEFAULT_ID:
+        volume_types.ensure_default(connection)
+    values: dict[str, t.Any] = {"type_id": of_type["id"], "updated_at": int(time.time())}
+    if nowhere:
+        values["format"] = volume_types.format_of(of_type)
+    connection.execute(sa.update(volume).where(volume.c.id == volume_id).values(**values))
     return one_volume(connection, volume_id)
 
 
@@ -223,6 +285,8 @@ def settle(connection: sa.Connection, volume_ids: t.Iterable[str], reason: str) 
         after = ERRORS.get(one["status"])
         if after is not None and swap(connection, one["id"], (one["status"],), after, reason):
             connection.execute(sa.update(volume).where(volume.c.id == one["id"]).values(new_size_gb=None))
+            if one["status"] == "extending":
+                _tell_instances(connection, one, reason)
             changed.append(one["id"])
     return changed
 

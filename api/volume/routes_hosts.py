@@ -1,0 +1,166 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Where volumes are. Hosts store their volumes themselves: each compute host is what Cinder calls a volume service, a
+back end and a pool."""
+
+from __future__ import annotations
+
+import time
+
+import sqlalchemy as sa
+from flask import request
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import hypervisor_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volume_views import snapshots_by, volumes_by
+
+from .. import policy
+from ..errors import BadRequestError
+from ..ledger import reading_ledger
+from .blueprint import Answer, Record, volume
+from .views import time as moment
+
+BACKEND = "file"
+# What Cinder's operators do with a volume service
+DONE_ELSEWHERE = ("enable", "disable", "disable-log-reason", "freeze", "thaw", "failover_host")
+
+
+@volume.get("/os-services")
+@volume.get("/<project>/os-services")
+@policy.allows("volume:admin")
+def list_services() -> Answer:
+    with reading_ledger() as connection:
+        services = _services(connection)
+    args = request.args
+    wanted = {key: args[key] for key in ("host", "binary") if key in args}
+    found = [
+        one
+        for one in services
+        if all(str(one[key]) == value or str(one[key]).partition("@")[0] == value for key, value in wanted.items())
+    ]
+    return {"services": found}, 200
+
+
+@volume.put("/<project>/os-services/<action>")
+@policy.allows("volume:admin")
+def change_service(action: str) -> Answer:
+    """Refused with the reason; as in Cinder, a service that there is none of is not found."""
+    said = request.get_json(silent=True)
+    named = said if isinstance(said, dict) else {}
+    if action not in DONE_ELSEWHERE:
+        raise NotFoundError(f"There is no such action: {action[:60]}")
+    with reading_ledger() as connection:
+        services = _services(connection)
+    if action in ("enable", "disable") and not any(
+        (one["host"], one["binary"]) == (named.get("host"), named.get("binary")) for one in services
+    ):
+        raise NotFoundError(f"Service {str(named.get('binary'))[:60]} could not be found on host "
+                            f"{str(named.get('host'))[:60]}.")
+    raise BadRequestError(f"{action}: a host's volumes are in use where its servers are: use Compute's os-services")
+
+
+@volume.get("/<project>/os-hosts")
+@policy.allows("volume:admin")
+def list_hosts() -> Answer:
+    with reading_ledger() as connection:
+        services = _services(connection)
+    hosts = [
+        {
+            "host_name": one["host"],
+            "service": one["binary"],
+            "zone": one["zone"],
+            "service-status": "available" if one["state"] == "up" else "unavailable",
+            "service-state": one["status"],
+            "last-update": one["updated_at"],
+        }
+        for one in services
+    ]
+    return {"hosts": hosts}, 200
+
+
+@volume.get("/<project>/os-hosts/<name>")
+@policy.allows("volume:admin")
+def show_host(name: str) -> Answer:
+    """What a host has: of all projects, and of each."""
+    with reading_ledger() as connection:
+        _check(_services(connection), name)
+        rows = volumes_by(connection, hosts=[name.partition("@")[0]])
+        snapshots = snapshots_by(connection, volumes=[row["id"] for row in rows])
+    projects = sorted({row["project_id"] for row in (*rows, *snapshots)})
+    resources = []
+    for project in (None, *projects):
+        mine = [row for row in rows if project in (None, row["project_id"])]
+        shots = [row for row in snapshots if project in (None, row["project_id"])]
+        resources.append(
+            {
+                "host": name,
+                "project": project or "(total)",
+                "volume_count": str(len(mine)),
+                "total_volume_gb": str(sum(row["size_gb"] for row in mine)),
+                "snapshot_count": str(len(shots)),
+                "total_snapshot_gb": str(sum(row["size_gb"] for row in shots)),
+            }
+        )
+    return {"host": [{"resource": one} for one in resources]}, 200
+
+
+@volume.get("/<project>/scheduler-stats/get_pools")
+@policy.allows("volume:admin")
+def list_pools() -> Answer:
+    with reading_ledger() as connection:
+        services = _services(connection)
+    pools: list[Record] = [{"name": f"{one['host']}#{BACKEND}"} for one in services]
+    if request.args.get("detail", "").lower() in ("true", "1"):
+        for pool, one in zip(pools, services, strict=True):
+            # volumes share their host's disk with its servers: its free space is Compute's to say
+            unknown = {"total_capacity_gb": "unknown", "free_capacity_gb": "unknown", "reserved_percentage": 0}
+            about = {**_backend(), **unknown, "QoS_support": False, "timestamp": one["updated_at"]}
+            pool["capabilities"] = about
+    return {"pools": pools}, 200
+
+
+@volume.get("/<project>/capabilities/<name>")
+@policy.allows("volume:admin")
+def show_capabilities(name: str) -> Answer:
+    with reading_ledger() as connection:
+        _check(_services(connection), name.partition("#")[0])
+    return {
+        **_backend(),
+        "namespace": f"OS::Storage::Capabilities::{name}",
+        "pool_name": BACKEND,
+        "description": None,
+        "visibility": None,
+        "display_name": None,
+        "replication_targets": [],
+        "properties": {},
+    }, 200
+
+
+def _backend() -> Record:
+    return {
+        "vendor_name": "novalite", "driver_version": "1", "volume_backend_name": BACKEND, "storage_protocol": BACKEND,
+    }  # fmt: skip
+
+
+def _services(connection: sa.Connection) -> list[Record]:
+    now = int(time.time())
+    return [
+        {
+            "binary": "cinder-volume",
+            "host": f"{name}@{BACKEND}",
+            "zone": zone,
+            "status": "enabled" if host["active"] else "disabled",
+            "state": "up" if host["available"] else "down",
+            "updated_at": moment(host["last_seen_at"] or now),
+            "disabled_reason": None,
+        }
+        for zone, hosts in hypervisor_records.zones(connection, now).items()
+        for name, host in hosts.items()
+    ]
+
+
+def _check(services: list[Record], name: str) -> None:
+    if not any(one["host"] == name for one in services):
+        raise NotFoundError(f"Host {name[:100]} could not be found.")
