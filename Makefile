@@ -46,7 +46,7 @@ lint: bootstrap
 	tools/lint-shell
 
 unit: bootstrap
-	pytest -n auto
+	pytest -n auto --durations=15
 
 sanity: bootstrap
 	cd $(COLLECTION) && ansible-test sanity --python 3.11
