@@ -88,17 +88,14 @@ ATTACHMENT = wrapped(
     },
     ["volume_uuid", "instance_uuid"],
 )  # fmt: skip
-LIMITS = {
-    "minProperties": 1,
-    "additionalProperties": {
-        "anyOf": [
-            {"type": "integer", "minimum": -1, "maximum": 2**31 - 1},
-            {"type": "string", "pattern": "^(-1|[0-9]{1,9})$"},
-        ]
-    },
+LIMIT: Schema = {
+    "anyOf": [
+        {"type": "integer", "minimum": -1, "maximum": 2**31 - 1},
+        {"type": "string", "pattern": "^(-1|[0-9]{1,9})$"},
+    ]
 }
-QUOTAS = wrapped("quota_set", {}, **LIMITS)
-QUOTA_CLASS = wrapped("quota_class_set", {}, **LIMITS)
+QUOTAS = wrapped("quota_set", {}, minProperties=1, additionalProperties=LIMIT)
+QUOTA_CLASS = wrapped("quota_class_set", {}, minProperties=1, additionalProperties=LIMIT)
 STATES = (
     "creating", "available", "deleting", "error", "error_deleting", "error_extending", "attaching", "detaching",
     "in-use", "maintenance",

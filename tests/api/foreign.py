@@ -102,6 +102,8 @@ SHARED: dict[tuple[str, str], str] = {
     ("volume", "metadata"): "key",
     ("volume", "extra_specs"): "key",
     ("volume", "extensions"): "nosuch",
+    ("volume", "os-hosts"): "hv1@file",
+    ("volume", "capabilities"): "hv1@file",
     ("v1", "hosts"): "hv1",
     ("hosts", "hosts"): "hv1",
     ("static", "static"): "1",

@@ -320,7 +320,7 @@ def egress_of(doors: Doors, group: str) -> list[dict[str, t.Any]]:
     return t.cast("list[dict[str, t.Any]]", doors.member.get(path)["security_group_rules"])
 
 
-def stored_egress(doors: Doors) -> set[tuple[str, str]]:
+def stored_egress(doors: Doors) -> set[tuple[str, str | None]]:
     rows = doors.rows(tables.security_group_rule)
     return {(row["ethertype"], row["cidr"]) for row in rows if row["direction"] == "egress"}
 

@@ -20,6 +20,7 @@ WORKERS = 2
 FLAVOR, FLAVOR_ALT = "m1.nano", "m1.micro"
 IMAGE, IMAGE_ALT = "ami-tiny", "disk-tiny"
 NETWORK, FLOATING = "private", "public"
+VOLUME_TYPE = "shared"  # its volumes follow their servers from host to host
 GUEST = 600  # seconds that a guest under emulation may take to be there, or to answer
 
 Account = dict[str, t.Any]
@@ -189,7 +190,13 @@ def _settings(one: Cloud, workspace: pathlib.Path, ssh: bool) -> dict[str, dict[
             "ssh_timeout": GUEST,
             "ssh_shell_prologue": "set -eu; PATH=$$PATH:/sbin:/usr/sbin;",  # its default asks for bash
         },
-        "volume": {"build_timeout": GUEST, "volume_size": 1, "vendor_name": "novalite", **_microversions(volume)},
+        "volume": {
+            "build_timeout": GUEST,
+            "volume_size": 1,
+            "volume_type": VOLUME_TYPE,
+            "vendor_name": "novalite",
+            **_microversions(volume),
+        },
         "volume-feature-enabled": {
             "backup": False,
             "extend_attached_volume": True,
