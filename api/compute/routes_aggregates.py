@@ -19,11 +19,10 @@ from ..errors import BadRequestError, as_bad_request
 from ..ledger import reading_ledger, writing_ledger
 from .blueprint import Answer, compute
 from .microversions import microversion
+from .views_servers import precise
 
 Record = dict[str, t.Any]
 Schema = dict[str, t.Any]
-
-UNKNOWN = "1970-01-01T00:00:00.000000"  # the ledger does not keep it, and clients insist on a time
 
 policy.grant({"compute:aggregates:read": "admin", "compute:aggregates:write": "admin"})
 
@@ -175,8 +174,8 @@ def _shown(row: Record) -> Record:
         "availability_zone": row["zone"],
         "hosts": row["hosts"],
         "metadata": {**row["metadata"], **zone},
-        "created_at": UNKNOWN,
-        "updated_at": None,
+        "created_at": precise(row["created_at"]),
+        "updated_at": precise(row["updated_at"] or None),
         "deleted": False,
         "deleted_at": None,
     }

@@ -36,7 +36,15 @@ from .views_servers import precise
 
 Record = t.Mapping[str, t.Any]
 
-policy.grant({"compute:servers:migrate": "admin", "compute:migrations:read": "admin"})
+policy.grant(
+    {
+        "compute:servers:migrate": "manager",  # to wherever there is room
+        "compute:servers:migrate_to": "admin",  # to a host of one's choice
+        "compute:servers:evacuate": "admin",
+        "compute:migrations:read": "admin",
+        "compute:migrations:change": "admin",
+    }
+)
 
 
 def _object(properties: Schema, required: t.Sequence[str] = ()) -> Schema:
@@ -111,15 +119,15 @@ def _end(action: str) -> t.Callable[[sa.Connection, t.Any, t.Any, Caller], None]
 
 
 def _migrate(connection: sa.Connection, row: t.Any, value: Record | None, caller: Caller) -> None:
-    policy.check("compute:servers:migrate")
     host = (value or {}).get("host")
+    policy.check("compute:servers:migrate" if host is None else "compute:servers:migrate_to")
     if value and microversion() < (2, 56):
         raise BadRequestError("Invalid input for field/attribute migrate. host came with microversion 2.56.")
     _begin(connection, "migrate", row, caller, host=host)
 
 
 def _live_migrate(connection: sa.Connection, row: t.Any, value: Record, caller: Caller) -> None:
-    policy.check("compute:servers:migrate")
+    policy.check("compute:servers:migrate" if value["host"] is None else "compute:servers:migrate_to")
     _check_fields("os-migrateLive", value, {"disk_over_commit": (None, (2, 24)), "force": ((2, 30), (2, 67))})
     if microversion() < (2, 25):
         if value["block_migration"] == "auto":
@@ -130,7 +138,7 @@ def _live_migrate(connection: sa.Connection, row: t.Any, value: Record, caller: 
 
 
 def _evacuate(connection: sa.Connection, row: t.Any, value: Record, caller: Caller) -> dict[str, t.Any] | None:
-    policy.check("compute:servers:migrate")
+    policy.check("compute:servers:evacuate")
     _check_fields("evacuate", value, {"onSharedStorage": (None, (2, 13)), "force": ((2, 29), (2, 67))})
     _begin(connection, "evacuate", row, caller, host=value.get("host"))
     return {"adminPass": value.get("adminPass", "")} if microversion() < (2, 14) else None
@@ -257,7 +265,7 @@ def show_server_migration(server_id: str, migration_id: str) -> Answer:
 
 
 @compute.delete("/servers/<server_id>/migrations/<migration_id>")
-@policy.allows("compute:servers:migrate")
+@policy.allows("compute:migrations:change")
 @since("2.24")
 def abort_server_migration(server_id: str, migration_id: str) -> Answer:
     with writing_ledger() as connection:
@@ -266,7 +274,7 @@ def abort_server_migration(server_id: str, migration_id: str) -> Answer:
 
 
 @compute.post("/servers/<server_id>/migrations/<migration_id>/action")
-@policy.allows("compute:servers:migrate")
+@policy.allows("compute:migrations:change")
 @since("2.22")
 def force_server_migration(server_id: str, migration_id: str) -> Answer:
     validation.body(of("force_complete", FORCE_COMPLETE))

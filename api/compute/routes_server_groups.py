@@ -61,7 +61,7 @@ def create_server_group() -> Answer:
     project = {"id": caller.project, "name": str(caller.project_name)}
     with writing_ledger() as connection, as_bad_request():
         number = server_group_records.create_server_group(
-            connection, project, wanted["name"], rule, None if most is None else int(most)
+            connection, project, wanted["name"], rule, None if most is None else int(most), caller.user_id
         )
         return {"server_group": _shown(_row(connection, number))}, 200
 
@@ -111,7 +111,7 @@ def _shown(row: Record) -> Record:
         body["metadata"] = {}
     body["members"] = row["members"]
     if version >= (2, 13):
-        body.update({"project_id": row["project_id"], "user_id": None})
+        body.update({"project_id": row["project_id"], "user_id": row["user_id"] or ""})
     return body
 
 

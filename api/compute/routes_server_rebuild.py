@@ -33,7 +33,7 @@ from .. import policy, validation
 from ..context import Caller, current
 from ..errors import BadRequestError
 from ..ledger import reading_ledger
-from . import server_requests
+from . import server_requests, views_servers
 from .blueprint import Answer, compute
 from .microversions import Version, microversion, since
 from .routes_actions import ACTIONS, Action, Row, begin
@@ -150,7 +150,7 @@ def _rebuild(connection: sa.Connection, row: Row, value: t.Any, caller: Caller) 
     with refusals_as_bad_requests():
         details = rebuilds.ask(connection, row.uuid, _rebuild_request(connection, row, value))
     begin(connection, "rebuild", row, caller, details)
-    body = {"server": {**shown(connection, row, caller), "adminPass": value["adminPass"]}}
+    body = {"server": {**shown(connection, row, caller, views_servers.rebuilt), "adminPass": value["adminPass"]}}
     if microversion() >= (2, 57):
         body["server"]["user_data"] = _user_data(connection, row)
     return body, 202, {"Location": lens(caller).links("servers", row.uuid)[0]["href"]}

@@ -135,10 +135,12 @@ def show_server(server_id: str) -> Answer:
         return {"server": shown(connection, row, caller)}, 200
 
 
-def shown(connection: t.Any, row: t.Any, caller: Caller) -> dict[str, t.Any]:
+def shown(
+    connection: t.Any, row: t.Any, caller: Caller, view: t.Callable[..., dict[str, t.Any]] = views_servers.detail
+) -> dict[str, t.Any]:
     """The server as it is now."""
     (record,) = server_listing.load(connection, [row.id])
-    body = views_servers.detail(record, lens(caller))
+    body = view(record, lens(caller))
     if microversion() >= (2, 71):
         body["server_groups"] = server_changes.groups_of(connection, row.uuid)
     return body
@@ -164,7 +166,7 @@ def update_server(server_id: str) -> Answer:
         row = server_listing.one(connection, server_id, reach(caller))
         if values:
             server_changes.change(connection, row, values)
-        return {"server": shown(connection, row, caller)}, 200
+        return {"server": shown(connection, row, caller, views_servers.changed)}, 200
 
 
 @compute.delete("/servers/<server_id>")

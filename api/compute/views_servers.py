@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import hashlib
+import re
 import time
 import typing as t
 
@@ -91,6 +92,30 @@ def detail(record: Record, lens: Lens) -> Body:
     body["os-extended-volumes:volumes_attached"] = [_volume(one, version) for one in record["volumes"]]
     if version > (2, 1):
         _add_later(body, record, lens)
+    return body
+
+
+# What the answers to PUT and to a rebuild had not before they became the same as a look at the server
+_NOT_OF_CHANGES = re.compile(
+    r"OS-EXT-(AZ|STS|SRV-ATTR):|OS-SRV-USG:|os-extended-volumes:|(config_drive|key_name|security_groups|host_status)$"
+)
+
+
+def changed(record: Record, lens: Lens) -> Body:
+    """A server as the answer to its change shows it."""
+    body = detail(record, lens)
+    if lens.version >= (2, 75):
+        return body
+    body["addresses"] = addresses(record["nics"], extended=False)
+    return {key: value for key, value in body.items() if not _NOT_OF_CHANGES.match(key)}
+
+
+def rebuilt(record: Record, lens: Lens) -> Body:
+    """A server as the answer to its rebuild shows it, but for its password and user data."""
+    body = changed(record, lens)
+    if lens.version >= (2, 54):
+        body["key_name"] = record["key_name"]
+    body.pop("OS-EXT-SRV-ATTR:user_data", None)  # it is there by a name of its own
     return body
 
 

@@ -4,7 +4,7 @@
 
 """Identity v3: who one is, for which project, and where the other services are.
 
-There is one domain, `default`, and there are three roles; what Keystone has beyond that, these clients do not need.
+There is one domain, `default`, and there are four roles; what Keystone has beyond that, these clients do not need.
 """
 
 from __future__ import annotations

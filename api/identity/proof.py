@@ -15,6 +15,7 @@ import typing as t
 import sqlalchemy as sa
 from flask import current_app, request
 
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger import auth_failures, credentials, tables, users
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.auth_failures import Limit, subject
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.passwords import is_password
@@ -45,7 +46,8 @@ class Proof:
 
 
 def prove(identity: Fields) -> Proof:
-    """Who the `identity` of a request for a token is. Raises UnauthorizedError, TooManyRequestsError."""
+    """Who the `identity` of a request for a token is. Raises UnauthorizedError, TooManyRequestsError; NotFoundError
+    for a token that is none."""
     methods = set(identity["methods"])
     if len(methods) != 1:
         raise UnauthorizedError(REFUSED)
@@ -181,8 +183,8 @@ def _by_token(fields: Fields) -> Proof:
     began = time.time()
     with reading_ledger() as connection:
         caller = find_caller(connection, fields["id"]) if 1 <= len(fields["id"]) <= MAX_TOKEN else None
-        if caller is None:
-            raise UnauthorizedError(REFUSED)
+        if caller is None:  # Keystone's answer: it tells nobody more than a refusal
+            raise NotFoundError("Could not find token.")
         user = users.find_user(connection, caller.user_id)
     methods = caller.method.split(",")
     return Proof(

@@ -75,7 +75,10 @@ def show_user(user_id: str) -> Body:
 @blueprint.patch("/<user_id>")
 @policy.allows("identity:users:update")
 def update_user(user_id: str) -> Body:
-    values = _values(validation.body(schemas.UPDATE_USER)["user"])
+    asked = validation.body(schemas.UPDATE_USER)["user"]
+    if asked.get("id", user_id) != user_id:
+        raise BadRequestError("Cannot change user ID")
+    values = _values(asked)
     with writing_ledger() as connection:
         users.find_user(connection, user_id)
         _check_project(connection, values)

@@ -90,7 +90,7 @@ _USER_FIELDS: Schema = {
     "options": {"type": "object", "maxProperties": 0},
 }
 CREATE_USER = _object({"user": _object(_USER_FIELDS, ["name"])}, ["user"])
-UPDATE_USER = _object({"user": _object(_USER_FIELDS)}, ["user"])
+UPDATE_USER = _object({"user": _object({**_USER_FIELDS, "id": ID})}, ["user"])  # of clients that send all they know
 CHANGE_PASSWORD = _object(
     {
         "user": _object(

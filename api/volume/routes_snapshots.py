@@ -50,7 +50,11 @@ def show_snapshot(number: str) -> Answer:
 @volume.post("/<project>/snapshots", strict_slashes=True)
 @policy.allows("volume:write")
 def create_snapshot() -> Answer:
-    body = validation.body(schemas.SNAPSHOT)["snapshot"]
+    return {"snapshot": views.new_snapshot(create(validation.body(schemas.SNAPSHOT)["snapshot"]))}, 202
+
+
+def create(body: Record) -> Record:
+    """Record the snapshot that `body` asks for, and have it taken."""
     with writing_ledger() as connection, in_cinders_words():
         wanted = {
             **changes(body), "volume_id": body["volume_id"] or "", "user_id": current().user_id,
@@ -59,7 +63,7 @@ def create_snapshot() -> Answer:
         row = volume_snapshots.create_snapshot(connection, current().project, wanted)
         if row["status"] == "creating":
             _enqueue(connection, "volume_snapshot_create", row)
-    return {"snapshot": views.new_snapshot(row)}, 202
+    return row
 
 
 @volume.put("/<project>/snapshots/<number>")
@@ -74,11 +78,11 @@ def update_snapshot(number: str) -> Answer:
 @volume.delete("/<project>/snapshots/<number>")
 @policy.allows("volume:write")
 def delete_snapshot(number: str) -> Answer:
-    _remove(number, force=False)
+    remove(number, force=False)
     return "", 202
 
 
-def _remove(number: str, force: bool) -> None:
+def remove(number: str, force: bool) -> None:
     with writing_ledger() as connection, in_cinders_words():
         row = volume_snapshots.begin_delete_snapshot(connection, number, project_id=whose(), force=force)
         _enqueue(connection, "volume_snapshot_delete", row)
@@ -107,7 +111,7 @@ def act_on_snapshot(number: str) -> Answer:
         raise BadRequestError(f"There is no such action: {name[:60]}")
     policy.check("volume:admin")
     if name == "os-force_delete":
-        _remove(number, force=True)
+        remove(number, force=True)
         return "", 202
     validation.check(said, STATUS, f"value of {name}")
     with writing_ledger() as connection, in_cinders_words():

@@ -72,14 +72,18 @@ def show_volume(number: str) -> Answer:
 @volume.post("/<project>/volumes", strict_slashes=True)
 @policy.allows("volume:write")
 def create_volume() -> Answer:
-    body = validation.body(schemas.VOLUME)["volume"]
+    return {"volume": views.new_volume(create(validation.body(schemas.VOLUME)["volume"]))}, 202
+
+
+def create(body: Record) -> Record:
+    """Record the volume that `body` asks for, and have it made."""
     if schemas.truth(body.get("multiattach")):
         raise BadRequestError("Invalid input received: a volume is attached to one server at a time here.")
     with writing_ledger() as connection, in_cinders_words():
         row = volumes.create_volume(connection, current().project, _wanted(connection, body))
         if row["status"] == "creating":
             enqueue(connection, "volume_create", row, volumes=row["id"])
-    return {"volume": views.new_volume(row)}, 202
+    return row
 
 
 def _wanted(connection: sa.Connection, body: Record) -> Record:

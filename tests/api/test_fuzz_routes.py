@@ -169,6 +169,8 @@ BODIES: dict[str, list[t.Any]] = {
     "/os-security-group-rules": [{"security_group_rule": {"parent_group_id": SOMETHING, "ip_protocol": "tcp",
                                                           "from_port": 1, "to_port": 2, "cidr": "0.0.0.0/0"}}],
     "/os-floating-ips": [{"pool": "public"}],
+    "/os-volumes": [{"volume": {"size": 1, "display_name": "fuzz", "metadata": {"a": "b"}}}],
+    "/os-snapshots": [{"snapshot": {"volume_id": SOMETHING, "display_name": "fuzz", "force": True}}],
     "/images": [{"name": "fuzz", "disk_format": "qcow2", "container_format": "bare", "visibility": "private",
                  "min_disk": 0, "min_ram": 0, "tags": ["a"]}],
     "/images/{}": [[{"op": "replace", "path": "/name", "value": "x"}], [{"op": "add", "path": "/a", "value": "x"}],

@@ -31,17 +31,18 @@ def doors(cloud: Cloud) -> t.Iterator[Doors]:
 
 @pytest.fixture
 def hosts(cloud: Cloud) -> list[str]:
-    """hv1 with a server in zone nova; hv2, which does not answer, in zone edge."""
+    """hv1 with a server in zone nova, which nobody has asked for an hour; hv2, which does not answer, in zone edge."""
     for name, zone in (("hv1", "nova"), ("hv2", "edge")):
         cloud.host(name, zone)
     table = tables.compute_host
     with transaction(cloud.engine) as connection:
         connection.execute(
             sa.update(table).where(table.c.name == "hv1").values(
-                last_seen_at=int(time.time()), facts={"hypervisor_type": "QEMU", "hypervisor_version": 7002000},
+                last_seen_at=int(time.time()) - 3600, facts={"hypervisor_type": "QEMU", "hypervisor_version": 7002000},
                 vcpus_used=1, memory_mb_used=512, disk_gb_used=1, reserved_memory_mb=100,
             )
         )  # fmt: skip
+        connection.execute(sa.update(table).where(table.c.name == "hv2").values(up=False))
     return ["hv1", "hv2"]
 
 
@@ -107,7 +108,7 @@ def test_a_server_group_by_version(cloud: Cloud, doors: Doors) -> None:
     made = doors.member.post("/os-server-groups", body, 200, version="2.64")["server_group"]
     assert made == {
         "id": made["id"], "name": "g", "policy": "anti-affinity", "rules": {"max_server_per_host": 2}, "members": [],
-        "project_id": doors.project, "user_id": None,
+        "project_id": doors.project, "user_id": doors.member.id,
     }  # fmt: skip
     member = cloud.instance(doors.project, "a", None)
     cloud._insert(tables.server_group_member, instance_uuid=member, group_id=made["id"])
@@ -251,6 +252,8 @@ def test_an_aggregate_lives(doors: Doors, hosts: list[str]) -> None:
     assert made["aggregate"].keys() == {
         "id", "name", "availability_zone", "created_at", "updated_at", "deleted", "deleted_at"
     }  # fmt: skip
+    assert made["aggregate"]["created_at"].startswith(time.strftime("%Y-", time.gmtime()))
+    assert made["aggregate"]["updated_at"] is None
     path = f"/os-aggregates/{made['aggregate']['id']}"
     doors.admin.post("/os-aggregates", {"aggregate": {"name": "ssd"}}, 409)
     after = doors.admin.post(f"{path}/action", {"add_host": {"host": "hv1"}}, 200)["aggregate"]
@@ -268,6 +271,7 @@ def test_an_aggregate_lives(doors: Doors, hosts: list[str]) -> None:
     }  # fmt: skip
     after = doors.admin.put(path, {"aggregate": {"name": "nvme"}}, version="2.81")["aggregate"]
     assert (after["name"], len(after["uuid"]), after["hosts"]) == ("nvme", 36, ["hv1"])
+    assert after["created_at"] == made["aggregate"]["created_at"] <= after["updated_at"]
     assert doors.admin.get("/os-aggregates", version="2.81")["aggregates"] == [after]
     doors.admin.delete(path, 400)
     doors.admin.post(f"{path}/action", {"remove_host": {"host": "hv1"}}, 200)

@@ -38,7 +38,8 @@ def test_projects_by_an_admin(api: Api) -> None:
     assert admin.get(path).status_code == admin.delete(path).status_code == 404
     for wrong in ({"name": ""}, {"name": "x" * 65}, {"name": " x"}, {"name": "x", "more": 1}, {"name": "\n"}):
         assert admin.post(f"{V3}/projects", json={"project": wrong}).status_code == 400, wrong
-    assert admin.post(f"{V3}/projects", json={"project": {"name": "x", "domain_id": "y"}}).status_code == 400
+    assert admin.post(f"{V3}/projects", json={"project": {"name": "x", "domain_id": "y"}}).status_code == 404
+    assert admin.post(f"{V3}/projects", json={"project": {"name": "x", "parent_id": "y"}}).status_code == 400
 
 
 def test_a_project_in_use_stays(api: Api) -> None:
@@ -48,7 +49,7 @@ def test_a_project_in_use_stays(api: Api) -> None:
 
 def test_others_see_their_own_projects(api: Api) -> None:
     demo = api.client_as("demo")
-    assert [one["name"] for one in demo.get(f"{V3}/projects").get_json()["projects"]] == ["demo"]
+    assert demo.get(f"{V3}/projects").status_code == 403  # clients ask for one's own then
     assert [one["name"] for one in demo.get(f"{V3}/auth/projects").get_json()["projects"]] == ["demo"]
     mine = f"{V3}/users/{api.users['demo']}/projects"
     assert [one["name"] for one in demo.get(mine).get_json()["projects"]] == ["demo"]
@@ -83,6 +84,8 @@ def test_users_by_an_admin(api: Api) -> None:
     assert [(one["role"]["name"], one["scope"]["project"]["name"]) for one in found] == [("member", "alt")]
     # a new password
     assert admin.patch(path, json={"user": {"password": "other", "name": "anna"}}).status_code == 200
+    assert admin.patch(path, json={"user": {"id": user["id"], "enabled": True}}).status_code == 200
+    assert admin.patch(path, json={"user": {"id": api.users["demo"]}}).status_code == 400
     mine = {"X-Auth-Token": token.headers["X-Subject-Token"]}
     assert api.app.test_client().get(f"{V3}/auth/catalog", headers=mine).status_code == 401
     assert ask(api, by_password("anna", "other")).status_code == 201
@@ -222,7 +225,7 @@ def test_ec2_credentials(api: Api) -> None:
 def test_what_is_the_same_for_everybody(api: Api) -> None:
     reader = api.client_as("reader")
     roles = {one["name"]: one["id"] for one in reader.get(f"{V3}/roles").get_json()["roles"]}
-    assert set(roles) == {"reader", "member", "admin"}
+    assert set(roles) == {"reader", "member", "manager", "admin"}
     assert reader.get(f"{V3}/roles/{roles['member']}").get_json()["role"]["name"] == "member"
     assert reader.get(f"{V3}/roles/member").status_code == 404
     assert len(reader.get(f"{V3}/roles?name=member").get_json()["roles"]) == 1

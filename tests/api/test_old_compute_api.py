@@ -10,8 +10,10 @@ import time
 import typing as t
 
 import pytest
+import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables, volume_snapshots
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
 from tests.api.conftest import Cloud
 from tests.api.doors import Doors
 from tests.api.test_image_api import make as make_image
@@ -58,7 +60,9 @@ def test_extensions(doors: Doors) -> None:
     doors.member.get("/extensions/nosuch", 404)
 
 
-@pytest.mark.parametrize("path", ["/images", "/os-security-groups", "/os-networks", "/os-floating-ips"])
+@pytest.mark.parametrize("path", [
+    "/images", "/os-security-groups", "/os-networks", "/os-floating-ips", "/os-volumes", "/os-snapshots/detail",
+])  # fmt: skip
 def test_these_end_with_2_35(doors: Doors, path: str) -> None:
     doors.member.get(path, version="2.35")
     doors.member.get(path, 404, version="2.36")
@@ -74,6 +78,38 @@ def test_images(cloud: Cloud, doors: Doors) -> None:
     assert [each["name"] for each in doors.member.get("/images?name=ami-tiny&minDisk=1")["images"]] == ["ami-tiny"]
     assert doors.member.get("/images?minDisk=2")["images"] == []
     doors.member.get("/images/ami-tiny", 404)
+
+
+def test_volumes_and_snapshots(cloud: Cloud, doors: Doors) -> None:
+    cloud.host("hv1")
+    asked = {"size": "1", "display_name": "data", "metadata": {"a": "b"}}
+    made = doors.member.post("/os-volumes", {"volume": asked}, 200)["volume"]
+    assert made == {
+        "id": made["id"], "status": "available", "size": 1, "availabilityZone": "nova", "createdAt": made["createdAt"],
+        "attachments": [{}], "displayName": "data", "displayDescription": None, "volumeType": made["volumeType"],
+        "snapshotId": None, "metadata": {"a": "b"},
+    }  # fmt: skip
+    for body in ({"size": 0}, {"size": ""}, {"display_name": "x"}, {"size": 1, "nosuch": 1}):
+        doors.member.post("/os-volumes", {"volume": body}, 400)
+    doors.reader.post("/os-volumes", {"volume": asked}, 403)
+    path = f"/os-volumes/{made['id']}"
+    assert doors.member.get(path) == {"volume": made}
+    assert doors.member.get("/os-volumes/detail")["volumes"] == doors.member.get("/os-volumes")["volumes"] == [made]
+    assert doors.member.get("/os-volumes?offset=1")["volumes"] == doors.stranger.get("/os-volumes")["volumes"] == []
+    doors.stranger.get(path, 404)
+    doors.stranger.delete(path, 404)
+    with transaction(cloud.engine) as connection:  # a host that answered just now: the data is made there
+        connection.execute(sa.update(tables.compute_host).values(last_seen_at=2**31))
+    taken = {"volume_id": made["id"], "display_name": "before"}
+    snapshot = doors.member.post("/os-snapshots", {"snapshot": taken}, 200)["snapshot"]
+    assert (snapshot["displayName"], snapshot["volumeId"], snapshot["size"]) == ("before", made["id"], 1)
+    assert doors.member.get(f"/os-snapshots/{snapshot['id']}")["snapshot"] == snapshot
+    assert doors.member.get("/os-snapshots")["snapshots"] == [snapshot]
+    doors.stranger.delete(f"/os-snapshots/{snapshot['id']}", 404)
+    with transaction(cloud.engine) as connection:
+        volume_snapshots.finish_snapshot(connection, snapshot["id"])
+    doors.member.delete(f"/os-snapshots/{snapshot['id']}", 202)
+    assert [job["kind"] for job in doors.jobs()] == ["volume_snapshot_create", "volume_snapshot_delete"]
 
 
 def test_security_groups(cloud: Cloud, doors: Doors) -> None:
@@ -127,6 +163,7 @@ def test_a_groups_name_may_have_spaces_around_it(doors: Doors) -> None:
 
 def test_without_an_id_after_the_slash_there_is_nothing(doors: Doors) -> None:
     doors.member.delete("/os-security-groups/", 404)
+    doors.member.get("/os-volumes/", 404)
     doors.member.delete("/os-security-groups", 405)
     doors.admin.get("/os-simple-tenant-usage/", 404)
     doors.admin.get("/os-simple-tenant-usage", 200)

@@ -34,7 +34,7 @@ PUBLIC = {
     "health", "identity:tokens:create", "identity:versions", "metrics", "pages:files", "pages:login", "v1:openapi",
     "version",
 }  # fmt: skip
-ROLES = ("any", "reader", "member", "admin")
+ROLES = ("any", "reader", "member", "manager", "admin")
 VARIABLE = re.compile(r"<(?:[^:<>]+:)?([^<>:]+)>")
 
 # Bodies that are right, by method and the end of the route: only then is an object looked up at all. A route that is

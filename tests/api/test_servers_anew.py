@@ -91,6 +91,31 @@ def test_a_rebuild_changes_what_it_names_and_keeps_the_rest(api: seeds.Api, does
 
 
 @pytest.mark.parametrize(
+    ("version", "more"),
+    [
+        ("2.1", set()),
+        ("2.53", set()),
+        ("2.54", {"key_name"}),
+        ("2.75", {"key_name", "config_drive", "OS-EXT-STS:vm_state", "OS-EXT-AZ:availability_zone"}),
+    ],
+)
+def test_the_answers_to_changes_show_less_in_old_microversions(
+    client_as: ClientAs, does: Does, server: str, version: str, more: set[str]
+) -> None:
+    told = {
+        "key_name", "config_drive", "OS-EXT-STS:vm_state", "OS-EXT-AZ:availability_zone", "OS-EXT-SRV-ATTR:user_data",
+    }  # fmt: skip
+    rebuilt = does({"rebuild": {"imageRef": OTHER_IMAGE}}, version).get_json()["server"]
+    assert told & rebuilt.keys() == more
+    headers = {"OpenStack-API-Version": f"compute {version}"}
+    path = f"/compute/v2.1/servers/{server}"
+    answer = client_as("demo").put(path, json={"server": {"name": "other"}}, headers=headers)
+    changed = answer.get_json()["server"]
+    assert told & changed.keys() == (more if version == "2.75" else set())
+    assert {"id", "name", "status", "addresses", "OS-DCF:diskConfig"} <= changed.keys()
+
+
+@pytest.mark.parametrize(
     ("before", "how", "after", "image"),
     [
         ("active", {}, "active", OTHER_IMAGE),

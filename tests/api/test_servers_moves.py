@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 from flask.testing import FlaskClient
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables, tables_jobs
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables, tables_jobs, users
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables_moves import migration
 from tests.api import seeds
@@ -112,6 +112,16 @@ def test_the_same_flavor_is_no_resize(api: seeds.Api, server: str, does: Does) -
     change(api, server, flavor={**row.flavor, **same})
     answer = does({"resize": {"flavorRef": flavor_id(api, name)}})
     assert answer == (400, "When resizing, instances must change flavor!")
+
+
+def test_a_manager_migrates_to_where_there_is_room(api: seeds.Api, server: str, does: Does) -> None:
+    with transaction(api.engine) as connection:
+        users.grant_role(connection, api.users["demo"], api.projects["demo"], "manager")
+    for body in ({"migrate": {"host": "hv2"}}, {"os-migrateLive": {"host": "hv2", "block_migration": "auto"}}):
+        assert does(body, "demo", "2.60")[0] == 403
+    assert does({"evacuate": {}}, "demo", "2.14")[0] == 403
+    assert does({"migrate": None}, "demo", "2.60")[0] == 202
+    assert [one.kind for one in rows(api, sa.select(tables_jobs.job))] == ["migrate"]
 
 
 @pytest.mark.parametrize(

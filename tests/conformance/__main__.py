@@ -12,6 +12,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -25,7 +26,7 @@ from . import configuration, tally
 
 HERE = pathlib.Path(__file__).resolve().parent
 BIN = ROOT / ".cache/tempest/bin"
-ALL = r"^tempest\.(api\.(compute|identity\.v3|image\.v2|network|volume)\.|scenario\.test_server_basic_ops\.)"
+ALL = r"^tempest\.(api\.(compute|identity\.(admin\.)?v3|image\.v2|network|volume)\.|scenario\.test_server_basic_ops\.)"
 
 
 def main() -> int:
@@ -34,6 +35,8 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=configuration.WORKERS, help="that test at the same time")
     parser.add_argument("--no-ssh", action="store_true", help="do not log in to guests")
     asked = parser.parse_args()
+    # whoever ends this ends what it began: the API, Tempest, the lab
+    signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
     # who may look at hypervisors: as Nova has it
     os.environ.setdefault("NOVALITE_API_POLICY", "compute:hypervisors:read=admin")
     began = time.monotonic()
@@ -97,20 +100,24 @@ def _run(workspace: pathlib.Path, tests: list[str], workers: int) -> t.Iterator[
     environment = _environment(workspace)
     tempest = subprocess.Popen(
         [BIN / "stestr", "run", "--subunit", "--load-list", "tests.txt", "--concurrency", str(workers)],
-        cwd=workspace, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        cwd=workspace, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, process_group=0,
     )  # fmt: skip
     with subprocess.Popen(
         [BIN / "python", HERE / "listen.py"], env=environment, stdin=tempest.stdout, stdout=subprocess.PIPE, text=True
     ) as listener:
         assert tempest.stdout is not None and listener.stdout is not None
         tempest.stdout.close()  # the listener's
-        with (workspace / "outcomes.jsonl").open("w") as kept:
-            for text in listener.stdout:
-                kept.write(text)
-                kept.flush()
-                line = json.loads(text)
-                print(f"{line['status']:8} {line['seconds']:7.1f} s  {tally.name_of(line['id'])}", flush=True)
-                yield line
+        try:
+            with (workspace / "outcomes.jsonl").open("w") as kept:
+                for text in listener.stdout:
+                    kept.write(text)
+                    kept.flush()
+                    line = json.loads(text)
+                    print(f"{line['status']:8} {line['seconds']:7.1f} s  {tally.name_of(line['id'])}", flush=True)
+                    yield line
+        except BaseException:
+            os.killpg(tempest.pid, signal.SIGTERM)  # with its workers
+            raise
     tempest.wait()
 
 

@@ -14,6 +14,7 @@ import secrets
 import subprocess
 import typing as t
 
+from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.options import ENABLED_FILTERS
 from tests.clients.cloud import ROOT, Cloud
 
 WORKERS = 2
@@ -22,6 +23,15 @@ IMAGE, IMAGE_ALT = "ami-tiny", "disk-tiny"
 NETWORK, FLOATING = "private", "public"
 VOLUME_TYPE = "shared"  # its volumes follow their servers from host to host
 GUEST = 600  # seconds that a guest under emulation may take to be there, or to answer
+# What Tempest's commands begin with: in a guest with busybox some of the tools that they call have other names
+PROLOGUE = (
+    "set -eu; PATH=$PATH:/sbin:/usr/sbin; "
+    'sudo() { "$@"; }; '
+    # of a CD, whose label is 8 letters at 32808
+    'blkid() { for one in /sys/block/vd*; do one=/dev/${one##*/}; '
+    'if [ "$(dd if=$one bs=8 skip=4101 count=1 2>/dev/null)" = "$2" ]; then echo "$one"; fi; done; }; '
+    'lsblk() { echo "NAME TYPE"; for one in /sys/block/vd*; do echo "${one##*/}  disk"; done; };'
+)
 
 Account = dict[str, t.Any]
 
@@ -35,6 +45,7 @@ def accounts(workspace: pathlib.Path) -> list[Account]:
             project = f"tempest-{number}"
             made += [
                 _account(project, project, "member"),
+                _account(f"{project}-manager", project, "manager"),
                 _account(f"{project}-reader", project, "reader"),
             ]
         made += [_account(f"tempest-admin-{number}", None, "admin") for number in range(2 * WORKERS)]
@@ -112,6 +123,8 @@ def _settings(one: Cloud, workspace: pathlib.Path, ssh: bool) -> dict[str, dict[
     admin = one.connect("openrc-admin")
     flavors = {each.name: each.id for each in admin.compute.flavors()}
     images = {each.name: each.id for each in admin.image.images()}
+    for name in (IMAGE, IMAGE_ALT):  # their kernels know no other disks
+        admin.image.update_image(images[name], hw_cdrom_bus="virtio")
     networks = {each.name: each.id for each in admin.network.networks()}
     compute, volume = admin.compute.get_endpoint_data(), admin.block_storage.get_endpoint_data()
     operator = next(each for each in accounts(workspace) if each["role"] == "admin")
@@ -133,6 +146,7 @@ def _settings(one: Cloud, workspace: pathlib.Path, ssh: bool) -> dict[str, dict[
             "v3_endpoint_type": "public",
             "auth_version": "v3",
             "region": "RegionOne",
+            "user_unique_last_password_count": 0,  # a password may come back
         },
         "identity-feature-enabled": {
             "api_v2": False,
@@ -140,6 +154,7 @@ def _settings(one: Cloud, workspace: pathlib.Path, ssh: bool) -> dict[str, dict[
             "trust": False,
             "access_rules": False,
             "domain_specific_drivers": False,
+            "security_compliance": True,
         },
         "service_available": {
             "nova": True, "neutron": True, "glance": True, "cinder": True, "swift": False, "horizon": False,
@@ -165,8 +180,13 @@ def _settings(one: Cloud, workspace: pathlib.Path, ssh: bool) -> dict[str, dict[
             "swap_volume": False,
             "volume_multiattach": False,
             "vnc_console": False,
+            "metadata_service": False,  # the lab's guests have what they need on their disks, or on a config drive
             "personality": False,
             "ide_bus": False,
+            # as Nova calls them
+            "scheduler_enabled_filters": ",".join(
+                f"{name.title().replace('_', '')}Filter" for name in ENABLED_FILTERS
+            ),
         },
         # what a host could start must be what it was said to be; the rest is taken as it comes, and listed first
         "image": {"disk_formats": "raw,ami,ari,aki,vhd,vmdk,vdi,iso,qcow2"},
@@ -188,7 +208,7 @@ def _settings(one: Cloud, workspace: pathlib.Path, ssh: bool) -> dict[str, dict[
             "ssh_key_type": "ecdsa",
             "ping_timeout": GUEST,
             "ssh_timeout": GUEST,
-            "ssh_shell_prologue": "set -eu; PATH=$$PATH:/sbin:/usr/sbin;",  # its default asks for bash
+            "ssh_shell_prologue": PROLOGUE.replace("$", "$$"),  # its default asks for bash
         },
         "volume": {
             "build_timeout": GUEST,

@@ -52,9 +52,11 @@ def add_server(connection: sa.Connection, name: str, **values: t.Any) -> str:
 
 
 def test_hosts_zones_and_aggregates(connection: sa.Connection) -> None:
+    # a host that nobody has asked for an hour is not down: nothing reports by itself here
     now = int(time.time())
-    for name, zone, seen in (("hv1", "nova", now), ("hv2", "edge", 0)):
-        connection.execute(sa.insert(tables.compute_host).values(name=name, zone=zone, last_seen_at=seen, **HOST))
+    for name, zone, up in (("hv1", "nova", True), ("hv2", "edge", False)):
+        values = {**HOST, "name": name, "zone": zone, "last_seen_at": now - 3600, "up": up}
+        connection.execute(sa.insert(tables.compute_host).values(**values))
     connection.execute(sa.insert(tables.aggregate).values(name="ssd", zone=None, metadata={"a": "b"}))
     connection.execute(sa.insert(tables.aggregate_host).values(aggregate_id=1, host="hv1"))
     server = add_server(connection, "a", host="hv1")

@@ -65,9 +65,10 @@ options:
           role:
             description:
               - What the user is there. V(reader) sees, V(member) makes and changes what is the project's own.
+              - V(manager) may migrate the project's servers as well, to wherever there is room.
               - V(admin) in whichever project may do all that the cloud's operator may, for every project.
             type: str
-            choices: [reader, member, admin]
+            choices: [reader, member, manager, admin]
             required: true
   state:
     description: Whether the users exist.
@@ -164,7 +165,7 @@ ARGUMENT_SPEC = {
                 "elements": "dict",
                 "options": {
                     "project": {"type": "str", "required": True},
-                    "role": {"type": "str", "choices": ["reader", "member", "admin"], "required": True},
+                    "role": {"type": "str", "choices": ["reader", "member", "manager", "admin"], "required": True},
                 },
             },
         },

@@ -12,6 +12,7 @@ compute_host). Its availability zone is that of an aggregate that has one, else 
 
 from __future__ import annotations
 
+import time
 import typing as t
 
 import sqlalchemy as sa
@@ -129,10 +130,11 @@ def _aggregates(connection: sa.Connection, names: t.Sequence[str]) -> tuple[dict
 def _write(connection: sa.Connection, number: int | None, name: str, values: Record) -> None:
     table, hosts = tables.aggregate, tables.aggregate_host
     own = {"zone": values["zone"], "metadata": values["metadata"]}
+    now = int(time.time())
     if number is None:
-        number = inserted_id(connection.execute(sa.insert(table).values(name=name, **own)))
+        number = inserted_id(connection.execute(sa.insert(table).values(name=name, created_at=now, **own)))
     else:
-        connection.execute(sa.update(table).where(table.c.id == number).values(**own))
+        connection.execute(sa.update(table).where(table.c.id == number).values(updated_at=now, **own))
     connection.execute(sa.delete(hosts).where(hosts.c.aggregate_id == number))
     if values["hosts"]:
         connection.execute(sa.insert(hosts), [{"aggregate_id": number, "host": host} for host in values["hosts"]])

@@ -8,12 +8,14 @@
 
 from __future__ import annotations
 
+import time
 import typing as t
 import uuid
 
 import sqlalchemy as sa
 
 from .compute_hosts import host_states
+from .status import EVER
 from .tables import aggregate, aggregate_host, allocation, compute_host, instance
 
 Record = dict[str, t.Any]
@@ -37,7 +39,7 @@ def aggregate_uuid(number: int) -> str:
 def hosts(connection: sa.Connection, now: int) -> list[Record]:
     """The compute hosts in the order of their numbers: the scheduler's view of each as `state`, and what it does not
     look at (`id`, `uuid`, `service_uuid`, `last_seen_at`, `running`: how many instances are active there)."""
-    states, _versions = host_states(connection, now)
+    states, _versions = host_states(connection, now, service_down_time=EVER)
     by_name = {state.name: state for state in states}
     running = {
         row.host: row.running
@@ -107,4 +109,5 @@ def aggregates(connection: sa.Connection) -> list[Record]:
 
 
 def rename_aggregate(connection: sa.Connection, number: int, name: str) -> None:
-    connection.execute(sa.update(aggregate).where(aggregate.c.id == number).values(name=name))
+    changed = {"name": name, "updated_at": int(time.time())}
+    connection.execute(sa.update(aggregate).where(aggregate.c.id == number).values(**changed))

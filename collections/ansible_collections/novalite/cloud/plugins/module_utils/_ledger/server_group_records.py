@@ -41,8 +41,9 @@ def server_groups(connection: sa.Connection, project_id: str | None) -> list[Rec
 
 
 def create_server_group(
-    connection: sa.Connection, project: t.Mapping[str, str], name: str, policy: str, most: int | None
-) -> str:
+    connection: sa.Connection, project: t.Mapping[str, str], name: str, policy: str, most: int | None,
+    user_id: str | None = None,
+) -> str:  # fmt: skip
     """Make a group of `project` (id, name); returns its id. Raises ConflictError for a name that it has, QuotaError."""
     mine = sa.and_(server_group.c.project_id == project["id"], server_group.c.name == name)
     query = sa.select(server_group.c.id).where(mine)
@@ -50,6 +51,7 @@ def create_server_group(
         raise ConflictError(f"the project has a server group {name!r} already: names are unique here")
     item = {"name": name, "policy": policy, "max_server_per_host": most}
     operation(connection, {"project": project["name"], "state": "present", "server_groups": [item]})
+    connection.execute(sa.update(server_group).where(mine).values(user_id=user_id))
     return str(connection.execute(query).scalar_one())
 
 

@@ -283,6 +283,8 @@ aggregate = sa.Table(
     sa.Column("name", sa.String(255), nullable=False, unique=True),
     sa.Column("zone", sa.String(255)),  # null: it is no availability zone
     sa.Column("metadata", sa.JSON, nullable=False),
+    sa.Column("created_at", sa.BigInteger, nullable=False, server_default="0"),  # 0: nobody remembers
+    sa.Column("updated_at", sa.BigInteger, nullable=False, server_default="0"),  # 0: never
     sqlite_autoincrement=True,
 )
 

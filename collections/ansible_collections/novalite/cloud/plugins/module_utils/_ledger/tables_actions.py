@@ -20,6 +20,7 @@ server_group = sa.Table(
     sa.Column("name", sa.String(255), nullable=False),
     sa.Column("policy", sa.String(32), nullable=False),
     sa.Column("max_server_per_host", sa.Integer, nullable=False, server_default="1"),  # for anti-affinity
+    sa.Column("user_id", sa.String(32)),  # who asked for it; null: a playbook
     sa.UniqueConstraint("project_id", "name"),
     sa.CheckConstraint(
         "policy IN ('affinity', 'anti-affinity', 'soft-affinity', 'soft-anti-affinity')", name="policy"

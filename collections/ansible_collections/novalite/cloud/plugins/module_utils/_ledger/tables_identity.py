@@ -36,7 +36,7 @@ role_assignment = sa.Table(
     sa.Column("user_id", sa.ForeignKey("user.id", ondelete="CASCADE"), primary_key=True),
     sa.Column("project_id", sa.ForeignKey("project.id", ondelete="CASCADE"), primary_key=True),
     sa.Column("role", sa.String(16), primary_key=True),
-    sa.CheckConstraint("role IN ('admin', 'member', 'reader')", name="role"),
+    sa.CheckConstraint("role IN ('admin', 'manager', 'member', 'reader')", name="role"),
 )
 
 application_credential = sa.Table(

@@ -22,7 +22,7 @@ from .tokens import revoke_tokens
 
 User = dict[str, t.Any]
 
-ROLES = ("reader", "member", "admin")  # each has the rights of those before it
+ROLES = ("reader", "member", "manager", "admin")  # each has the rights of those before it
 TEXT_LENGTH = 255
 EDITABLE = ("name", "enabled", "description", "email", "default_project_id", "password_hash")
 
