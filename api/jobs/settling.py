@@ -70,7 +70,7 @@ def settle(connection: sa.Connection, kind: str, uuids: t.Collection[str], reaso
     elif kind == TERMINATE:
         found = [row.uuid for row in rows if row.task_state == "deleting"]
     elif kind in server_actions.NAMES:
-        server_actions.finish(connection, kind, [row.uuid for row in rows], error=reason)
+        server_actions.interrupt(connection, kind, [row.uuid for row in rows], reason)
         return
     elif kind in INTERFACES:
         interfaces.finish(connection, INTERFACES[kind], {row.uuid: reason for row in rows})

@@ -106,6 +106,31 @@ def test_a_guest_that_went_by_itself_is_followed(
     assert compare(cloud, running(web, state=state, reason=reason))["rows"] == []
 
 
+@pytest.mark.parametrize(("action", "again"), [("resize", True), ("reboot", True), ("stop", False)])
+def test_a_guest_that_an_action_switched_off_before_it_was_killed(
+    cloud: t.Any, web: Result, action: str, again: bool
+) -> None:
+    """Nova would leave it off, and its owner would not know why."""
+    state = {"resize": "resize_migrating", "reboot": "rebooting", "stop": "powering-off"}[action]
+    cloud.write(sa.update(tables.instance).values(task_state=state, updated_at=1))
+    with transaction(cloud.engine) as connection:
+        assert ledger_repair(connection, {"build_timeout": 0})["changed"]
+    off = running(web, state="shutoff", reason="shutdown", taps=[])
+    if again:
+        assert [one["uuid"] for one in compare(cloud, off)["restart"]] == [web["uuid"]]
+    else:
+        assert compare(cloud, off)["restart"] == [] and now(cloud) == ("stopped", None)
+
+
+def test_a_guest_that_runs_after_its_action_was_killed_may_be_shut_down_by_its_owner(cloud: t.Any, web: Result) -> None:
+    cloud.write(sa.update(tables.instance).values(power_state=server_actions.NO_STATE))
+    result = compare(cloud, running(web))
+    assert result["changed"] and result["rows"] == []
+    assert not compare(cloud, running(web))["changed"]
+    compare(cloud, running(web, state="shutoff", reason="shutdown", taps=[]))
+    assert now(cloud) == ("stopped", None)
+
+
 def test_a_stopped_guest_without_a_domain_is_defined(cloud: t.Any, web: Result) -> None:
     cloud.write(sa.update(tables.instance).values(vm_state="stopped", power_state=4))
     result = compare(cloud, {**running(web), "domains": []})

@@ -147,7 +147,7 @@ def _take_over(connection: sa.Connection, params: Params, found: list[Instance])
     for one in busy:
         dead = server_actions.action_in(one["task_state"]) or ""
         message = "ended without a result; another action was begun"
-        server_actions.finish(connection, dead, [one["uuid"]], error=message)
+        server_actions.interrupt(connection, dead, [one["uuid"]], message)
 
 
 def _lock(connection: sa.Connection, params: Params, found: list[Instance]) -> dict[str, t.Any]:

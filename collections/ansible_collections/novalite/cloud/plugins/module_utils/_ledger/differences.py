@@ -175,7 +175,9 @@ class _Guests:
         state, reason = (there["state"], there["reason"]) if there else ("missing", "")
         what = f"domain {one['domain_name']} ({one['name']})"
         shown = f"{state} ({reason})" if reason else state
-        ended = state in ("missing", "crashed") or (state == "shutoff" and reason != "shutdown")
+        # one that shut itself down, unless an action that was cut off may have told it to
+        by_itself = reason == "shutdown" and one["power_state"] != server_actions.NO_STATE
+        ended = state in ("missing", "crashed") or (state == "shutoff" and not by_itself)
         if one["vm_state"] == "active" and ended:
             if self._begin(one["uuid"]):
                 how = "defined and started" if state == "missing" else "started"
@@ -189,6 +191,7 @@ class _Guests:
             self.define.append(self._specs[one["uuid"]])
         else:
             self._follow(one, state, shown, what)
+            self.changed |= power_states.remember(self._connection, one, state)
 
     def _begin(self, uuid: str) -> bool:
         request = actions.new_request_id()

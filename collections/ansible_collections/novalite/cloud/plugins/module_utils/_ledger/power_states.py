@@ -90,5 +90,15 @@ def follow(connection: sa.Connection, observed: t.Iterable[t.Mapping[str, t.Any]
     return found
 
 
+def remember(connection: sa.Connection, one: Instance, state: str) -> bool:
+    """Record that the guest is in `state` if nobody knew what it does, and that is what it should do."""
+    if one["power_state"] != 0 or _VM_STATES.get(state) != one["vm_state"]:
+        return False
+    known = sa.update(instance).where(
+        instance.c.id == one["id"], instance.c.task_state.is_(None), instance.c.vm_state == one["vm_state"]
+    )
+    return bool(connection.execute(known.values(power_state=POWER_STATES[state])).rowcount)
+
+
 def _state(one: Instance) -> dict[str, t.Any]:
     return {field: one[field] for field in ("vm_state", "power_state")}

@@ -158,7 +158,7 @@ def _abandoned_actions(connection: sa.Connection, timeout: int, now: int) -> lis
         if action is None or row.uuid in waiting:
             continue
         reason = f"its {action} was abandoned: no sign of life for {now - row.updated_at} s"
-        server_actions.finish(connection, action, [row.uuid], error=reason)
+        server_actions.interrupt(connection, action, [row.uuid], reason)
         before, after = {"task_state": row.task_state}, {"task_state": None}
         found.append(Correction("instance", f"{row.name} ({row.uuid})", reason, before, after))
     return found

@@ -75,6 +75,8 @@ NAMES = (*ACTIONS, "reboot", *OTHERS)
 # What is done with an instance's own root disk, and is not built for one that starts from a volume
 _OF_ROOT_DISK = frozenset(OTHERS) - {"unrescue", "confirmResize", "revertResize"}
 
+_RESTARTS = ("reboot", "rebuild", "rescue", "unrescue", "resize", "migrate", "revertResize")  # switch off, and on again
+
 # What a failed action may have left: the guest is in another power state than its vm_state says.
 _LEFT_IN = {
     RUNNING: (("stopped", "suspended", "paused"), "active"),
@@ -221,6 +223,15 @@ def finish(
     actions.finish(connection, action, [(uuid, hosts[uuid], message) for uuid in changed], now=now)
     moves.ended(connection, action, changed, message)
     return changed
+
+
+def interrupt(connection: sa.Connection, action: str, uuids: t.Iterable[str], reason: str) -> list[str]:
+    """Record that nobody goes on with `action`; otherwise as finish().
+
+    Of one that switches the guest off to start it again, nobody knows how far it came. Recorded so, the guest is not
+    taken for one that its owner shut down (host_differences).
+    """
+    return finish(connection, action, uuids, error=reason, power_state=NO_STATE if action in _RESTARTS else None)
 
 
 def lock(
