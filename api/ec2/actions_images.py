@@ -25,9 +25,8 @@ from ..context import Caller, current, request_id
 from ..image import uploads
 from ..jobs.queue import enqueue
 from ..ledger import reading_ledger
-from . import filters, ids, images
+from . import block_devices, filters, ids, images
 from .actions_instances import find as find_instances
-from .actions_run import BLOCK_DEVICE
 from .blueprint import action, writing
 from .common import Asked, Body, keep_tags, moment, tag_set, tags_for
 from .faults import Ec2Error, as_codes, missing, unsupported
@@ -258,7 +257,7 @@ def _own(connection: sa.Connection, caller: Caller, wanted: str) -> Record:
         "Architecture": Text(choices=("x86_64",)),
         "VirtualizationType": Text(choices=("hvm",)),
         "RootDeviceName": Text(32),
-        "BlockDeviceMapping": ListOf(BLOCK_DEVICE, 26),
+        "BlockDeviceMapping": ListOf(block_devices.SHAPE, 26),
         "BootMode": Text(choices=("legacy-bios",)),
         "TagSpecification": TAG_SPECIFICATIONS,
         **dict.fromkeys(("EnaSupport", "SriovNetSupport", "ImdsSupport"), Ignored()),
@@ -300,7 +299,7 @@ def register_image(asked: Asked) -> Body:
         "Name": Text(),
         "Description": Text(),
         "NoReboot": Boolean(),
-        "BlockDeviceMapping": ListOf(BLOCK_DEVICE, 26),
+        "BlockDeviceMapping": ListOf(block_devices.SHAPE, 26),
         "TagSpecification": TAG_SPECIFICATIONS,
         "SnapshotLocation": Ignored(),
     },

@@ -28,7 +28,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.server_requ
 from .. import policy
 from ..context import Caller, request_id
 from ..jobs.queue import enqueue
-from . import ids, images, views_instances
+from . import block_devices, ids, images, views_instances, volumes
 from .actions_groups import find_group
 from .blueprint import action, what_was_asked, writing
 from .common import Asked, Body, Tags, first_subnet, subnets, tags_for
@@ -49,30 +49,12 @@ from .parameters import (
 
 DEFAULT_TYPE = "m1.small"  # Amazon's, when no type is named
 MAX_USER_DATA = guest_requests.MAX_USER_DATA * 3 // 4 - 3  # bytes before they are encoded
-ROOT_DEVICES = (views_instances.ROOT_DEVICE, "/dev/sda1", "/dev/sda", "/dev/xvda", "vda", "sda1")
 STOP = "stop"  # what becomes of an instance that its guest shuts down
 REFUSED: t.Mapping[type[Exception], str] = {
+    **volumes.LIMITS,
     QuotaError: "InstanceLimitExceeded",
     AddressInUseError: "InvalidIPAddress.InUse",
 }
-BLOCK_DEVICE = Group(
-    {
-        "DeviceName": Text(32),
-        "VirtualName": Text(32),
-        "NoDevice": Text(32),
-        "Ebs": Group(
-            {
-                "SnapshotId": Text(),
-                "VolumeSize": Number(1),
-                "VolumeType": Text(),
-                "DeleteOnTermination": Boolean(),
-                "Encrypted": Boolean(),
-                "Iops": Ignored(),
-                "Throughput": Ignored(),
-            }
-        ),
-    }
-)
 _INTERFACE = Group(
     {
         "DeviceIndex": Number(0, 31),
@@ -127,7 +109,7 @@ _REFUSED = ("LaunchTemplate", "IamInstanceProfile", "InstanceMarketOptions", "Li
         "SubnetId": Text(),
         "PrivateIpAddress": Text(64),
         "NetworkInterface": ListOf(_INTERFACE, 10),
-        "BlockDeviceMapping": ListOf(BLOCK_DEVICE, 26),
+        "BlockDeviceMapping": ListOf(block_devices.SHAPE, 26),
         "TagSpecification": TAG_SPECIFICATIONS,
         "ClientToken": TOKEN,
         "DisableApiTermination": Boolean(),
@@ -167,7 +149,8 @@ def _repeated(connection: sa.Connection, caller: Caller, token: str) -> list[str
 
 def _run(connection: sa.Connection, caller: Caller, asked: Asked) -> list[str]:
     """Record what is asked for, and its job. Returns the UUIDs."""
-    wanted = _wanted(connection, caller, asked, tags_for(asked, "instance", "volume", "network-interface")["instance"])
+    tags = tags_for(asked, "instance", "volume", "network-interface")
+    wanted = _wanted(connection, caller, asked, tags["instance"])
     with as_codes(REFUSED):
         made = new_servers.create(
             connection,
@@ -188,6 +171,7 @@ def _run(connection: sa.Connection, caller: Caller, asked: Asked) -> list[str]:
                 "disable_api_stop": asked.get("DisableApiStop", False),
             },
         )
+    block_devices.tag(connection, made.uuids, tags["volume"])
     enqueue(
         connection,
         "launch",
@@ -214,7 +198,6 @@ def _wanted(connection: sa.Connection, caller: Caller, asked: Asked, tags: Tags)
         raise Ec2Error("InvalidKeyPair.NotFound", f"The key pair '{asked['KeyName']}' does not exist")
     image = images.find(connection, project, asked["ImageId"])
     flavor = flavor_of(connection, caller, asked.get("InstanceType", DEFAULT_TYPE))
-    _check_devices(asked, flavor)
     name = tags.get("Name", "").strip()
     user_data = asked.get("UserData")
     with as_codes({}):
@@ -234,6 +217,7 @@ def _wanted(connection: sa.Connection, caller: Caller, asked: Asked, tags: Tags)
         metadata=tags,
         hints=hints,
         guest=guest,
+        volumes=block_devices.wanted(connection, project, asked, flavor),
     )
 
 
@@ -295,18 +279,3 @@ def _address(text: str) -> str:
         return str(ipaddress.IPv4Address(text))
     except ValueError:
         raise invalid("PrivateIpAddress", text, "it is no IPv4 address") from None
-
-
-def _check_devices(asked: Asked, flavor: Body) -> None:
-    """The root disk is the image's, on a local disk of the flavor's size: a mapping of it may say just that."""
-    for one in asked.get("BlockDeviceMapping", []):
-        if "NoDevice" in one or one.get("VirtualName", "").startswith("ephemeral"):
-            continue
-        ebs = one.get("Ebs", {})
-        if one.get("DeviceName") not in ROOT_DEVICES or ebs.get("SnapshotId") or ebs.get("Encrypted"):
-            raise unsupported("A block device beside the root disk (CreateVolume and AttachVolume give one)")
-        if ebs.get("VolumeSize", 0) > flavor["root_gb"]:
-            raise invalid(
-                "BlockDeviceMapping.Ebs.VolumeSize", ebs["VolumeSize"],
-                f"the root disk of {flavor['name']} has {flavor['root_gb']} GiB",
-            )  # fmt: skip

@@ -10,11 +10,10 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError, QuotaError
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger import (
     ec2_requests,
     volume_attachments,
-    volume_types,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger import (
     volumes as volume_states,
@@ -30,9 +29,6 @@ from .faults import Ec2Error, as_codes, invalid, missing, unsupported
 from .parameters import FILTERS, PAGING, TAG_SPECIFICATIONS, TEXTS, TOKEN, Boolean, Ignored, Number, Text
 
 KIND = "volume"
-# Amazon's names of types: each is the default type here
-AMAZONS_TYPES = ("standard", "gp2", "gp3", "io1", "io2", "st1", "sc1")
-LARGEST = 65536  # GiB
 VOLUME_FILTERS = {
     "volume-id": "volumeId",
     "size": "size",
@@ -61,7 +57,6 @@ MODIFICATION_FILTERS = {
     "target-size": "targetSize",
     "original-size": "originalSize",
 }
-_LIMITS: t.Mapping[type[Exception], str] = {QuotaError: "VolumeLimitExceeded"}
 
 
 def _key(body: Body) -> str:
@@ -120,7 +115,7 @@ def describe_volume_attribute(asked: Asked) -> Body:
     {
         "AvailabilityZone": Text(),
         "AvailabilityZoneId": Text(),
-        "Size": Number(1, LARGEST),
+        "Size": Number(1, volumes.LARGEST),
         "SnapshotId": Text(),
         "VolumeType": Text(),
         "Encrypted": Boolean(),
@@ -170,11 +165,8 @@ def _create(connection: sa.Connection, caller: Caller, asked: Asked, zone: str) 
         params["snapshot_id"] = ids.find("snap", asked["SnapshotId"], known)["id"]
     elif "Size" not in asked:
         raise missing("Size")
-    kind = asked.get("VolumeType", AMAZONS_TYPES[0])
-    if kind not in AMAZONS_TYPES:
-        with as_codes({NotFoundError: "InvalidParameterValue"}):
-            params["type"] = volume_types.type_of(connection, kind)["name"]
-    with as_codes(_LIMITS):
+    params["type"] = volumes.type_named(connection, asked.get("VolumeType"))
+    with as_codes(volumes.LIMITS):
         row = volume_states.create_volume(connection, caller.project, params)
     if row["status"] == "creating":
         volumes.tell(connection, caller, "volume_create", "volumes", row["id"], [])
@@ -197,7 +189,7 @@ def delete_volume(asked: Asked) -> Body:
     "member",
     {
         "VolumeId": Text(),
-        "Size": Number(1, LARGEST),
+        "Size": Number(1, volumes.LARGEST),
         "VolumeType": Text(),
         "MultiAttachEnabled": Boolean(),
         "Iops": Ignored(),
@@ -209,7 +201,7 @@ def modify_volume(asked: Asked) -> Body:
     """Make it larger. What else Amazon can change of one, a volume here has not."""
     with writing() as (connection, caller):
         row = ids.find("vol", asked["VolumeId"], volumes.of_project(connection, caller.project))
-        if asked.get("VolumeType", row["type"]) not in (row["type"], *AMAZONS_TYPES):
+        if asked.get("VolumeType", row["type"]) not in (row["type"], *volumes.AMAZONS_TYPES):
             raise unsupported("Another type of a volume that is there")
         if asked.get("MultiAttachEnabled"):
             raise unsupported("A volume of several instances")
@@ -218,7 +210,7 @@ def modify_volume(asked: Asked) -> Body:
             raise invalid("Size", size, f"the volume has {row['size_gb']} GiB, and none can be made smaller")
         after = row
         if size > row["size_gb"]:
-            with as_codes({ConflictError: "IncorrectState", **_LIMITS}):
+            with as_codes({ConflictError: "IncorrectState", **volumes.LIMITS}):
                 after = volume_states.begin_extend(connection, row["id"], size, project_id=caller.project)
             if after["status"] == "extending":
                 volumes.tell(connection, caller, "volume_extend", "volumes", row["id"], volumes.holders(row))
@@ -266,21 +258,13 @@ def attach_volume(asked: Asked) -> Body:
                 row["id"],
                 record["uuid"],
                 project_id=caller.project,
-                device=_device(asked.get("Device", "")),
+                device=volumes.device_name(asked.get("Device", "")),
                 request_id=request_id(),
                 user_id=caller.user_id,
                 ignore_lock=caller.is_admin,
             )
         volumes.tell(connection, caller, "volume_attach", "attachments", made["id"], [record["uuid"]])
     return volumes.attachment(made, "attaching")
-
-
-def _device(name: str) -> str | None:
-    """The name in the guest. Amazon's clients write /dev/sdf or /dev/xvdf for what is /dev/vdf here."""
-    for prefix in ("/dev/sd", "/dev/xvd", "sd", "xvd"):
-        if name.startswith(prefix):
-            return f"/dev/vd{name.removeprefix(prefix)}"
-    return name or None
 
 
 @action(

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Volumes and snapshots: which one an id means, and how EC2 shows them."""
+"""Volumes and snapshots: which one an id means, what EC2's words for them mean here, and how it shows them."""
 
 from __future__ import annotations
 
@@ -10,15 +10,22 @@ import typing as t
 
 import sqlalchemy as sa
 
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError, VolumeQuotaError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import volume_types
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volume_views import snapshots_by, volumes_by
 
 from ..context import Caller, request_id
 from ..jobs.queue import enqueue
 from . import ids
 from .common import DEFAULT_ZONE, Body, moment, tag_set
+from .faults import as_codes
 
 Record = dict[str, t.Any]
 
+# Amazon's names of types: each is the default type here
+AMAZONS_TYPES = ("standard", "gp2", "gp3", "io1", "io2", "st1", "sc1")
+LARGEST = 65536  # GiB
+LIMITS: t.Mapping[type[Exception], str] = {VolumeQuotaError: "VolumeLimitExceeded"}
 # What EC2 has no word for, in words that its clients know
 _STATES = {
     "creating": "creating",
@@ -50,6 +57,22 @@ def of_project(connection: sa.Connection, project: str) -> dict[str, Record]:
 
 def snapshots_of_project(connection: sa.Connection, project: str) -> dict[str, Record]:
     return {snapshot_id(row): row for row in snapshots_by(connection, project_id=project)}
+
+
+def type_named(connection: sa.Connection, name: str | None) -> str | None:
+    """The type that a volume of EC2's type `name` gets; None is the default. Raises Ec2Error."""
+    if name is None or name in AMAZONS_TYPES:
+        return None
+    with as_codes({NotFoundError: "InvalidParameterValue"}):
+        return str(volume_types.type_of(connection, name)["name"])
+
+
+def device_name(name: str) -> str | None:
+    """The name in the guest. Amazon's clients write /dev/sdf or /dev/xvdf for what is /dev/vdf here."""
+    for prefix in ("/dev/sd", "/dev/xvd", "sd", "xvd"):
+        if name.startswith(prefix):
+            return f"/dev/vd{name.removeprefix(prefix)}"
+    return name or None
 
 
 def tell(connection: sa.Connection, caller: Caller, kind: str, what: str, one: str, instances: t.Sequence[str]) -> None:

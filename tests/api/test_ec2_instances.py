@@ -160,6 +160,25 @@ def test_a_dry_run_changes_nothing(door: Door, demo: Client) -> None:
         ({"LaunchTemplate": {"LaunchTemplateName": "x"}}, "UnsupportedOperation"),
         ({"InstanceInitiatedShutdownBehavior": "terminate"}, "InvalidParameterValue"),
         ({"BlockDeviceMappings": [{"DeviceName": "/dev/vda", "Ebs": {"VolumeSize": 50}}]}, "InvalidParameterValue"),
+        ({"BlockDeviceMappings": [{"DeviceName": "/dev/sdf", "Ebs": {}}]}, "MissingParameter"),
+        ({"BlockDeviceMappings": [{"DeviceName": "/dev/sdf", "Ebs": {"VolumeSize": 5000}}]}, "VolumeLimitExceeded"),
+        (
+            {"BlockDeviceMappings": [{"DeviceName": "/dev/sdf", "Ebs": {"SnapshotId": "snap-0123456789abcdef0"}}]},
+            "InvalidSnapshot.NotFound",
+        ),
+        (
+            {"BlockDeviceMappings": [{"DeviceName": "/dev/sdf", "Ebs": {"VolumeSize": 1, "VolumeType": "nosuch"}}]},
+            "InvalidParameterValue",
+        ),
+        (
+            {"BlockDeviceMappings": [{"DeviceName": name, "Ebs": {"VolumeSize": 1}} for name in ("sdf", "/dev/xvdf")]},
+            "InvalidParameterValue",
+        ),
+        (
+            {"BlockDeviceMappings": [{"DeviceName": "sdf", "Ebs": {"VolumeSize": 1, "Encrypted": True}}]},
+            "UnsupportedOperation",
+        ),
+        ({"BlockDeviceMappings": [{"DeviceName": "", "Ebs": {"VolumeSize": 1}}] * 21}, "AttachmentLimitExceeded"),
         ({"TagSpecifications": [{"ResourceType": "vpc", "Tags": []}]}, "InvalidParameterValue"),
         (
             {"TagSpecifications": [{"ResourceType": "instance", "Tags": [{"Key": "aws:x", "Value": "y"}]}]},
@@ -172,6 +191,31 @@ def test_what_cannot_be_run_is_refused(door: Door, demo: Client, changes: dict[s
     with refused(code):
         demo.run_instances(**{**RUN, **changes})
     assert demo.describe_instances()["Reservations"] == [] and jobs(door.api) == []
+
+
+def test_volumes_are_made_with_their_instances(door: Door, demo: Client) -> None:
+    made = demo.run_instances(
+        **{**RUN, "MinCount": 2, "MaxCount": 2},
+        BlockDeviceMappings=[
+            {"DeviceName": "/dev/sda1", "Ebs": {"VolumeSize": 1}},  # the root disk, as it is
+            {"DeviceName": "/dev/sdf", "Ebs": {"VolumeSize": 2, "VolumeType": "gp3", "DeleteOnTermination": True}},
+            {"DeviceName": "/dev/xvdg", "Ebs": {"VolumeSize": 1}},
+            {"DeviceName": "/dev/sdh", "NoDevice": ""},
+        ],
+        TagSpecifications=[{"ResourceType": "volume", "Tags": [{"Key": "Name", "Value": "data"}]}],
+    )["Instances"]
+    volumes = demo.describe_volumes(Filters=[{"Name": "tag:Name", "Values": ["data"]}])["Volumes"]
+    found = sorted(
+        (linked["InstanceId"], linked["Device"], volume["Size"], linked["DeleteOnTermination"])
+        for volume in volumes
+        for linked in volume["Attachments"]
+    )
+    assert found == sorted(
+        entry
+        for each in made
+        for entry in ((each["InstanceId"], "/dev/vdf", 2, True), (each["InstanceId"], "/dev/vdg", 1, False))
+    )
+    assert [job.kind for job in jobs(door.api)] == ["launch"]  # whose hosts make them
 
 
 def test_subnet_and_address_can_be_chosen(demo: Client) -> None:

@@ -32,5 +32,9 @@ class QuotaError(NovaliteError):
     """A quota would be exceeded."""
 
 
+class VolumeQuotaError(QuotaError):
+    """One of volumes, snapshots or their size. A server can be asked for with volumes, and have its own quotas, too."""
+
+
 class ImageRefusedError(NovaliteError):
     """An image is not what was declared: no other host would take it either."""

@@ -19,7 +19,7 @@ import uuid
 
 import sqlalchemy as sa
 
-from .._errors import ConflictError, NovaliteError, QuotaError
+from .._errors import ConflictError, NovaliteError, VolumeQuotaError
 from . import actions, lookups, quotas, volume_sources, volume_types
 from .records import check_range, check_text
 from .tables_volumes import volume, volume_snapshot
@@ -340,15 +340,15 @@ def check_quota(connection: sa.Connection, project_id: str, size_gb: int, snapsh
     limits, taken = quotas.quota_limits(connection, project_id), used(connection, project_id)
     largest = limits["per_volume_gigabytes"]
     if not snapshot and 0 <= largest < size_gb:
-        raise QuotaError(f"Requested volume size {size_gb}G is larger than maximum allowed limit {largest}G.")
+        raise VolumeQuotaError(f"Requested volume size {size_gb}G is larger than maximum allowed limit {largest}G.")
     what = "snapshots" if snapshot else "volumes"
     if 0 <= limits[what] < taken[what]:
-        raise QuotaError(
+        raise VolumeQuotaError(
             f"{what[:-1].capitalize()}LimitExceeded: Maximum number of {what} allowed ({limits[what]}) exceeded for "
             f"quota '{what}'."
         )
     if 0 <= limits["gigabytes"] < taken["gigabytes"]:
-        raise QuotaError(
+        raise VolumeQuotaError(
             f"VolumeSizeExceedsAvailableQuota: Requested volume or snapshot exceeds allowed gigabytes quota. Requested "
             f"{size_gb}G, quota is {limits['gigabytes']}G and {taken['gigabytes'] - size_gb}G has been consumed."
         )

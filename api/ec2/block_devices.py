@@ -1,0 +1,104 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Block device mappings of a launch: the root disk, which is the image's, and volumes made with the instance."""
+
+from __future__ import annotations
+
+import typing as t
+
+import sqlalchemy as sa
+
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import volumes as volume_states
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volume_asks import (
+    BLANK,
+    MAX_VOLUMES,
+    SNAPSHOT,
+    VolumeRequest,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volume_views import volumes_by
+
+from . import ids, views_instances, volumes
+from .common import Asked, Body, Tags
+from .faults import Ec2Error, invalid, unsupported
+from .parameters import Boolean, Group, Ignored, Number, Text
+
+ROOT_DEVICES = (views_instances.ROOT_DEVICE, "/dev/sda1", "/dev/sda", "/dev/xvda", "vda", "sda1")
+SHAPE = Group(
+    {
+        "DeviceName": Text(32),
+        "VirtualName": Text(32),
+        "NoDevice": Text(32),
+        "Ebs": Group(
+            {
+                "SnapshotId": Text(),
+                "VolumeSize": Number(1),
+                "VolumeType": Text(),
+                "DeleteOnTermination": Boolean(),
+                "Encrypted": Boolean(),
+                "Iops": Ignored(),
+                "Throughput": Ignored(),
+            }
+        ),
+    }
+)
+
+
+def wanted(connection: sa.Connection, project: str, asked: Asked, flavor: Body) -> tuple[VolumeRequest, ...]:
+    """The volumes that the instances get beside their root disks, which may be named with their size. Raises Ec2Error.
+
+    As with Amazon, what is not said to be deleted with its instance stays, and a snapshot says the size.
+    """
+    found: dict[str | None, VolumeRequest] = {}
+    for one in asked.get("BlockDeviceMapping", []):
+        if "NoDevice" in one or one.get("VirtualName", "").startswith("ephemeral"):
+            continue
+        ebs = one.get("Ebs", {})
+        if ebs.get("Encrypted"):
+            raise unsupported("A volume with Encrypted")
+        if one.get("DeviceName") in ROOT_DEVICES:
+            _check_root(ebs, flavor)
+            continue
+        request = _volume(connection, project, one.get("DeviceName", ""), ebs)
+        if request.device is not None and request.device in found:
+            raise invalid("BlockDeviceMapping.DeviceName", one["DeviceName"], "it was given twice")
+        found[request.device or f"{len(found)}"] = request
+    if len(found) > MAX_VOLUMES:
+        raise Ec2Error("AttachmentLimitExceeded", f"An instance gets at most {MAX_VOLUMES} volumes.")
+    return tuple(found.values())
+
+
+def tag(connection: sa.Connection, instances: t.Sequence[str], tags: Tags) -> None:
+    """Give the volumes of these new instances their tags."""
+    if not tags:
+        return
+    for row in volumes_by(connection, instances=instances):
+        volume_states.update_volume(connection, row["id"], {"name": tags.get("Name"), "metadata": tags})
+
+
+def _check_root(ebs: Body, flavor: Body) -> None:
+    """It is the image's, on a local disk of the flavor's size: a mapping of it may say just that."""
+    if ebs.get("SnapshotId"):
+        raise unsupported("A root disk made of a snapshot")
+    if ebs.get("VolumeSize", 0) > flavor["root_gb"]:
+        raise invalid(
+            "BlockDeviceMapping.Ebs.VolumeSize", ebs["VolumeSize"],
+            f"the root disk of {flavor['name']} has {flavor['root_gb']} GiB",
+        )  # fmt: skip
+
+
+def _volume(connection: sa.Connection, project: str, device: str, ebs: Body) -> VolumeRequest:
+    snapshot = None
+    if ebs.get("SnapshotId"):
+        snapshot = ids.find("snap", ebs["SnapshotId"], volumes.snapshots_of_project(connection, project))["id"]
+    elif "VolumeSize" not in ebs:
+        raise Ec2Error("MissingParameter", f"The device {device} needs a size or a snapshot")
+    return VolumeRequest(
+        source=BLANK if snapshot is None else SNAPSHOT,
+        of=snapshot,
+        size_gb=ebs.get("VolumeSize"),
+        type=volumes.type_named(connection, ebs.get("VolumeType")),
+        device=volumes.device_name(device),
+        delete_on_termination=ebs.get("DeleteOnTermination", False),
+    )
