@@ -58,6 +58,9 @@ def plan_of(connection: sa.Connection, run_id: str) -> Plan:
     uuids = [uuid for row in jobs for uuid in instances[row.id]]
     if uuids:
         variables["uuids"] = uuids
+        # ACTIVE is what runs, as in Nova: not every image has an ssh server, not every group lets us in, and others of
+        # the run would wait for it
+        variables["spawn_wait_for_ssh"] = False
     if one.kind == settling.LAUNCH and uuids:
         variables.pop("all_or_nothing", None)
         # which of them have to be placed together
@@ -66,8 +69,6 @@ def plan_of(connection: sa.Connection, run_id: str) -> Plan:
             for row in jobs
             for uuid in instances[row.id]
         }
-        # ACTIVE is what runs, as in Nova. Not every image has an ssh server, and others of the run would wait for it
-        variables["spawn_wait_for_ssh"] = False
         # what fails beside others is tried again by itself, before it counts
         variables["novalite_alone"] = len(jobs) == 1
     # the plays of the controller are none of the hosts', and are not to be left out

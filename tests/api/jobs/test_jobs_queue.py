@@ -218,6 +218,17 @@ class TestClaim:
         assert {one: together[one] for one in second["instances"]} == {one: one for one in second["instances"]}
         assert plan.variables["novalite_alone"] is False
 
+    @pytest.mark.parametrize("kind", ["launch", "rebuild", "rescue", "unrescue"])
+    def test_no_job_waits_for_an_ssh_server_that_need_not_be_there(self, jobs: JobCloud, kind: str) -> None:
+        if kind == "launch":
+            jobs.create("a")
+        else:
+            with transaction(jobs.engine) as connection:
+                queue.enqueue(connection, kind, instances=["u1"])
+        run_id, _jobs = claim(jobs)
+        with reading(jobs.engine) as connection:
+            assert runs.plan_of(connection, str(run_id)).variables["spawn_wait_for_ssh"] is False
+
 
 class TestEnd:
     def test_each_job_is_judged_by_its_instances(self, jobs: JobCloud) -> None:
