@@ -28,6 +28,7 @@ with contextlib.suppress(ImportError):  # connect() reports it
 
 LIBVIRT, MEMORY, DISKS = "libvirt.sock", "memory.sock", "disks.sock"
 LIBVIRTD = "/run/libvirt/libvirt-sock"
+UNCACHED = ("none", "directsync")  # https://libvirt.org/formatdomain.html, `cache`: the host's page cache is bypassed
 
 Move = t.Mapping[str, t.Any]
 
@@ -67,8 +68,9 @@ def _one(
         keys = host_keys[move["to_host"]]
         with lifecycle.clear(what), tunnel(move, keys, {LIBVIRT: LIBVIRTD}, [MEMORY, DISKS]) as directory:
             uri = f"qemu+unix:///system?socket={os.path.join(directory, LIBVIRT)}"
-            params = _parameters(domain, move, directory, bandwidth, state_dir)
-            domain.migrateToURI3(uri, params, _flags(auto_converge))
+            xml = domain.XMLDesc(libvirt.VIR_DOMAIN_XML_MIGRATABLE | libvirt.VIR_DOMAIN_XML_SECURE)
+            params = _parameters(xml, move, directory, bandwidth, state_dir)
+            domain.migrateToURI3(uri, params, _flags(auto_converge, stay_whole(xml, move["uuid"], state_dir)))
     except NovaliteError as failure:
         error = str(failure)
     here: bool | None
@@ -88,7 +90,7 @@ def _one(
     }
 
 
-def _flags(auto_converge: bool) -> int:
+def _flags(auto_converge: bool, safe: bool) -> int:
     flags = (
         libvirt.VIR_MIGRATE_LIVE
         | libvirt.VIR_MIGRATE_PEER2PEER
@@ -97,34 +99,57 @@ def _flags(auto_converge: bool) -> int:
         # what the guest wrote over its base; the base is in the other host's cache
         | libvirt.VIR_MIGRATE_NON_SHARED_INC
     )
-    return int(flags | (libvirt.VIR_MIGRATE_AUTO_CONVERGE if auto_converge else 0))
+    if auto_converge:
+        flags |= libvirt.VIR_MIGRATE_AUTO_CONVERGE
+    if safe:
+        # libvirt knows a shared file system by its magic number, and takes those that it never heard of for local ones
+        # (virFileIsSharedFS); what is a share, the inventory says
+        flags |= libvirt.VIR_MIGRATE_UNSAFE
+    return int(flags)
 
 
-def _parameters(domain: t.Any, move: Move, directory: str, bandwidth: int, state_dir: str) -> dict[str, t.Any]:
-    xml = domain.XMLDesc(libvirt.VIR_DOMAIN_XML_MIGRATABLE | libvirt.VIR_DOMAIN_XML_SECURE)
+def _parameters(xml: str, move: Move, directory: str, bandwidth: int, state_dir: str) -> dict[str, t.Any]:
     params: dict[str, t.Any] = {
         libvirt.VIR_MIGRATE_PARAM_URI: f"unix://{os.path.join(directory, MEMORY)}",
         libvirt.VIR_MIGRATE_PARAM_DISKS_URI: f"unix://{os.path.join(directory, DISKS)}",
         libvirt.VIR_MIGRATE_PARAM_DEST_XML: merged(xml, move["xml"]),
         libvirt.VIR_MIGRATE_PARAM_PERSIST_XML: move["xml"],
-        libvirt.VIR_MIGRATE_PARAM_MIGRATE_DISKS: own_disks(xml, os.path.join(state_dir, "instances", move["uuid"])),
+        libvirt.VIR_MIGRATE_PARAM_MIGRATE_DISKS: own_disks(xml, move["uuid"], state_dir),
     }
     if bandwidth:
         params[libvirt.VIR_MIGRATE_PARAM_BANDWIDTH] = bandwidth
     return params
 
 
-def own_disks(xml: str, directory: str) -> list[str]:
-    """The devices of a domain whose files lie in its own directory and can be written to: no other host has them."""
-    found = []
+def own_disks(xml: str, uuid: str, state_dir: str) -> list[str]:
+    """The devices of the domain of instance `uuid` whose files lie in its own directory and can be written to: no other
+    host has them."""
+    directory = os.path.join(state_dir, "instances", uuid)
+    return [disk.device for disk in _writable(xml) if os.path.dirname(disk.path) == directory]
+
+
+def stay_whole(xml: str, uuid: str, state_dir: str) -> bool:
+    """Whether all disks that can be written to are copied with the domain, or lie on a share and in no host's cache."""
+    shares = os.path.join(state_dir, "shares") + os.sep
+    copied = own_disks(xml, uuid, state_dir)
+    return all(
+        disk.device in copied or (disk.path.startswith(shares) and disk.cache in UNCACHED) for disk in _writable(xml)
+    )
+
+
+class _Disk(t.NamedTuple):
+    device: str
+    path: str  # empty: no file
+    cache: str
+
+
+def _writable(xml: str) -> t.Iterator[_Disk]:
     for disk in ElementTree.fromstring(xml).findall("./devices/disk"):
-        source, target = disk.find("source"), disk.find("target")
+        source, target, driver = disk.find("source"), disk.find("target"), disk.find("driver")
         if source is None or target is None or disk.find("readonly") is not None or disk.find("shareable") is not None:
             continue
-        path = source.get("file") or ""
-        if os.path.dirname(path) == directory:
-            found.append(str(target.get("dev")))
-    return found
+        cache = driver.get("cache") if driver is not None else None
+        yield _Disk(str(target.get("dev")), source.get("file") or "", cache or "default")
 
 
 def merged(running: str, wanted: str) -> str:

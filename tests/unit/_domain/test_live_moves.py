@@ -1,0 +1,58 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which disks a domain takes with it when it moves while it runs, and whether the others may stay where they are."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.novalite.cloud.plugins.module_utils._domain.lifecycle_migrate import own_disks, stay_whole
+
+STATE, UUID = "/var/lib/novalite", "6a6f4d3e-1f0b-4f77-9f0e-0b7f0f2b7c11"
+OWN = f"{STATE}/instances/{UUID}/disk"
+SHARED = f"{STATE}/shares/tank/9b1deb4d-3b7d-4bad-9bdd-2b0d7b3dcb6d"
+
+
+def disk(device: str, source: str, cache: str | None = "none", more: str = "") -> str:
+    driver = f'<driver name="qemu" type="qcow2" cache="{cache}"/>' if cache else "<driver name='qemu' type='qcow2'/>"
+    return f'<disk device="disk">{driver}<source {source}/><target dev="{device}" bus="virtio"/>{more}</disk>'
+
+
+def domain(*disks: str) -> str:
+    return f"<domain><devices>{''.join(disks)}</devices></domain>"
+
+
+def file(path: str) -> str:
+    return f'file="{path}"'
+
+
+def test_what_is_in_its_own_directory_goes_with_it() -> None:
+    xml = domain(
+        disk("vda", file(OWN)),
+        disk("vdb", file(SHARED)),
+        disk("vdc", file(f"{STATE}/instances/{UUID}/disk.config"), more="<readonly/>"),
+        disk("vdd", file(f"{STATE}/instances/{UUID}x/disk")),
+    )
+    assert own_disks(xml, UUID, STATE) == ["vda"]
+
+
+@pytest.mark.parametrize(
+    ("disks", "safe"),
+    [
+        ((), True),
+        ((disk("vdb", file(SHARED)),), True),
+        ((disk("vdb", file(SHARED), "directsync"),), True),
+        ((disk("vdb", file(SHARED)), disk("vdc", file("/srv/cd.iso"), more="<readonly/>")), True),
+        # the other host would read what is not written yet
+        ((disk("vdb", file(SHARED), "writethrough"),), False),
+        ((disk("vdb", file(SHARED), None),), False),
+        # only this host has them
+        ((disk("vdb", file(SHARED)), disk("vdc", file(f"{STATE}/volumes/data"))), False),
+        ((disk("vdb", file(f"{STATE}/shares-of-old/data")),), False),
+        ((disk("vdb", 'dev="/dev/novalite/data"'),), False),
+    ],
+)
+def test_a_disk_may_stay_on_a_share_past_all_caches(disks: tuple[str, ...], safe: bool) -> None:
+    assert stay_whole(domain(disk("vda", file(OWN), "writeback"), *disks), UUID, STATE) is safe
