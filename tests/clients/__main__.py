@@ -12,7 +12,7 @@ import threading
 import time
 import typing as t
 
-from . import amazon, command, libraries, storage
+from . import amazon, command, doors, libraries, storage
 from .cloud import Cloud, cloud
 from .report import Report
 
@@ -27,6 +27,7 @@ PARTS: dict[str, t.Callable[[Report, Cloud], None]] = {
     "aws": amazon.command,
     "boto3": amazon.library,
     "amazon.aws": amazon.collection,
+    "doors": doors.run,
 }
 
 

@@ -117,6 +117,18 @@ def test_an_image_may_insist_on_a_config_drive(cloud: t.Any) -> None:
     assert guest_requests.wants_config_drive(guest_requests.GuestRequest(), {"properties": {}}) is False
 
 
+@pytest.mark.parametrize(
+    ("said", "has"), [({}, True), ({"config_drive": True}, True), ({"config_drive": False}, False)]
+)
+def test_one_that_starts_from_a_volume_has_its_key_on_a_config_drive(
+    cloud: t.Any, said: dict[str, bool], has: bool
+) -> None:
+    entry = {"name": "web", "flavor": "m1.nano", "image": "ami-tiny", **said}
+    assert cloud.server({**entry, "volumes": [{"size": 1, "boot": True}]})["to_build"][0]["config_drive"] is has
+    (one,) = cloud.server({**entry, "name": "plain", "volumes": [{"size": 1}]})["to_build"]
+    assert one["config_drive"] is said.get("config_drive", False)
+
+
 def test_a_failed_server_is_begun_anew_with_other_user_data(cloud: t.Any) -> None:
     def failed(**change: t.Any) -> dict[str, t.Any]:
         (one,) = ask(cloud, {**ASK, **change})["to_build"]

@@ -24,7 +24,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger import (
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.repair import ledger_repair
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables_moves import migration
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.views import flavor_of
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.views import flavor_of, instances_by
 from ansible_collections.novalite.cloud.plugins.modules import server_move as module
 
 
@@ -346,3 +346,24 @@ def test_two_begin_at_once_and_one_wins(cloud: t.Any) -> None:
         move_begin.begin_move(connection, "resize", [uuid], request_id="req-1", flavor=flavor)
     with pytest.raises(ConflictError, match="task_state resize_prep"), transaction(cloud.engine) as connection:
         move_begin.begin_move(connection, "migrate", [uuid], request_id="req-2")
+
+
+def test_a_network_stays_on_the_host_that_one_moves_to(cloud: t.Any) -> None:
+    """The last one there that is deleted meanwhile took the bridge with it, and the move failed."""
+    server(cloud, "web")
+    server(cloud, "last", host="hv2")
+
+    def going(host: str, name: str) -> list[str]:
+        with transaction(cloud.engine, check_mode=True) as connection:
+            leaving = instances_by(connection, names=[name])
+            params = {"leaving": leaving, "instances": [], "existing": [], "compute_hosts": [], "state_dir": "/state"}
+            plan = plans.server_plan(connection, params)["hosts"][host]["remove"]
+        return [one["name"] for one in plan["last_bridges"]]
+
+    assert going("hv2", "last") == ["br-private"]
+    begun = ask(cloud, "live-migration", "web", host="hv2")
+    assert going("hv2", "last") == []
+    carried(cloud, "live-migration", begun)
+    assert going("hv2", "last") == [], "it is there now"
+    server(cloud, "other", host="hv1")
+    assert going("hv1", "other") == ["br-private"], "nothing of it is left where it was"

@@ -95,9 +95,11 @@ def check_quota(name: str, guest: GuestRequest, limits: t.Mapping[str, int]) -> 
             raise QuotaError(f"files of '{name}': {resource} is {amount}, at most {limit} are allowed")
 
 
-def wants_config_drive(guest: GuestRequest, image: t.Mapping[str, t.Any]) -> bool:
-    """Whether the server gets a config drive: it asks for one, or its image insists."""
-    return bool(guest.config_drive) or config_drive_is_mandatory(image)
+def wants_config_drive(guest: GuestRequest, image: t.Mapping[str, t.Any], from_volume: bool = False) -> bool:
+    """Whether the server gets a config drive: it asks for one, or its image insists. One that starts from a volume has
+    its key from there unless it declines: a volume is its owner's, and nothing is written into it (nor does Nova)."""
+    asked = from_volume if guest.config_drive is None else guest.config_drive
+    return asked or config_drive_is_mandatory(image)
 
 
 def asks_otherwise(guest: GuestRequest, row: t.Any) -> bool:

@@ -14,24 +14,39 @@ import typing as t
 import sqlalchemy as sa
 
 from .tables import fixed_ip, floating_ip, floating_pool, instance, network, vif
+from .tables_moves import UNDER_WAY, migration
 
 Floating = dict[tuple[int, str], list[tuple[str, dict[str, str]]]]
 Guests = dict[int, dict[str, list["tuple[str, dict[str, t.Any]]"]]]
 Members = dict[int, dict[str, set[str]]]  # id of a network -> host -> UUIDs of its instances there
 
 
-def members(connection: sa.Connection, condition: sa.ColumnElement[bool]) -> Members:
-    """The instances on each host of the networks that meet `condition`."""
-    rows = connection.execute(
-        sa.select(vif.c.network_id, instance.c.host, instance.c.uuid)
-        .join(instance, instance.c.uuid == vif.c.instance_uuid)
-        .join(network, network.c.id == vif.c.network_id)
-        .where(instance.c.deleted == 0, instance.c.host.is_not(None), condition)
-    )
+def members(
+    connection: sa.Connection, condition: sa.ColumnElement[bool], hosts: t.Iterable[str] | None = None
+) -> Members:
+    """The instances on each host, of all or of these `hosts`, of the networks that meet `condition`. One that moves is
+    on both: of a network that it comes to nothing may be taken away meanwhile."""
+    placed = sa.select(vif.c.network_id, instance.c.host, instance.c.uuid).select_from(_vifs()).where(condition)
+    both = [_of(placed.where(instance.c.host.is_not(None)), instance.c.host, hosts)]
+    moving = _vifs().join(migration, migration.c.instance_uuid == instance.c.uuid)
+    for end in (migration.c.source_host, migration.c.dest_host):
+        coming = sa.select(vif.c.network_id, end, instance.c.uuid).select_from(moving)
+        under_way = sa.and_(migration.c.status.in_(UNDER_WAY), end.is_not(None))
+        both.append(_of(coming.where(condition, under_way), end, hosts))
     found: Members = {}
-    for network_id, host, uuid in rows:
+    for network_id, host, uuid in connection.execute(sa.union_all(*both)):
         found.setdefault(network_id, {}).setdefault(host, set()).add(uuid)
     return found
+
+
+def _vifs() -> sa.Join:
+    """The interfaces of instances that are there, with their networks."""
+    there = sa.and_(instance.c.uuid == vif.c.instance_uuid, instance.c.deleted == 0)
+    return vif.join(instance, there).join(network, network.c.id == vif.c.network_id)
+
+
+def _of(query: sa.Select[t.Any], column: sa.ColumnElement[t.Any], hosts: t.Iterable[str] | None) -> sa.Select[t.Any]:
+    return query if hosts is None else query.where(column.in_(sorted(hosts)))
 
 
 def networks(connection: sa.Connection, ids: t.Iterable[int]) -> dict[int, dict[str, t.Any]]:

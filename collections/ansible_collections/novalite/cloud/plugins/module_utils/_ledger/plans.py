@@ -193,7 +193,7 @@ def _networks_in_use(connection: sa.Connection, host: str, leaving: t.Collection
     """
     gone = set(leaving)
     staying = instance.c.task_state.is_distinct_from("deleting")
-    found = host_networks.members(connection, sa.and_(instance.c.host == host, staying))
+    found = host_networks.members(connection, staying, [host])
     return {key for key, hosts in found.items() if hosts[host] - gone}
 
 
@@ -288,7 +288,7 @@ def _networks(connection: sa.Connection, hosts: t.Sequence[str], ends: t.Mapping
     """What the networks of these hosts need, by the ledger alone."""
     if not hosts:
         return {}
-    here = host_networks.members(connection, instance.c.host.in_(sorted(hosts)))
+    here = host_networks.members(connection, sa.true(), hosts)
     spans = host_networks.members(connection, sa.and_(network.c.id.in_(sorted(here)), network.c.vni.is_not(None)))
     wires = {key: {host: ends.get(host) for host in members} for key, members in spans.items()}
     _check_ends(connection, wires)

@@ -26,7 +26,7 @@ from .security_groups import ensure_default_group
 from .server_groups import join
 from .server_requests import ServerRequest
 from .tables import instance, instance_security_group, vif
-from .volume_asks import VolumeRequest
+from .volume_asks import VolumeRequest, root_of
 
 MAC_ATTEMPTS = 5
 
@@ -193,7 +193,7 @@ def _row(plan: Blueprint, project_id: str, now: int) -> dict[str, t.Any]:
         "created_at": now,
         "updated_at": now,
         "user_data": request.guest.user_data,
-        "config_drive": wants_config_drive(request.guest, plan.image),
+        "config_drive": wants_config_drive(request.guest, plan.image, root_of(plan.volumes) is not None),
         "files": request.guest.file_records,
         "password_hash": request.guest.password_hash,
         "password_optional": request.guest.password_optional,

@@ -14,6 +14,8 @@ from .schema import BigId, metadata
 
 # the statuses of a move whose instance may have something on either host
 OPEN = ("queued", "preparing", "migrating", "post-migrating", "finished", "confirming", "reverting", "running")
+# of them, those of a move under way: the host that the instance comes to is prepared, though it is not there yet
+UNDER_WAY = ("queued", "preparing", "migrating", "reverting", "running")
 
 migration = sa.Table(  # Nova's name for a move; not a revision of this schema
     "migration",
