@@ -92,6 +92,7 @@ def test_a_network_with_a_floating_ip() -> None:
             "nova-snat": [f"-s 10.20.0.0/24 ! -d 10.20.0.0/24 ! -o br100 {tag} -j MASQUERADE"],
         },
         "filter": {
+            "nova-input": [f"-d 203.0.113.9/32 -m conntrack ! --ctstate DNAT {tag} -j DROP"],
             "nova-forward": [
                 f"-i br100 {tag} -j ACCEPT",
                 f"-o br100 -m conntrack --ctstate RELATED,ESTABLISHED {tag} -j ACCEPT",

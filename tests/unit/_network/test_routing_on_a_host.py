@@ -34,12 +34,22 @@ while data := connection.recv(1):
     connection.sendall(data)
 """
 BANNER = """
-import socket
+import socket, sys
 server = socket.create_server(("", 7))
 print("ready", flush=True)
 with server.accept()[0] as connection:
-    connection.sendall(b"SSH-2.0-guest")
+    connection.sendall(b"SSH-2.0-" + (sys.argv[1:] or ["guest"])[0].encode())
     connection.recv(1)
+"""
+EARLY = """
+import select, socket, sys
+connection = socket.socket()
+connection.setblocking(False)
+connection.connect_ex((sys.argv[1], 7))
+print("ready", flush=True)
+for _line in sys.stdin:
+    select.select([connection], [], [], 20)
+    print(connection.recv(99).decode(), flush=True)
 """
 CLIENT = """
 import socket, sys
@@ -194,6 +204,26 @@ def test_a_network_of_the_host(bed: t.Any) -> None:
         "nova-" not in line or "nova-local" in line for line in bed.hv1.run("iptables-save").stdout.splitlines()
     )
     assert f"{FLOAT}/32" not in bed.hv1.run("ip", "addr").stdout
+
+
+def test_what_came_before_its_floating_ip_is_not_answered_by_the_host(bed: t.Any) -> None:
+    """A packet that came first was tracked without translation, and so was all that followed: the host's sshd spoke."""
+    assert done(bed.hv1.call(["bridge", [{"name": "br100", "addresses": ["10.20.0.1/24"]}], "present"])) == [True]
+    guest = bed.guest(bed.hv1, "br100", "10.20.0.5/24", "10.20.0.1")
+    wanted = {"network": "private", "bridge": "br100", "cidr": "10.20.0.0/24", "address": "10.20.0.1", "snat": True}
+    floating = [{"fixed": "10.20.0.5", "floating": FLOAT, "interface": "eth0"}]
+    assert done(bed.hv1.call(["router", [wanted], "present"])) == [True]
+    # as after an instance that had the address before
+    bed.outside.ip("neigh", "replace", FLOAT, "lladdr", links(bed.hv1)["eth0"]["address"], "dev", "eth0")
+    bed.outside.run("iptables", "-A", "INPUT", "-p", "icmp", "--icmp-type", "destination-unreachable", "-j", "DROP")
+    with bed.hv1.running(BANNER, "host") as host, guest.running(BANNER) as there:
+        assert (host(), there()) == ("ready", "ready")
+        with bed.outside.running(EARLY, FLOAT) as early:
+            assert early() == "ready"
+            assert done(bed.hv1.call(["router", [{**wanted, "floating": floating}], "present"])) == [True]
+            assert early() == "SSH-2.0-guest"
+    refused = [line for line in bed.hv1.run("iptables-save", "-t", "filter").stdout.splitlines() if FLOAT in line]
+    assert len(refused) == 1 and refused[0].startswith("-A nova-input") and refused[0].endswith("-j DROP")
 
 
 def test_the_address_that_ansible_comes_by_moves_to_the_bridge_and_back(bed: t.Any) -> None:

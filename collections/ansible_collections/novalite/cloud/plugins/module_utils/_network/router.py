@@ -31,6 +31,7 @@ _DEVICE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,14}")
 _TRANSITS = ipaddress.IPv4Network("169.254.192.0/19")
 _ANSWERS = "-m conntrack --ctstate RELATED,ESTABLISHED"
 _TRANSLATED = "-m conntrack --ctstate DNAT"
+_UNTRANSLATED = "-m conntrack ! --ctstate DNAT"
 
 Chains = dict[str, list[str]]
 TablesOf = dict[str, Chains]
@@ -141,7 +142,9 @@ def root_rules(router: Router, inner: str | None) -> TablesOf:
         SNAT: [f"-s {router.cidr} ! -d {router.cidr} ! -o {router.bridge} {tag} -j MASQUERADE"] if router.snat else [],
     }
     accept = [f"-i {router.bridge} {tag} -j ACCEPT", f"-o {router.bridge} {_ANSWERS} {tag} -j ACCEPT"]
-    return {"nat": nat, "filter": {FORWARD: accept}}
+    # What was not translated belongs to a connection from before the rules: the host's own sshd would answer it.
+    refuse = [f"-d {one.floating}/32 {_UNTRANSLATED} {tag} -j DROP" for one in router.floating]
+    return {"nat": nat, "filter": {INPUT: refuse, FORWARD: accept}}
 
 
 def _root_of_isolated(router: Router, inner: str, tag: str) -> TablesOf:

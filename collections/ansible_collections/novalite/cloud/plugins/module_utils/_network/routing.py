@@ -75,10 +75,10 @@ def ensure(
     with contextlib.nullcontext() if check_mode else locked("router"):
         work = _Run(check_mode, _read(None), links.look().links)
         with work.undo:
-            gone = _carry_out(work, routers, state == "present", exclusive)
+            changing = _carry_out(work, routers, state == "present", exclusive)
             work.undo.pop_all()
         if not check_mode:
-            work.warnings += forget_flows(gone)
+            work.warnings += forget_flows(changing)
     result = {"changed": work.before != work.after, "warnings": work.warnings}  # type: dict[str, t.Any]
     if result["changed"]:
         result["diff"] = {"before": work.before, "after": work.after}
@@ -88,7 +88,8 @@ def ensure(
 def _carry_out(
     work: _Run, routers: t.Sequence[Router], present: bool, exclusive: bool
 ) -> list[tuple[str | None, str]]:
-    """Returns the (namespace, floating IP) pairs whose connections are to be cut."""
+    """Returns the (namespace, floating IP) pairs whose connections are to be cut: what leads to nobody any more, or to
+    somebody else; and what was begun before an address was there, which is never translated."""
     known = router.owners(work.root.values())
     wanted = [one for one in routers if present and router.works(one)]
     names = {one.bridge for one in routers}
@@ -115,9 +116,10 @@ def _carry_out(
             work.write(_read(one.namespace), wanted_inside, one.namespace)
         chains.append(router.root_rules(one, inner[one.bridge][1] if one.bridge in inner else None))
     gone += [(leaving[bridge], address) for bridge in leaving for address in old[bridge]]
-    work.write(work.root, router.merged(work.root, chains, functools.partial(_is_in, names | set(leaving))), None)
     staying = {each.floating for one in wanted for each in one.floating}
+    # before their rules: what is not translated any more must not be the host's own
     _withdraw(work, {address for _namespace, address in gone} - staying)
+    work.write(work.root, router.merged(work.root, chains, functools.partial(_is_in, names | set(leaving))), None)
     for one in wanted:
         for each in one.floating:
             _offer(work, one, each, inner.get(one.bridge))
@@ -126,7 +128,7 @@ def _carry_out(
     if not work.check_mode:
         for _router, each in arrived:
             _announce(each, work.links[each.interface].mac)
-    return gone
+    return [*gone, *((one.namespace, each.floating) for one, each in arrived)]
 
 
 def _is_in(names: t.Container[str], bridge: str) -> bool:
@@ -284,10 +286,10 @@ def _proxied() -> set[tuple[str, str]]:
     return {(row["dst"], row["dev"]) for row in _rows(["ip", "-j", "neigh", "show", "proxy"]) if "dev" in row}
 
 
-def forget_flows(gone: t.Collection[tuple[str | None, str]]) -> list[str]:
-    """Delete the tracked connections under floating IPs that are no guest's any more, or another one's: translated
-    flows go on without the rule that began them. Returns warnings."""
-    jobs = [(where, end, address) for namespace, address in sorted(gone, key=str)
+def forget_flows(changing: t.Collection[tuple[str | None, str]]) -> list[str]:
+    """Delete the tracked connections under floating IPs that are no guest's any more, or another one's, or a guest's
+    only now: flows go on as they began, whatever the rules say. Returns warnings."""
+    jobs = [(where, end, address) for namespace, address in sorted(set(changing), key=str)
             for where in dict.fromkeys((None, namespace)) if where is None or namespaces.exists(where)
             for end in ("--orig-dst", "--reply-dst")]
 
@@ -301,7 +303,7 @@ def forget_flows(gone: t.Collection[tuple[str | None, str]]) -> list[str]:
         return None
 
     problems = sorted({problem for problem in in_threads(delete, jobs, workers=4) if problem})
-    return [f"open connections under a removed floating IP could not be cut: {problems[0]}"] if problems else []
+    return [f"open connections under a changed floating IP could not be cut: {problems[0]}"] if problems else []
 
 
 def _announce(each: router.Floating, mac: str) -> None:
