@@ -10,8 +10,9 @@ import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network_records import subnet_id
 
+from ..host_names import host_id
 from .microversions import Version
-from .views_servers import host_id, precise
+from .views_servers import precise
 
 Record = t.Mapping[str, t.Any]
 Body = dict[str, t.Any]

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import hashlib
 import re
 import time
 import typing as t
 
+from ..host_names import host_id
 from .microversions import Version
 from .server_status import status_of
 
@@ -179,12 +179,6 @@ def addresses(nics: t.Iterable[Record], extended: bool = True) -> dict[str, list
         if not of_network:
             del found[nic["network"]]
     return found
-
-
-@functools.lru_cache(maxsize=4096)
-def host_id(project_id: str, host: str | None) -> str:
-    """What tells a project which of its servers share a host, and nothing else."""
-    return "" if host is None else hashlib.sha224(f"{project_id}{host}".encode()).hexdigest()
 
 
 @functools.lru_cache(maxsize=8192)

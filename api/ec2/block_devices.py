@@ -50,7 +50,8 @@ def wanted(connection: sa.Connection, project: str, asked: Asked, flavor: Body) 
 
     As with Amazon, what is not said to be deleted with its instance stays, and a snapshot says the size.
     """
-    found: dict[str | None, VolumeRequest] = {}
+    found: list[VolumeRequest] = []
+    named: set[str] = set()
     for one in asked.get("BlockDeviceMapping", []):
         if "NoDevice" in one or one.get("VirtualName", "").startswith("ephemeral"):
             continue
@@ -61,12 +62,14 @@ def wanted(connection: sa.Connection, project: str, asked: Asked, flavor: Body) 
             _check_root(ebs, flavor)
             continue
         request = _volume(connection, project, one.get("DeviceName", ""), ebs)
-        if request.device is not None and request.device in found:
-            raise invalid("BlockDeviceMapping.DeviceName", one["DeviceName"], "it was given twice")
-        found[request.device or f"{len(found)}"] = request
+        if request.device is not None:
+            if request.device in named:
+                raise invalid("BlockDeviceMapping.DeviceName", one["DeviceName"], "it was given twice")
+            named.add(request.device)
+        found.append(request)
     if len(found) > MAX_VOLUMES:
         raise Ec2Error("AttachmentLimitExceeded", f"An instance gets at most {MAX_VOLUMES} volumes.")
-    return tuple(found.values())
+    return tuple(found)
 
 
 def tag(connection: sa.Connection, instances: t.Sequence[str], tags: Tags) -> None:

@@ -12,9 +12,11 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger import stat
 
 from .. import policy
 from ..context import current
+from ..host_names import veil
 from ..ledger import reading_ledger
 from . import views
 from .operations import operation
+from .routes_jobs import scope
 
 policy.grant(
     {
@@ -28,22 +30,22 @@ policy.grant(
 @operation("GET", "/hosts", "v1:hosts:list", "Compute hosts and their capacity", {200: "Hosts"})
 def list_hosts() -> t.Any:
     with reading_ledger() as connection:
-        found = status.hosts(connection)
-    return {"hosts": [views.host(one, current().is_admin) for one in found]}
+        found = [views.host(one, current().is_admin) for one in status.hosts(connection)]
+        return veil(connection, scope(current())).over({"hosts": found})
 
 
 @operation("GET", "/hosts/{name}", "v1:hosts:show", "A compute host and its capacity", {200: "Host"})
 def show_host(name: str) -> t.Any:
     with reading_ledger() as connection:
-        found = status.host(connection, name)
-    return {"host": views.host(found, current().is_admin)}
+        hidden = veil(connection, scope(current()))
+        found = status.host(connection, hidden.lift(name))
+        return hidden.over({"host": views.host(found, current().is_admin)})
 
 
 @operation(
     "GET", "/instances/{uuid}/placement", "v1:instances:placement", "Why an instance is where it is", {200: "Placement"}
 )
 def show_placement(uuid: str) -> t.Any:
-    caller = current()
     with reading_ledger() as connection:
-        found = status.placement(connection, uuid, None if caller.is_admin else caller.project)
-    return {"placement": views.placement(found)}
+        found = status.placement(connection, uuid, scope(current()))
+        return veil(connection, scope(current())).over({"placement": views.placement(found)})

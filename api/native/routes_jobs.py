@@ -10,11 +10,13 @@ import re
 import typing as t
 import urllib.parse
 
+import sqlalchemy as sa
 from flask import request
 
 from .. import policy
 from ..context import Caller, current, request_id
 from ..errors import BadRequestError, ForbiddenError
+from ..host_names import veil
 from ..jobs import kinds, queue
 from ..ledger import reading_ledger, writing_ledger
 from ..validation import check
@@ -76,8 +78,7 @@ def create_job(body: dict[str, t.Any]) -> t.Any:
     policy.check(f"v1:jobs:create:{body['kind']}")
     check(body, schemas.JOB_REQUESTS[body["kind"]])
     with writing_ledger() as connection:
-        job = acting.trigger(connection, current(), body, request_id(), key)
-    return _accepted(job)
+        return _accepted(connection, acting.trigger(connection, current(), body, request_id(), key))
 
 
 @operation(
@@ -99,17 +100,20 @@ def list_jobs(query: dict[str, t.Any]) -> t.Any:
             limit=limit,
             marker=query.get("marker"),
         )
+        hidden = veil(connection, scope(caller))
+        shown = [views.job(one, hidden) for one in found]
     following = None
     if len(found) == limit:
         asked = {name: value for name, value in request.args.items() if name != "marker"}
         following = "/v1/jobs?" + urllib.parse.urlencode({**asked, "marker": found[-1]["id"]})
-    return {"jobs": [views.job(one) for one in found], "next": following}
+    return {"jobs": shown, "next": following}
 
 
 @operation("GET", "/jobs/{job_id}", "v1:jobs:show", "A job", {200: "Job"})
 def show_job(job_id: str) -> t.Any:
     with reading_ledger() as connection:
-        return {"job": views.job(queue.get(connection, job_id, scope(current())))}
+        found = queue.get(connection, job_id, scope(current()))
+        return {"job": views.job(found, veil(connection, scope(current())))}
 
 
 @operation(
@@ -136,15 +140,17 @@ def list_events(job_id: str, query: dict[str, t.Any]) -> t.Any:
         job = queue.get(connection, job_id, scope(caller))
         wanted = request.accept_mimetypes.best_match(["application/json", streams.CONTENT_TYPE])
         if wanted == streams.CONTENT_TYPE:
-            found = []
+            shown = []
         else:
             found = queue.events(connection, job_id, after=after, limit=limit, texts=caller.is_admin)
+            hidden = veil(connection, scope(caller))
+            shown = [views.event(one, hidden) for one in found]
     if wanted == streams.CONTENT_TYPE:
         return streams.respond(job_id, scope(caller), after, caller.is_admin, request.headers["X-Auth-Token"])
     following = None
-    if found and (len(found) == limit or job["state"] not in queue.FINAL):
-        following = f"/v1/jobs/{job['id']}/events?after={found[-1]['seq']}&limit={limit}"
-    return {"events": [views.event(one) for one in found], "next": following}
+    if shown and (len(shown) == limit or job["state"] not in queue.FINAL):
+        following = f"/v1/jobs/{job['id']}/events?after={shown[-1]['seq']}&limit={limit}"
+    return {"events": shown, "next": following}
 
 
 @operation(
@@ -160,8 +166,7 @@ def list_events(job_id: str, query: dict[str, t.Any]) -> t.Any:
 def cancel_job(job_id: str) -> t.Any:
     with writing_ledger() as connection:
         may_touch(queue.get(connection, job_id, scope(current())))
-        job = queue.cancel(connection, job_id, scope(current()))
-    return _accepted(job)
+        return _accepted(connection, queue.cancel(connection, job_id, scope(current())))
 
 
 @operation(
@@ -180,7 +185,7 @@ def retry_job(job_id: str) -> t.Any:
         job = queue.retry(
             connection, job_id, project_id=scope(caller), user_id=caller.user_id, request_id=request_id()
         )
-    return _accepted(job)
+        return _accepted(connection, job)
 
 
 def scope(caller: Caller) -> str | None:
@@ -206,5 +211,5 @@ def may_touch(job: t.Mapping[str, t.Any]) -> None:
         raise ForbiddenError(f"Policy doesn't allow jobs of the kind {job['kind']}.")
 
 
-def _accepted(job: t.Mapping[str, t.Any]) -> t.Any:
-    return {"job": views.job(job)}, 202, {"Location": f"/v1/jobs/{job['id']}"}
+def _accepted(connection: sa.Connection, job: t.Mapping[str, t.Any]) -> t.Any:
+    return {"job": views.job(job, veil(connection, scope(current())))}, 202, {"Location": f"/v1/jobs/{job['id']}"}

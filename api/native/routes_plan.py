@@ -17,9 +17,11 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine impo
 from .. import policy
 from ..context import current
 from ..errors import BadRequestError
+from ..host_names import veil
 from ..ledger import Ledger
 from . import schemas, views
 from .operations import operation
+from .routes_jobs import scope
 
 policy.grant({"v1:plan": "member"})
 
@@ -59,4 +61,4 @@ def plan(body: dict[str, t.Any]) -> t.Any:
             if type(error) is NovaliteError:
                 raise BadRequestError(str(error)) from None
             raise
-    return {"plan": views.plan(asked, placed)}
+        return veil(connection, scope(caller)).over({"plan": views.plan(asked, placed)})

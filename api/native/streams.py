@@ -23,6 +23,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine impo
 
 from ..context import find_caller
 from ..errors import TooManyRequestsError
+from ..host_names import veil
 from ..jobs import queue
 from ..ledger import Ledger
 from ..settings import Settings
@@ -94,21 +95,22 @@ def _events(
                 found = queue.events(
                     connection, job_id, after=after, limit=BATCH, project_id=project_id, texts=texts
                 )
+                hidden = veil(connection, project_id)
         except NovaliteError:
             return  # the job was removed, or the ledger is out of order: the client asks again, and is told
         for one in found:
             after = one["seq"]
-            yield message("event", views.event(one), after)
+            yield message("event", views.event(one, hidden), after)
         seen = (job["state"], job["cancel_requested"], job["message"])
         if seen != state:
             state = seen
-            yield message("job", views.job(job))
+            yield message("job", views.job(job, hidden))
         if found:
             heard = time.monotonic()
         if len(found) == BATCH:
             continue
         if job["state"] in queue.FINAL:
-            yield message("end", views.job(job))
+            yield message("end", views.job(job, hidden))
             return
         if time.monotonic() - heard > HEARTBEAT:
             heard = time.monotonic()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 import typing as t
 
+from ..host_names import Veil
 from . import schemas
 
 Body = dict[str, t.Any]
@@ -26,14 +27,18 @@ def moment(seconds: float | None) -> str | None:
     return datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc).isoformat().replace("+00:00", "Z")
 
 
-def job(record: Record) -> Body:
+def job(record: Record, veil: Veil) -> Body:
     body = {name: record.get(name) for name in schemas.JOB["properties"]}
-    return {**body, **{name: moment(record.get(name)) for name in _TIMES}}
+    told = {"message": veil.over(body["message"])}
+    if body["kind"] != "console":  # what a guest wrote is its owner's
+        told["result"] = veil.over(body["result"])
+    return {**body, **told, **{name: moment(record.get(name)) for name in _TIMES}}
 
 
-def event(record: Record) -> Body:
+def event(record: Record, veil: Veil) -> Body:
     body = {name: record.get(name) for name in schemas.EVENT["properties"]}
-    return {**body, "created_at": moment(record["created_at"])}
+    told = {name: veil.over(body[name]) for name in ("host", "text")}
+    return {**body, **told, "created_at": moment(record["created_at"])}
 
 
 def host(record: Record, internal: bool) -> Body:

@@ -17,6 +17,7 @@ from ..context import current
 from ..jobs import queue
 from ..ledger import reading_ledger
 from ..native.routes_jobs import scope
+from .routes_jobs import veiled
 from .session import pages
 
 policy.grant(
@@ -41,7 +42,7 @@ def overview() -> str:
             hosts=status.hosts(connection) if caller.is_admin else [],
             states=status.instance_states(connection, caller.project),
             quotas=status.usage(connection, caller.project),
-            jobs=queue.list_jobs(connection, project_id=caller.project, limit=RECENT),
+            jobs=veiled(connection, queue.list_jobs(connection, project_id=caller.project, limit=RECENT)),
         )
 
 

@@ -22,6 +22,7 @@ from ..jobs import queue
 from ..ledger import reading_ledger, writing_ledger
 from ..native import acting, views
 from ..native.routes_jobs import scope
+from .routes_jobs import veiled
 from .session import pages
 
 policy.grant(
@@ -98,7 +99,8 @@ def show_console(uuid: str) -> str:
     caller = current()
     with reading_ledger() as connection:
         (found,) = acting.own(connection, caller, [uuid])
-        jobs = queue.list_jobs(connection, project_id=scope(caller), kind="console", instance_uuid=uuid, limit=10)
+        asked = queue.list_jobs(connection, project_id=scope(caller), kind="console", instance_uuid=uuid, limit=10)
+        jobs = veiled(connection, asked)
         instance = named(connection, found)
     said = next((one for one in jobs if one["state"] == queue.SUCCEEDED and _console_of(one, uuid) is not None), None)
     return render_template(
@@ -145,8 +147,8 @@ def _page(uuid: str) -> str:
         if not found:
             raise NotFoundError(f"Instance {uuid[:255]} could not be found.")
         instance = named(connection, found[0])
-        history = actions.history(connection, [uuid]).get(uuid, [])[:HISTORY]
-        jobs = queue.list_jobs(connection, project_id=scope(caller), instance_uuid=uuid, limit=10)
+        history = veiled(connection, actions.history(connection, [uuid]).get(uuid, [])[:HISTORY])
+        jobs = veiled(connection, queue.list_jobs(connection, project_id=scope(caller), instance_uuid=uuid, limit=10))
     return render_template(
         "pages/instance.html",
         instance=instance,

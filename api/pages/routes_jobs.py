@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import typing as t
 
+import sqlalchemy as sa
 from flask import redirect, render_template, request, url_for
 
 from .. import policy
 from ..context import current, request_id
 from ..errors import BadRequestError
+from ..host_names import veil
 from ..jobs import queue
 from ..ledger import reading_ledger, writing_ledger
 from ..native import streams
@@ -26,6 +28,12 @@ PAGE = 50
 EVENTS = 1000  # shown at once
 
 
+def veiled(connection: sa.Connection, found: t.Iterable[t.Mapping[str, t.Any]]) -> list[dict[str, t.Any]]:
+    """Jobs or actions, with messages that name hosts to administrators alone."""
+    hidden = veil(connection, scope(current()))
+    return [{**one, "message": hidden.over(one["message"])} for one in found]
+
+
 @pages.get("/jobs")
 @policy.allows("pages:jobs")
 def list_jobs() -> str:
@@ -36,6 +44,7 @@ def list_jobs() -> str:
         found = queue.list_jobs(
             connection, project_id=None if everywhere else caller.project, limit=PAGE, marker=marker
         )
+        found = veiled(connection, found)
     following = found[-1]["id"] if len(found) == PAGE else None
     return render_template(
         "pages/jobs.html", jobs=found, following=following, everywhere=everywhere, later=marker is not None
@@ -51,11 +60,12 @@ def show_job(job_id: str) -> str:
         events = queue.events(
             connection, job_id, limit=EVENTS, project_id=scope(caller), texts=caller.is_admin
         )
+        (told,) = veiled(connection, [job])
     final, last = job["state"] in queue.FINAL, events[-1]["seq"] if events else 0
     # that a task began is of interest until something came of it
     under_way = None if final else last
     shown = [one for one in events if one["event"] != "task" or one["seq"] == under_way]
-    return render_template("pages/job.html", job=job, events=shown, last=last, final=final)
+    return render_template("pages/job.html", job=told, events=shown, last=last, final=final)
 
 
 @pages.get("/jobs/<job_id>/stream")

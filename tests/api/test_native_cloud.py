@@ -14,6 +14,7 @@ from flask.testing import FlaskClient
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
+from api.host_names import Veil, host_id
 from tests.api import scenes, seeds
 
 SERVER = {"name": "web", "flavor": "m1.tiny", "image": "ami-tiny"}
@@ -37,7 +38,13 @@ def everything(api: seeds.Api) -> dict[str, list[t.Any]]:
 
 def test_hosts_tell_what_they_have_and_their_insides_to_administrators(api: seeds.Api) -> None:
     scenes.build(api)
-    hosts = {one["name"]: one for one in api.client_as("reader").get("/v1/hosts").get_json()["hosts"]}
+    reader, project = api.client_as("reader"), api.projects["demo"]
+    found = {one["name"]: one for one in reader.get("/v1/hosts").get_json()["hosts"]}
+    # by the ids that the project's servers have
+    assert set(found) == {host_id(project, "hv1"), host_id(project, "hv2")}
+    hosts = {name: found[host_id(project, name)] for name in ("hv1", "hv2")}
+    assert reader.get(f"/v1/hosts/{host_id(project, 'hv1')}").get_json()["host"] == hosts["hv1"]
+    assert reader.get("/v1/hosts/hv1").status_code == 404
     assert hosts["hv1"]["capacity"]["memory_mb"] == {
         "total": 4096, "reserved": 0, "ratio": 1.5, "limit": 6144, "used": 5000,
     }  # fmt: skip
@@ -49,14 +56,26 @@ def test_hosts_tell_what_they_have_and_their_insides_to_administrators(api: seed
     assert client.get("/v1/hosts/hv3").status_code == 404
 
 
+def test_only_whole_names_of_hosts_are_veiled() -> None:
+    hidden = Veil(["hv1", "hv1.example.org", "hv-1"], "p")
+    one, long, dashed = (host_id("p", name) for name in ("hv1", "hv1.example.org", "hv-1"))
+    assert hidden.over("hv1: 'hv1', on hv1.") == f"{one}: '{one}', on {one}."
+    assert hidden.over({"hv1.example.org": ["hv-1", 1, None]}) == {long: [dashed, 1, None]}
+    for text in ("hv10", "my-hv1", "hv1-2", "hv1.example", "xhv1"):
+        assert hidden.over(text) == text
+    assert (hidden.lift(one), hidden.lift("hv1")) == ("hv1", "")
+    assert Veil([], "p").over("hv1") == "hv1"
+
+
 def test_a_plan_says_where_and_why_and_changes_nothing(api: seeds.Api) -> None:
     before = everything(api)
     found = plan(api.client_as("demo"), {**SERVER, "count": 3})
     assert [one["name"] for one in found["placed"]] == ["web-1", "web-2", "web-3"]
-    assert {one["host"] for one in found["placed"]} == {"hv1", "hv2"}
+    hosts = {host_id(api.projects["demo"], name) for name in ("hv1", "hv2")}
+    assert {one["host"] for one in found["placed"]} == hosts
     why = found["explanations"]["web-1"]
     assert any(line.endswith("chosen") for line in why["lines"])
-    assert {one["host"] for one in why["weights"]} == {"hv1", "hv2"}
+    assert {one["host"] for one in why["weights"]} == hosts
     assert everything(api) == before
 
 
@@ -65,7 +84,8 @@ def test_a_plan_that_cannot_be_says_which_filter_and_why(api: seeds.Api) -> None
     (one,) = found["unplaced"]
     assert "No valid host" in one["message"] and "disk removed 2" in one["message"]
     removed = [step for step in found["explanations"]["web"]["filters"] if step["removed"]]
-    assert [(step["filter"], sorted(step["removed"])) for step in removed] == [("disk", ["hv1", "hv2"])]
+    hosts = [host_id(api.projects["demo"], name) for name in ("hv1", "hv2")]
+    assert [(step["filter"], sorted(step["removed"])) for step in removed] == [("disk", sorted(hosts))]
 
 
 def test_all_or_nothing_is_the_askers_choice(api: seeds.Api) -> None:
@@ -78,7 +98,7 @@ def test_all_or_nothing_is_the_askers_choice(api: seeds.Api) -> None:
 def test_what_runs_already_is_in_the_plan_as_such(api: seeds.Api) -> None:
     scene = scenes.build(api)
     found = plan(api.client_as("demo"), {**SERVER, "name": "web-1"})
-    assert found["existing"] == [{"name": "web-1", "uuid": scene.web, "host": "hv1"}]
+    assert found["existing"] == [{"name": "web-1", "uuid": scene.web, "host": host_id(api.projects["demo"], "hv1")}]
     assert found["placed"] == []
 
 
@@ -110,10 +130,14 @@ def test_a_plan_is_a_members(api: seeds.Api) -> None:
 
 def test_why_an_instance_is_where_it_is(api: seeds.Api) -> None:
     scene = scenes.build(api)
-    client = api.client_as("reader")
-    found = client.get(f"/v1/instances/{scene.web}/placement").get_json()["placement"]
+    found = api.client_as("admin").get(f"/v1/instances/{scene.web}/placement").get_json()["placement"]
     assert (found["host"], found["explanation"]["message"]) == ("hv1", scenes.EXPLANATION["message"])
     assert found["explanation"]["lines"] == scenes.EXPLANATION["lines"]
+    client = api.client_as("reader")
+    shown = client.get(f"/v1/instances/{scene.web}/placement").get_json()["placement"]
+    first, second = (host_id(api.projects["demo"], name) for name in ("hv1", "hv2"))
+    assert (shown["host"], list(shown["explanation"]["filters"][1]["removed"])) == (first, [second])
+    assert shown["explanation"]["message"].startswith(f"{first} was chosen") and "hv1" not in str(shown)
     assert client.get(f"/v1/instances/{scene.stopped}/placement").get_json()["placement"]["explanation"] is None
     assert client.get(f"/v1/instances/{scene.foreign}/placement").status_code == 404
     assert api.client_as("admin").get(f"/v1/instances/{scene.foreign}/placement").status_code == 200

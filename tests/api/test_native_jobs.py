@@ -22,6 +22,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine impo
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables_jobs import job as job_table
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables_jobs import run
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tokens import revoke_token
+from api.host_names import host_id
 from api.jobs import kinds
 from api.native import streams
 from tests.api import scenes, seeds
@@ -249,6 +250,25 @@ class Message(t.NamedTuple):
     id: int | None
     event: str
     data: t.Any
+
+
+def test_what_jobs_tell_names_hosts_to_administrators_alone(api: seeds.Api, scene: scenes.Scene) -> None:
+    with transaction(api.engine) as connection:
+        connection.execute(
+            sa.update(job_table).where(job_table.c.id == scene.broken).values(result={"errors": ["hv2: unreachable"]})
+        )
+    hidden = host_id(api.projects["demo"], "hv2")
+    paths = (f"/v1/jobs/{scene.broken}", f"/v1/jobs/{scene.broken}/events", "/v1/jobs", "/", "/jobs",
+             f"/jobs/{scene.broken}", f"/instances/{scene.stopped}")  # fmt: skip
+    for path in paths:
+        for who, there, not_there in (("reader", hidden, "hv2: "), ("admin", "hv2", hidden)):
+            client = api.client_as(who)
+            said = client.get(path).get_data(as_text=True)
+            assert not_there not in said, (path, who)
+            if path.startswith("/v1/jobs/") and not path.endswith("events"):
+                assert client.get(path).get_json()["job"]["result"] == {"errors": [f"{there}: unreachable"]}
+    told = messages(stream(api.client_as("reader"), scene.broken).get_data(as_text=True))
+    assert told[-1].data["message"].startswith(f"{hidden}: unreachable")
 
 
 def messages(text: str) -> list[Message]:

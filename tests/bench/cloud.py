@@ -32,7 +32,7 @@ class Cloud:
             "PATH": f"{binaries}:{os.environ['PATH']}",
             "NOVALITE_HOME": str(self.home),
             "NOVALITE_IMAGES": str(IMAGES),
-            "ANSIBLE_NOCOLOR": "1", "ANSIBLE_FORCE_COLOR": "0",
+            "ANSIBLE_FORCE_COLOR": "0",
         }
 
     def __enter__(self) -> Cloud:

@@ -60,7 +60,7 @@ def _playbook(home: pathlib.Path, *arguments: str) -> float:
     """Wall time of a run, which must have changed nothing."""
     binaries = pathlib.Path(sys.executable).parent
     command = [str(binaries / "ansible-playbook"), "-i", "inventories/example", *arguments]
-    env = {**os.environ, "NOVALITE_HOME": str(home), "ANSIBLE_NOCOLOR": "1", "ANSIBLE_FORCE_COLOR": "0"}
+    env = {**os.environ, "NOVALITE_HOME": str(home), "ANSIBLE_FORCE_COLOR": "0"}
     started = time.perf_counter()
     done = subprocess.run(command, cwd=REPOSITORY, env=env, capture_output=True, text=True, check=False)
     taken = time.perf_counter() - started

@@ -71,7 +71,7 @@ class Site:
             ["ansible-playbook", "-i", str(self.path / "hosts.json"), f"playbooks/{playbook}", "-e",
              json.dumps({"novalite_home": str(self.path / "home"), **variables}), *options],
             cwd=ROOT, text=True, capture_output=True, check=False,
-            env={**os.environ, "ANSIBLE_NOCOLOR": "1", "ANSIBLE_FORCE_COLOR": "0"},
+            env={**os.environ, "ANSIBLE_FORCE_COLOR": "0"},
         )
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout

@@ -36,7 +36,7 @@ class Lab:
         self._inventory = inventory
         self.engine = open_ledger(home)
         self.environment = {
-            **os.environ, "NOVALITE_HOME": home, "NO_COLOR": "1", "ANSIBLE_NOCOLOR": "1", "ANSIBLE_FORCE_COLOR": "0",
+            **os.environ, "NOVALITE_HOME": home, "NO_COLOR": "1", "ANSIBLE_FORCE_COLOR": "0",
         }
 
     def command(self, playbook: str, *arguments: str, **variables: t.Any) -> list[str]:

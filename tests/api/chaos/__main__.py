@@ -125,7 +125,7 @@ class Chaos:
         cloud = self._cloud
         found = {
             **cloud.environment(ROOT / "playbooks" if options.lab else PLAYBOOKS),
-            "PWD": str(ROOT), "NOVALITE_API_THREADS": "4", "ANSIBLE_NOCOLOR": "1", "ANSIBLE_FORCE_COLOR": "0",
+            "PWD": str(ROOT), "NOVALITE_API_THREADS": "4", "ANSIBLE_FORCE_COLOR": "0",
         }  # fmt: skip
         if options.lab:
             found["ANSIBLE_INVENTORY"] = str(ROOT / "inventories/lab")

@@ -285,7 +285,7 @@ def test_the_playbook_plans_and_answers_by_its_exit_code(tmp_path: pathlib.Path)
         str(pathlib.Path(sys.executable).parent / "ansible-playbook"), "-i", "inventories/example",
         "playbooks/site.yml", "-e", f"disk={tmp_path}/disk", "--check", "--diff", "-e", "detailed_exitcode=true",
     ]  # fmt: skip
-    env = {**os.environ, "NOVALITE_HOME": str(tmp_path / "home"), "ANSIBLE_NOCOLOR": "1", "ANSIBLE_FORCE_COLOR": "0"}
+    env = {**os.environ, "NOVALITE_HOME": str(tmp_path / "home"), "ANSIBLE_FORCE_COLOR": "0"}
 
     def played(*words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

@@ -13,11 +13,13 @@ import uuid
 import pytest
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import plans, server_actions, tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import moves, plans, server_actions, tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.difference_reports import difference_report
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.differences import host_differences
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.move_requests import server_move
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.repair import ledger_repair
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables_moves import migration
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables_volumes import volume, volume_type
 
 Result = dict[str, t.Any]
@@ -129,6 +131,86 @@ def test_a_guest_that_runs_after_its_action_was_killed_may_be_shut_down_by_its_o
     assert not compare(cloud, running(web))["changed"]
     compare(cloud, running(web, state="shutoff", reason="shutdown", taps=[]))
     assert now(cloud) == ("stopped", None)
+
+
+def waiting(cloud: t.Any, web: Result, was: str = "active", power_state: int = server_actions.NO_STATE) -> None:
+    """A migration to hv2 that was killed after its commit: it waits for its owner's word."""
+    (row,) = cloud.rows(sa.select(tables.instance).where(tables.instance.c.uuid == web["uuid"]))
+    larger = {**row.flavor, "name": "larger", "ephemeral_gb": 1, "swap_mb": 64}
+    with transaction(cloud.engine) as connection:
+        moves.insert(connection, "resize", row, flavor=larger)
+    cloud.write(
+        sa.update(migration).values(status="finished", source_host="hv1", dest_host="hv2", old_vm_state=was),
+        sa.update(tables.instance).values(vm_state="resized", power_state=power_state, flavor=larger),
+    )
+
+
+@pytest.mark.parametrize("state", [("missing", ""), ("shutoff", "shutdown")])
+def test_a_guest_whose_move_was_killed_before_it_started_is_started(
+    cloud: t.Any, web: Result, state: tuple[str, str]
+) -> None:
+    """And gets what its new size has; it goes on waiting to be confirmed."""
+    waiting(cloud, web)
+    found = running(web, state=state[0], reason=state[1], taps=[])
+    if state[0] == "missing":
+        found["domains"] = []
+    check = compare(cloud, found, check_mode=True)
+    assert now(cloud) == ("resized", None)
+    result = compare(cloud, found)
+    assert told(result) == told(check) == [
+        ("disk.eph0, disk.swap of web", "missing", "made again"),
+        (f"domain {web['domain_name']} (web)", "missing" if state[0] == "missing" else "shutoff (shutdown)",
+         "defined and started" if state[0] == "missing" else "started"),
+    ]  # fmt: skip
+    assert [one["uuid"] for one in result["restart"]] == [web["uuid"]] == [one["uuid"] for one in result["grow"]]
+    assert [one["ephemeral_gb"] for one in result["disks"]] == [1] and result["images"] == []
+    assert now(cloud) == ("resized", "rebooting_hard")
+    with transaction(cloud.engine) as connection:
+        server_actions.finish(connection, "reboot", [web["uuid"]], power_state=server_actions.RUNNING)
+    assert now(cloud) == ("resized", None)
+    whole = {**running(web), "files": {web["uuid"]: ["disk", "disk.eph0", "disk.swap", "kernel", "ramdisk"]}}
+    again = compare(cloud, whole)
+    assert (again["rows"], again["changed"], again["grow"]) == ([], False, [])
+
+
+def test_a_guest_that_was_off_before_its_move_stays_off(cloud: t.Any, web: Result) -> None:
+    waiting(cloud, web, was="stopped")
+    whole = {**running(web), "files": {web["uuid"]: ["disk", "disk.eph0", "disk.swap", "kernel", "ramdisk"]}}
+    result = compare(cloud, {**whole, "domains": []})
+    assert [one["uuid"] for one in result["define"]] == [web["uuid"]] and result["restart"] == []
+    off = {**whole, "domains": running(web, state="shutoff", taps=[])["domains"]}
+    again = compare(cloud, off)
+    assert (again["rows"], again["changed"]) == ([], False)
+
+
+@pytest.mark.parametrize(("was", "vm_state"), [("active", "active"), ("stopped", "stopped")])
+def test_a_confirmed_server_is_what_it_was_though_nobody_looked(
+    cloud: t.Any, web: Result, was: str, vm_state: str
+) -> None:
+    waiting(cloud, web, was=was)
+    given = {"action": "confirmResize", "uuids": None, "state_dir": "/var/lib/novalite"}
+    with transaction(cloud.engine) as connection:
+        begun = server_move(connection, {**given, "state": "begin", "servers": ["web"]})
+        done = {"state": "end", "moves": begun["moves"], "parts": ["from_host"], "outcomes": [{"host": "hv1"}]}
+        assert server_move(connection, {**given, **done})["errors"] == []
+    assert now(cloud) == (vm_state, None)
+
+
+def test_a_guest_that_shut_itself_down_while_it_waited_is_not_started(cloud: t.Any, web: Result) -> None:
+    waiting(cloud, web, power_state=server_actions.RUNNING)
+    files = {web["uuid"]: ["disk", "disk.eph0", "disk.swap", "kernel", "ramdisk"]}
+    off = {**running(web, state="shutoff", reason="shutdown", taps=[]), "files": files}
+    result = compare(cloud, off)
+    assert [one["repair"] for one in result["rows"]] == ["recorded as shutoff"] and result["restart"] == []
+    assert now(cloud) == ("resized", None)
+    assert compare(cloud, off)["rows"] == []
+
+
+def test_a_disk_that_a_moved_guest_lost_is_still_on_its_source(cloud: t.Any, web: Result) -> None:
+    waiting(cloud, web)
+    result = compare(cloud, {**running(web), "files": {}})
+    assert [one["repair"] for one in result["rows"]] == ["none: revert the resize"]
+    assert now(cloud) == ("resized", None) and result["restart"] == []
 
 
 def test_a_stopped_guest_without_a_domain_is_defined(cloud: t.Any, web: Result) -> None:

@@ -11,9 +11,10 @@ import typing as t
 import pytest
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import moves, tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.leftovers import leftovers
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables_moves import migration
 
 NOTHING: dict[str, list[t.Any]] = {
     "domains": [], "disks": [], "filters": [], "chains": [], "dhcp_networks": [], "bridges": []
@@ -63,6 +64,33 @@ def test_all_of_an_instance_that_is_elsewhere_is_left_over(cloud: t.Any, web: di
     assert plan["firewall_instances"] == [{"id": web["id"], "addresses": ["10.20.0.5"]}]
     assert [one["hosts"][0]["mac"] for one in plan["dhcp_networks"]] == [web["nics"][0]["mac"]]
     assert [one["name"] for one in plan["last_bridges"]] == ["br-private"]
+
+
+def test_of_an_instance_that_waits_to_be_confirmed_its_source_keeps_the_disks(
+    cloud: t.Any, web: dict[str, t.Any]
+) -> None:
+    (row,) = cloud.rows(sa.select(tables.instance))
+    with transaction(cloud.engine) as connection:
+        moves.insert(connection, "migrate", row)
+    cloud.write(sa.update(migration).values(source_host="hv1", dest_host="hv2", status="reverting"))
+    claim = cloud.rows(sa.select(tables.allocation))[0]._mapping
+    (hv1,) = cloud.rows(sa.select(tables.compute_host.c.id).where(tables.compute_host.c.name == "hv1"))
+    cloud.write(sa.insert(tables.allocation).values({**claim, "compute_host_id": hv1.id}))
+    assert not compare(cloud, "hv1", traces(web))["left"]  # on its way back
+    # on hv2 it is being started just now
+    cloud.write(
+        sa.update(migration).values(status="finished"),
+        sa.update(tables.instance).values(vm_state="resized", task_state="rebooting_hard"),
+    )
+    plan = compare(cloud, "hv1", traces(web))["plan"]
+    assert [one["uuid"] for one in plan["domains"]] == [web["uuid"]] and plan["disks"] == []
+    assert plan["filters"] and plan["firewall_instances"] and plan["dhcp_networks"] and plan["last_bridges"]
+    assert not compare(cloud, "hv2", traces(web))["left"]
+
+
+def test_the_address_of_a_host_that_an_instance_is_on_its_way_to_stays(cloud: t.Any, web: dict[str, t.Any]) -> None:
+    cloud.write(sa.update(tables.instance).values(host="hv1", task_state="resize_migrating"))
+    assert not compare(cloud, "hv2", NOTHING)["changed"]
 
 
 def test_a_guest_of_another_ledger_keeps_what_it_stands_on(cloud: t.Any, web: dict[str, t.Any]) -> None:

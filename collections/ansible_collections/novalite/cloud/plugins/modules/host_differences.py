@@ -106,6 +106,11 @@ disks:
   returned: success
   type: list
   elements: dict
+grow:
+  description: Disks that may not have the new sizes of their instances yet, as M(novalite.cloud.disk_move) takes them.
+  returned: success
+  type: list
+  elements: dict
 residue:
   description: What is to be detached, as M(novalite.cloud.residue) takes it.
   returned: success

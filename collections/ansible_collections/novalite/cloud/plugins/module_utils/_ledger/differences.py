@@ -22,13 +22,14 @@ import sqlalchemy as sa
 from .._disk.layout import DISK, EPHEMERAL, KERNEL, RAMDISK, SWAP
 from .._errors import ConflictError
 from .._launch.differences import Row, row
-from . import actions, power_states, server_actions, volume_repair
+from . import actions, moves, power_states, server_actions, volume_repair
 from .leftovers import leftovers
 from .plans import server_plan
 from .tables import instance, vif
 from .views import Instance, instances_by
 
-STATES = ("active", "stopped", "paused", "suspended")  # of instances whose guests are compared
+RESIZED = "resized"  # it waits for its owner's word, with its guest on or off as before
+STATES = ("active", "stopped", "paused", "suspended", RESIZED)  # of instances whose guests are compared
 ACTION = "reboot"  # Nova's way to make a guest again from what is recorded of it
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 DETAILS = {"type": server_actions.HARD}
@@ -41,8 +42,9 @@ def host_differences(connection: sa.Connection, params: t.Mapping[str, t.Any]) -
     look began, in seconds since the epoch.
 
     Returns what `leftovers` does, and `rows`; `keep`, the plan of what the host's instances stand on; `images` and
-    `disks` that are to be brought back; `residue` to be detached; `define` and `restart`, the domains to be defined
-    and to be started, the latter with their actions begun. Writes the states of guests that nobody can bring back, or
+    `disks` that are to be brought back; `grow`, the disks that may not have their instances' new sizes yet; `residue`
+    to be detached; `define` and `restart`, the domains to be defined and to be started, the latter with their actions
+    begun. Writes the states of guests that nobody can bring back, or
     that went another way by themselves.
     """
     found, host, since = params["found"], params["host"], params["since"]
@@ -73,6 +75,7 @@ def host_differences(connection: sa.Connection, params: t.Mapping[str, t.Any]) -
         "keep": keep,
         "images": guests.images(),
         "disks": guests.disks,
+        "grow": guests.grow,
         "residue": residue,
         "define": guests.define,
         "restart": guests.restart,
@@ -93,9 +96,11 @@ class _Guests:
         self._planned = {one["uuid"]: one for one in keep.get("disks", ())}
         self._known_images = {one["checksum"]: one for one in keep.get("images", ())}
         self._bases: set[str] = set()
+        self._moves = moves.open_moves(connection, [one["uuid"] for one in at_rest if one["vm_state"] == RESIZED])
         self.rows: list[Row] = []
         self.changed = False
         self.disks: list[Row] = []
+        self.grow: list[Row] = []
         self.define: list[Row] = []
         self.restart: list[Row] = []
 
@@ -117,9 +122,14 @@ class _Guests:
         there = set(self._found["files"].get(one["uuid"], ()))
         # one that starts from a volume has no disk of its own
         wanted = [*([DISK] if plan.get("root", True) else []), *([EPHEMERAL] if plan.get("ephemeral_gb") else [])]
+        wanted = [name for name in wanted if name not in self._not_made_yet(one)]
         missing = [name for name in wanted if name not in there]
         if not missing:
             return False
+        if one["vm_state"] == RESIZED:  # not an error: that could not be reverted, and the disk is whole on its source
+            what = f"{' and '.join(missing)} of {one['name']}"
+            self.rows.append(row(self._host, what, RESIZED, "missing", "none: revert the resize"))
+            return True
         state = self._domains.get(one["uuid"], {}).get("state", "missing")
         runs = "; its guest still runs on what it has open: save its data before it ends" if state == "running" else ""
         message = f"its {' and '.join(missing)} are gone from {self._host}" if len(missing) > 1 else (
@@ -149,6 +159,11 @@ class _Guests:
             self.changed = True
         return bool(swapped)
 
+    def _not_made_yet(self, one: Instance) -> set[str]:
+        """What a new size has, the old one had not, and a run that was cut off has perhaps not made."""
+        move = self._moves.get(one["uuid"])
+        return {EPHEMERAL} if move is not None and not move.old_flavor.get("ephemeral_gb") else set()
+
     def _incomplete(self, one: Instance) -> None:
         """Files that can be made again: copies of images, and swap."""
         plan = self._planned.get(one["uuid"])
@@ -156,11 +171,12 @@ class _Guests:
             return
         there = set(self._found["files"].get(one["uuid"], ()))
         wanted = {KERNEL: plan["kernel"], RAMDISK: plan["ramdisk"], SWAP: plan.get("swap_mb")}
+        wanted |= {name: plan.get("ephemeral_gb") for name in self._not_made_yet(one)}
         missing = sorted(name for name, needed in wanted.items() if needed and name not in there)
         lost = [checksum for checksum in self._found["missing_bases"].get(one["uuid"], ()) if checksum == plan["base"]]
         new = set(lost) - self._bases
         self._bases |= new
-        self._bases |= {plan[name] for name in missing if name != SWAP}
+        self._bases |= {plan[name] for name in missing if name not in (SWAP, EPHEMERAL)}
         for checksum in sorted(new):
             known = "fetched again" if checksum in self._known_images else "none: nobody knows where it came from"
             what = f"image {checksum[7:19]}"
@@ -178,27 +194,46 @@ class _Guests:
         # one that shut itself down, unless an action that was cut off may have told it to
         by_itself = reason == "shutdown" and one["power_state"] != server_actions.NO_STATE
         ended = state in ("missing", "crashed") or (state == "shutoff" and not by_itself)
-        if one["vm_state"] == "active" and ended:
+        if self._should_run(one) and ended:
             if self._begin(one["uuid"]):
                 how = "defined and started" if state == "missing" else "started"
-                self.rows.append(row(self._host, what, "active", shown, how))
+                self.rows.append(row(self._host, what, one["vm_state"], shown, how))
                 self.restart.append({**self._specs[one["uuid"]], "hard": True})
+                self._complete_size(one)
             return
-        if state == "missing":
+        unknown = one["vm_state"] == RESIZED and one["power_state"] == server_actions.NO_STATE
+        if state == "missing" or (unknown and state == "shutoff"):
+            self._complete_size(one)
+            self.changed |= unknown and power_states.remember(self._connection, one, "shutoff")
             if one["vm_state"] in ("paused", "suspended"):  # what its memory held is lost
                 self._follow(one, "shutoff", "missing", what)
-            self.rows.append(row(self._host, what, one["vm_state"], "missing", "defined"))
+            self.rows.append(row(self._host, what, one["vm_state"], shown, "defined"))
             self.define.append(self._specs[one["uuid"]])
         else:
             self._follow(one, state, shown, what)
             self.changed |= power_states.remember(self._connection, one, state)
 
+    def _should_run(self, one: Instance) -> bool:
+        move = self._moves.get(one["uuid"])
+        if move is not None:
+            return power_states.runs_while_waiting(one["power_state"], move.old_vm_state)
+        return bool(one["vm_state"] == "active")
+
+    def _complete_size(self, one: Instance) -> None:
+        """A guest that was moved gets all that its size has before it starts: the move may have been cut off before."""
+        plan = self._planned.get(one["uuid"])
+        if plan is not None and one["vm_state"] == RESIZED:
+            self.grow.append(plan)
+            if plan not in self.disks:
+                self.disks.append(plan)
+
     def _begin(self, uuid: str) -> bool:
         request = actions.new_request_id()
         try:
             server_actions.begin(
-                self._connection, ACTION, [uuid], request_id=request, details=DETAILS, ignore_lock=True
-            )
+                self._connection, ACTION, [uuid], request_id=request, details=DETAILS, ignore_lock=True,
+                also_in=[RESIZED],
+            )  # fmt: skip
         except ConflictError:
             return False  # somebody else was quicker
         self.changed = True
@@ -208,8 +243,8 @@ class _Guests:
         observed = {"domains": [{"uuid": one["uuid"], "state": state}], "updated_at": {one["uuid"]: one["updated_at"]}}
         for change in power_states.follow(self._connection, [observed]):
             self.changed = True
-            repair = f"recorded as {change['after']['vm_state']}"
-            self.rows.append(row(self._host, what, change["before"]["vm_state"], shown, repair))
+            word = state if one["vm_state"] == RESIZED else change["after"]["vm_state"]
+            self.rows.append(row(self._host, what, change["before"]["vm_state"], shown, f"recorded as {word}"))
 
 
 class _Told:

@@ -17,8 +17,10 @@ import typing as t
 import sqlalchemy as sa
 
 from .._launch.networks import bridge, namespace_of, routed, router
+from . import moves
 from .addresses import release_host_address
 from .tables import allocation, compute_host, fixed_ip, instance, network, vif
+from .tables_moves import migration
 
 
 def leftovers(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
@@ -26,10 +28,12 @@ def leftovers(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[
 
     Returns `plan`, as the role `reclaim` takes it, `left` (whether there is anything in it), and `unknown`, the domains
     that carry novalite's mark but that this ledger never heard of. The host's own addresses in networks that it serves
-    no more are released.
+    no more are released. Of an instance whose move waits to be confirmed, its source keeps the disks.
     """
     found, host = params["found"], params["host"]
-    here = _placed(connection, host)
+    held = _placed(connection, host)
+    moved = _moved_away(connection, host)
+    here = {uuid: number for uuid, number in held.items() if uuid not in moved}
     domains: list[dict[str, t.Any]] = []
     unknown: list[dict[str, t.Any]] = []
     known = _known(connection, [one["uuid"] for one in found["domains"]] + found["disks"])
@@ -68,9 +72,9 @@ def leftovers(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[
         "last_metadata_networks": [
             {"bridge": row["bridge"], "namespace": namespace_of(row), "network": row["uuid"]} for row in bridges
         ],
-        "disks": [{"uuid": one} for one in found["disks"] if one in known and one not in here],
+        "disks": [{"uuid": one} for one in found["disks"] if one in known and one not in held],
     }
-    released = [] if unknown else _release(connection, host)
+    released = [] if unknown else _release(connection, host, served)
     result: dict[str, t.Any] = {
         "changed": bool(released),
         "plan": plan,
@@ -93,6 +97,21 @@ def _placed(connection: sa.Connection, host: str) -> dict[str, int]:
         instance.c.deleted == 0, sa.or_(instance.c.host == host, instance.c.uuid.in_(claimed))
     )
     return {row.uuid: row.id for row in connection.execute(query)}
+
+
+def _moved_away(connection: sa.Connection, host: str) -> set[str]:
+    """Those that left the host with a move that waits for their owners' word: of them it keeps disks, and no more."""
+    query = (
+        sa.select(instance.c.uuid)
+        .join(migration, migration.c.instance_uuid == instance.c.uuid)
+        .where(
+            migration.c.status == moves.FINISHED,
+            migration.c.source_host == host,
+            instance.c.deleted == 0,
+            instance.c.host != host,
+        )
+    )
+    return set(connection.execute(query).scalars())
 
 
 def _known(connection: sa.Connection, uuids: t.Iterable[str]) -> set[str]:
@@ -123,12 +142,12 @@ def _unused_bridges(
     return [dict(row) for row in rows.mappings() if row["id"] not in served]
 
 
-def _release(connection: sa.Connection, host: str) -> list[str]:
-    """Give back the host's own addresses in networks where no instance needs them any more."""
+def _release(connection: sa.Connection, host: str, served: set[int]) -> list[str]:
+    """Give back the host's own addresses in networks where no instance needs them any more, nor one on its way here."""
     query = (
         sa.select(network.c.id, network.c.name)
         .join(fixed_ip, fixed_ip.c.network_id == network.c.id)
-        .where(fixed_ip.c.owner == f"dhcp:{host}")
+        .where(fixed_ip.c.owner == f"dhcp:{host}", network.c.id.not_in(served))
         .order_by(network.c.id)
     )
     return [row.name for row in connection.execute(query).all() if release_host_address(connection, row.id, host)]

@@ -214,7 +214,7 @@ def _take_over(connection: sa.Connection, params: Params, found: list[Instance])
                 "or, if the run that did it was killed, set takeover=true"
             )
         message = "ended without a result; another action was begun"
-        server_actions.finish(connection, dead, [one["uuid"]], error=message)
+        server_actions.interrupt(connection, dead, [one["uuid"]], message)
     for one, fresh in zip(found, instances_by(connection, uuids=[one["uuid"] for one in found])):
         one.update(fresh)
 
@@ -332,8 +332,8 @@ def _end(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
         server_actions.finish(connection, action, [uuid], power_state=power.get(uuid))
         if action == "confirmResize":
             moves.settle_confirm(connection, move)
-            vm_state = "stopped" if row.power_state == server_actions.SHUTDOWN else "active"
-            _write(connection, uuid, {"vm_state": vm_state})
+            runs = power_states.runs_while_waiting(row.power_state, move.old_vm_state)
+            _write(connection, uuid, {"vm_state": "active" if runs else "stopped"})
         elif action == "revertResize":
             moves.settle_revert(connection, move)
             _write(connection, uuid, {"vm_state": move.old_vm_state, "power_state": _power(one)})

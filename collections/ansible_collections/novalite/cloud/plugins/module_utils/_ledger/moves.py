@@ -103,6 +103,10 @@ def give_up(connection: sa.Connection, move: Row, host: str | None, now: int | N
     if host is None:
         return
     release_claims(connection, [move.instance_uuid], hosts=[host])
+    _leave_networks(connection, move, host, now)
+
+
+def _leave_networks(connection: sa.Connection, move: Row, host: str, now: int | None) -> None:
     networks = sa.select(vif.c.network_id).where(vif.c.instance_uuid == move.instance_uuid).distinct()
     for network_id in connection.execute(networks).scalars().all():
         release_host_address(connection, network_id, host, now)
@@ -197,6 +201,8 @@ def finish(connection: sa.Connection, move: Row, row: Row, error: str | None = N
     set_status(connection, [move.id], FINISHED, error)
     values: dict[str, t.Any] = {"vm_state": "resized", "updated_at": now}
     connection.execute(sa.update(instance).where(instance.c.id == row.id, instance.c.deleted == 0).values(**values))
+    if move.source_host != move.dest_host:  # which keeps disks, and a claim
+        _leave_networks(connection, move, move.source_host, now)
 
 
 def settle_confirm(connection: sa.Connection, move: Row) -> None:

@@ -17,7 +17,7 @@ import typing as t
 
 import sqlalchemy as sa
 
-from . import actions
+from . import actions, server_actions
 from .tables import instance
 from .views import Instance, instances_by
 
@@ -26,6 +26,7 @@ POWER_STATES = {"running": 1, "paused": 3, "shutoff": 4, "saved": 4, "crashed": 
 # what an instance is by its domain: a guest that was rescued, or failed, is not called something else for that
 _VM_STATES = {"running": "active", "paused": "paused", "shutoff": "stopped", "saved": "suspended", "crashed": "stopped"}
 _FOLLOWED = ("active", "stopped", "paused", "suspended")
+_WAITING = "resized"  # whatever its guest does, it goes on waiting for its owner's word
 
 
 def power_state(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
@@ -67,7 +68,11 @@ def follow(connection: sa.Connection, observed: t.Iterable[t.Mapping[str, t.Any]
     for one in instances_by(connection, uuids=seen):
         state, updated_at = seen[one["uuid"]]
         vm_state, number = _VM_STATES[state], POWER_STATES[state]
-        if one["vm_state"] not in _FOLLOWED or one["vm_state"] == vm_state:
+        if one["vm_state"] == _WAITING:
+            vm_state = _WAITING
+            if one["power_state"] in (number, server_actions.NO_STATE):
+                continue
+        elif one["vm_state"] not in _FOLLOWED or one["vm_state"] == vm_state:
             continue
         swapped = connection.execute(
             sa.update(instance)
@@ -92,12 +97,21 @@ def follow(connection: sa.Connection, observed: t.Iterable[t.Mapping[str, t.Any]
 
 def remember(connection: sa.Connection, one: Instance, state: str) -> bool:
     """Record that the guest is in `state` if nobody knew what it does, and that is what it should do."""
-    if one["power_state"] != 0 or _VM_STATES.get(state) != one["vm_state"]:
+    as_it_should = _VM_STATES.get(state) == one["vm_state"] or (one["vm_state"] == _WAITING and state in POWER_STATES)
+    if one["power_state"] != server_actions.NO_STATE or not as_it_should:
         return False
     known = sa.update(instance).where(
         instance.c.id == one["id"], instance.c.task_state.is_(None), instance.c.vm_state == one["vm_state"]
     )
     return bool(connection.execute(known.values(power_state=POWER_STATES[state])).rowcount)
+
+
+def runs_while_waiting(power_state: int, old_vm_state: str) -> bool:
+    """Whether the guest of an instance whose move waits to be confirmed is to run: as before the move, unless it was
+    seen to be off since."""
+    if power_state == server_actions.NO_STATE:
+        return old_vm_state != "stopped"
+    return power_state != server_actions.SHUTDOWN
 
 
 def _state(one: Instance) -> dict[str, t.Any]:

@@ -129,21 +129,23 @@ def begin(
     user_id: str | None = None,
     details: t.Mapping[str, t.Any] | None = None,
     ignore_lock: bool = False,
+    also_in: t.Collection[str] = (),
 ) -> list[Instance]:
     """Begin `action` on all of `uuids`, or on none; returns them as they are then, oldest first.
 
     `details` are kept with the instance action; for a reboot, `{"type": "HARD"}` makes it a hard one. Those of the
-    actions in OTHERS are made by image_snapshots, rebuilds and rescues. `ignore_lock` is for administrators. Raises
-    NotFoundError, and ConflictError in Nova's words for the first instance that is locked, on no host, in a state that
-    does not allow it, or has another task under way. The caller's transaction is to be
-    rolled back then.
+    actions in OTHERS are made by image_snapshots, rebuilds and rescues. `ignore_lock` is for administrators, `also_in`,
+    vm_states in which nobody else may begin it, for repairs. Raises NotFoundError, and ConflictError in Nova's words
+    for the first instance that is locked, on no host, in a state that does not allow it, or has another task under way.
+    The caller's transaction is to be rolled back then.
     """
     rules = action_of(action, details)
+    allowed = rules.allowed.union(also_in)
     rows = _rows(connection, uuids)
     for row in rows:
         if row.locked and not ignore_lock:
             raise ConflictError(f"Instance {row.uuid} is locked")
-        _refuse_wrong_state(action, rules, row)
+        _refuse_wrong_state(action, allowed, row)
     if action in _OF_ROOT_DISK:
         _refuse_volume_roots(connection, action, rows)
     now = int(time.time())
@@ -153,7 +155,7 @@ def begin(
             instance.c.id.in_([row.id for row in rows]),
             instance.c.deleted == 0,
             instance.c.task_state.is_(None),
-            instance.c.vm_state.in_(sorted(rules.allowed)),
+            instance.c.vm_state.in_(sorted(allowed)),
         )
         .values(task_state=rules.task_state, updated_at=now)
     ).rowcount
@@ -200,7 +202,8 @@ def finish(
         values: dict[str, t.Any] = {"task_state": None, "updated_at": now}
         if error is None:
             seen = rules.power_state if power_state is None else power_state
-            found = {"vm_state": rules.vm_state, "power_state": seen}
+            # what is done to a guest whose move waits for its owner's word does not end the waiting
+            found = {"vm_state": None if row.vm_state == "resized" else rules.vm_state, "power_state": seen}
             values |= {"fault": None, **{name: value for name, value in found.items() if value is not None}}
         elif power_state is not None:
             values["power_state"] = power_state
@@ -299,10 +302,10 @@ def _rows(connection: sa.Connection, uuids: t.Iterable[str], missing_ok: bool = 
     return list(rows)
 
 
-def _refuse_wrong_state(action: str, rules: Action, row: t.Any) -> None:
+def _refuse_wrong_state(action: str, allowed: t.Collection[str], row: t.Any) -> None:
     if row.task_state is not None:
         raise ConflictError(f"Cannot '{action}' instance {row.uuid} while it is in task_state {row.task_state}")
-    if row.vm_state not in rules.allowed:
+    if row.vm_state not in allowed:
         raise ConflictError(f"Cannot '{action}' instance {row.uuid} while it is in vm_state {row.vm_state}")
     if row.host is None:  # its build failed: there is no guest
         raise ConflictError(f"Instance {row.uuid} is not ready")

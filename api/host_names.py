@@ -1,0 +1,65 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Compute hosts as tenants may see them: by ids that are another project's none, as Nova shows them with servers."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import re
+import typing as t
+
+import sqlalchemy as sa
+
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables import compute_host
+
+
+@functools.lru_cache(maxsize=4096)
+def host_id(project_id: str, host: str | None) -> str:
+    """What tells a project which of its servers share a host, and nothing else."""
+    return "" if host is None else hashlib.sha224(f"{project_id}{host}".encode()).hexdigest()
+
+
+class Veil:
+    """Puts a project's ids in the place of hosts' names, wherever these are in an answer."""
+
+    def __init__(self, names: t.Iterable[str], project_id: str) -> None:
+        self._ids = {name: host_id(project_id, name) for name in names}
+        # the longest first: one name may begin with another
+        known = "|".join(re.escape(name) for name in sorted(self._ids, key=len, reverse=True))
+        self._names = re.compile(rf"(?<![\w.-])(?:{known})(?![\w-]|\.\w)") if known else None
+
+    def over(self, value: t.Any) -> t.Any:
+        """`value`, which is as JSON has it, with the keys of its objects, too."""
+        if self._names is None:
+            return value
+        if isinstance(value, str):
+            return self._names.sub(lambda found: self._ids[found[0]], value)
+        if isinstance(value, dict):
+            return {self.over(key): self.over(one) for key, one in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [self.over(one) for one in value]
+        return value
+
+    def lift(self, shown: str) -> str:
+        """The host of which a project sees the id `shown`; any other text becomes no host's name."""
+        return next((name for name, one in self._ids.items() if one == shown), "")
+
+
+class Unveiled(Veil):
+    """For administrators: hosts have their names."""
+
+    def __init__(self) -> None:
+        super().__init__((), "")
+
+    def lift(self, shown: str) -> str:
+        return shown
+
+
+def veil(connection: sa.Connection, project_id: str | None) -> Veil:
+    """`project_id` is whose objects the caller sees; None: everybody's, who is an administrator."""
+    if project_id is None:
+        return Unveiled()
+    return Veil(connection.execute(sa.select(compute_host.c.name)).scalars(), project_id)
