@@ -23,6 +23,9 @@ from tests.api.seeds import USERS, Api
 
 Client = t.Any
 
+# One for all: it keeps what it has read of Amazon's descriptions, 2 MB of JSON that each session reads anew
+SESSION = boto3.session.Session()
+
 
 class _Silent(WSGIRequestHandler):
     def log(self, type: str, message: str, *args: t.Any) -> None:
@@ -42,7 +45,7 @@ class Door:
 
 
 def client(url: str, access: str, secret: str, **config: t.Any) -> Client:
-    return boto3.session.Session().client(
+    return SESSION.client(
         "ec2", endpoint_url=url, region_name="RegionOne", aws_access_key_id=access, aws_secret_access_key=secret,
         config=botocore.config.Config(retries={"max_attempts": 0}, **config),
     )  # fmt: skip
@@ -56,7 +59,7 @@ def open_door(api: Api) -> t.Iterator[Door]:
             row = credentials.create_ec2_credential(connection, api.users[name], api.projects[project])
             keys[name] = (row["access"], row["secret"])
     server = make_server("127.0.0.1", 0, api.app, threaded=True, request_handler=_Silent)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:
         yield Door(api, f"http://127.0.0.1:{server.server_port}/ec2", keys)

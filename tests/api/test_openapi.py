@@ -74,7 +74,7 @@ class Quiet(WSGIRequestHandler):
 @contextlib.contextmanager
 def served(api: seeds.Api) -> t.Iterator[str]:
     server = make_server("127.0.0.1", 0, api.app, threaded=True, request_handler=Quiet)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:
         yield f"http://127.0.0.1:{server.server_port}"

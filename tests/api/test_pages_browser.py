@@ -152,7 +152,7 @@ def site(
     with contextlib.closing(listening(namespace)) as listener:
         port = listener.getsockname()[1]
         server = make_server("127.0.0.1", port, api.app, threaded=True, fd=listener.fileno())
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     one = Site(browser, f"http://127.0.0.1:{port}")
     yield one

@@ -97,9 +97,10 @@ def run(report: Report, cloud: Cloud, part: str, version: str | None) -> None:
     status("SHUTOFF")
     check(f"server start {server}")
     status("ACTIVE")
-    check(f"server reboot --wait {server}")
-    check(f"server reboot --hard --wait {server}")
-    status("ACTIVE")
+    if version is None:  # it is asked in the same words in every microversion, and a guest boots each time
+        check(f"server reboot --wait {server}")
+        check(f"server reboot --hard --wait {server}")
+        status("ACTIVE")
     login(report, cloud, part, found, server)
     check(f"server delete --wait {server}")
     with report.step(part, f"server show {server}: it is gone"):

@@ -99,7 +99,7 @@ def served(directory: pathlib.Path) -> t.Iterator[tuple[str, list[str]]]:
             requests.append(self.path)
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Handler, directory=str(directory)))
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:
         yield f"http://127.0.0.1:{server.server_port}", requests
