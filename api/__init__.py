@@ -15,7 +15,7 @@ import typing as t
 
 from flask import Flask
 
-from . import errors, health, logs, metrics, policy, rules, shell
+from . import errors, health, logs, metrics, policy, shell
 from .ledger import Ledger
 from .settings import Settings
 
@@ -34,7 +34,6 @@ def create_app(settings: Settings | None = None, services: t.Collection[str] = A
     """
     settings = settings or Settings.from_environment()
     app = Flask(__name__, static_folder=None)
-    app.url_rule_class = rules.Rule
     app.config["MAX_CONTENT_LENGTH"] = settings.max_request_bytes
     app.json.sort_keys = False  # type: ignore[attr-defined]
     app.url_map.strict_slashes = False  # clients ask with and without one, and follow no redirection
