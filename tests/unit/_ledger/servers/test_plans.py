@@ -103,6 +103,15 @@ def test_two_deletions_at_the_same_time_do_not_leave_the_bridge_to_each_other(te
         assert [of["name"] for of in plan(tenant, leaving=[one])["hv2"]["remove"]["last_bridges"]] == ["br10000"]
 
 
+def test_what_a_host_has_to_translate_stands_on_bridges_that_stay(tenant: t.Any) -> None:
+    """A floating IP for another server meets one that is being launched, and one that is being deleted."""
+    one = launched(tenant, "a", "hv1")
+    network = plan(tenant, network_hosts=["hv1"])["hv1"]["network"]
+    assert [of["name"] for of in network["bridges"]] == [of["bridge"] for of in network["routers"]] == ["br10000"]
+    tenant.write(sa.update(tables.instance).where(tables.instance.c.uuid == one["uuid"]).values(task_state="deleting"))
+    assert plan(tenant, network_hosts=["hv1"])["hv1"]["network"] == {"bridges": [], "routers": []}
+
+
 def test_an_attempt_that_failed_is_taken_out_of_the_others_lists(tenant: t.Any) -> None:
     launched(tenant, "a", "hv1")
     second = launched(tenant, "b", "hv1")

@@ -185,6 +185,9 @@ def _complete(
     ]
 
 
+_STAYING = instance.c.task_state.is_distinct_from("deleting")
+
+
 def _networks_in_use(connection: sa.Connection, host: str, leaving: t.Collection[str]) -> set[int]:
     """Ids of the networks on which `host` keeps other instances than the `leaving` ones (UUIDs).
 
@@ -192,8 +195,7 @@ def _networks_in_use(connection: sa.Connection, host: str, leaving: t.Collection
     A bridge that a guest is still on stays until that guest's own deletion.
     """
     gone = set(leaving)
-    staying = instance.c.task_state.is_distinct_from("deleting")
-    found = host_networks.members(connection, staying, [host])
+    found = host_networks.members(connection, _STAYING, [host])
     return {key for key, hosts in found.items() if hosts[host] - gone}
 
 
@@ -288,7 +290,7 @@ def _networks(connection: sa.Connection, hosts: t.Sequence[str], ends: t.Mapping
     """What the networks of these hosts need, by the ledger alone."""
     if not hosts:
         return {}
-    here = host_networks.members(connection, sa.true(), hosts)
+    here = host_networks.members(connection, _STAYING, hosts)
     spans = host_networks.members(connection, sa.and_(network.c.id.in_(sorted(here)), network.c.vni.is_not(None)))
     wires = {key: {host: ends.get(host) for host in members} for key, members in spans.items()}
     _check_ends(connection, wires)
