@@ -79,6 +79,15 @@ def test_each_volume_for_itself_and_nothing_half_done(tmp_path: pathlib.Path) ->
 
 
 @pytest.mark.root
+def test_a_volume_goes_with_what_a_killed_run_had_begun(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "volumes").mkdir()
+    (tmp_path / "volumes" / f"{ONE}.part").touch()
+    for check_mode, action in ((True, "delete"), (False, "delete"), (False, "none")):
+        assert [one.action for one in do(tmp_path, spec(), state="absent", check_mode=check_mode)] == [action]
+    assert list((tmp_path / "volumes").iterdir()) == []
+
+
+@pytest.mark.root
 def test_what_a_guest_has_open_is_its_own_qemus_to_change(tmp_path: pathlib.Path) -> None:
     do(tmp_path, spec())
     guests = Guests(runs=True)

@@ -80,6 +80,10 @@ host_spawn() {
       env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 \
       bash "$@"
   ) </dev/null >"$STATE/$name.log" 2>&1 &
+  # once it was there, a namespace without processes is one whose host has died
+  while [[ -z $(ip netns pids "$(host_namespace "$name")") ]] && kill -0 $! 2>/dev/null; do
+    sleep 0.02
+  done
 }
 
 host_wait() {

@@ -18,6 +18,7 @@ from .._errors import NovaliteError
 GIB = 1 << 30
 WIPE_TIMEOUT = 6 * 3600.0  # seconds; a disk that cannot be told to zero itself is written over
 NODE_TIMEOUT = 10.0  # seconds that a device node may take to appear
+UNFINISHED = "unfinished-"  # before the name of one that is being filled
 UDEV = "/run/udev/control"
 # without udev nobody but LVM itself makes the nodes, and it waits for ever for somebody who does
 WITHOUT_UDEV = "activation{udev_rules=0 udev_sync=0} devices{obtain_device_list_from_udev=0}"
@@ -29,18 +30,44 @@ def _lvm(*argv: str, ok: t.Container[int] = (0,)) -> Result:
 
 def size_of(group: str, name: str) -> int | None:
     """Bytes of the logical volume, None when there is none. Raises NovaliteError for an unknown volume group."""
+    return _sizes(group).get(name)
+
+
+def parts_of(group: str, name: str) -> list[str]:
+    """The logical volumes that there are of it: itself, or what a run that was killed had begun to fill."""
+    found = _sizes(group)
+    return [one for one in (name, f"{UNFINISHED}{name}") if one in found]
+
+
+def _sizes(group: str) -> dict[str, int]:
     found = _lvm("lvs", "--noheadings", "--units", "b", "--nosuffix", "-o", "lv_name,lv_size", group, ok=(0, 5))
     if found.rc:
         raise NovaliteError(f"this host has no volume group {group}: {' '.join(found.stderr.split())[:200]}")
-    for line in found.stdout.splitlines():
-        fields = line.split()
-        if len(fields) == 2 and fields[0] == name:
-            return int(fields[1])
-    return None
+    return {fields[0]: int(fields[1]) for line in found.stdout.splitlines() if len(fields := line.split()) == 2}
 
 
-def create(group: str, name: str, size_gb: int) -> None:
-    """Make it, of `size_gb` GiB. What was in its extents was wiped when their last volume was removed."""
+def create(group: str, name: str, size_gb: int, fill: t.Callable[[str], None] | None = None) -> None:
+    """Make it, of `size_gb` GiB. What was in its extents was wiped when their last volume was removed.
+
+    `fill` writes what it shall hold to a path; it has its name only after that, so that one that was begun is none.
+    """
+    if fill is None:
+        _create(group, name, size_gb)
+        return
+    unfinished = f"{UNFINISHED}{name}"
+    if size_of(group, unfinished) is not None:
+        remove(group, unfinished)
+    _create(group, unfinished, size_gb)
+    try:
+        fill(f"/dev/{group}/{unfinished}")
+        _lvm("lvrename", group, unfinished, name)
+    except BaseException:
+        remove(group, unfinished)
+        raise
+    wait_for(f"/dev/{group}/{name}")
+
+
+def _create(group: str, name: str, size_gb: int) -> None:
     _lvm("lvcreate", "--yes", "--wipesignatures", "y", "--zero", "y", "--addtag", "novalite", "-n", name,
          "-L", f"{size_gb}g", group)
     try:

@@ -80,7 +80,7 @@ def _work(done: Done, spec: Spec, state: str, state_dir: str, guests: Guests, ch
     size = _size(spec, done.path)
     done.before = None if size is None else f"{spec['format']}, {size / GIB:g} GiB"
     if state == "absent":
-        if size is not None:
+        if size is not None or _is_begun(spec, done.path):
             done.action = "delete"
             if not check_mode:
                 _delete(spec, done.path)
@@ -128,13 +128,8 @@ def _size(spec: Spec, path: str) -> int | None:
 def _create(spec: Spec, path: str, state_dir: str, guests: Guests) -> None:
     if spec["backend"] == "lvm":
         group, name = spec["options"]["volume_group"], lv_name(spec)
-        lvm.create(group, name, spec["size_gb"])
-        try:
-            if spec.get("source"):
-                _copy(spec, path, state_dir, guests)
-        except BaseException:
-            lvm.remove(group, name)
-            raise
+        fill = (lambda target: _copy(spec, target, state_dir, guests)) if spec.get("source") else None
+        lvm.create(group, name, spec["size_gb"], fill)
         return
     part = f"{path}.part"  # a killed run leaves this, never half a volume under its name
     with contextlib.suppress(FileNotFoundError):
@@ -202,9 +197,18 @@ def _resize_file(spec: Spec, path: str) -> None:
     run(["qemu-img", "resize", "-q", "-f", spec["format"], path, str(spec["size_gb"] * GIB)])
 
 
+def _is_begun(spec: Spec, path: str) -> bool:
+    """Whether a run that was killed has left something that never became the volume."""
+    if spec["backend"] == "lvm":
+        return bool(lvm.parts_of(spec["options"]["volume_group"], lv_name(spec)))
+    return os.path.lexists(f"{path}.part")
+
+
 def _delete(spec: Spec, path: str) -> None:
     if spec["backend"] == "lvm":
-        lvm.remove(spec["options"]["volume_group"], lv_name(spec))
+        group = spec["options"]["volume_group"]
+        for name in lvm.parts_of(group, lv_name(spec)):
+            lvm.remove(group, name)
         return
     # a new file has no blocks of an old one: nobody reads what was in this one
     for name in (path, f"{path}.part"):
