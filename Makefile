@@ -18,7 +18,7 @@ help:
 	@echo 'make launch    an instance `demo` on a throwaway hypervisor, from a bare Debian 12'
 	@echo 'make api       the REST API over the lab, on 127.0.0.1:8774, until Ctrl-C; logins are written to lab/'
 	@echo 'make lab       two throwaway hypervisors, ready to launch on; make lab-down removes them'
-	@echo 'make test      lint, sanity, unit and, beside them, molecule (each is a target, too)'
+	@echo 'make test      lint, unit, sanity and molecule (each is a target, too)'
 	@echo 'make bench     measurements; BENCH=<prefix> for some'
 	@echo 'make conformance runs Tempest, the test suite of OpenStack, against the API; CONFORMANCE=<regex> for some of it'
 
@@ -37,8 +37,7 @@ launch: lab
 api: bootstrap
 	@exec tools/api
 
-test: bootstrap
-	@tools/tests
+test: lint unit sanity molecule
 
 lint: bootstrap
 	ruff check .

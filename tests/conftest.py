@@ -5,34 +5,8 @@
 from __future__ import annotations
 
 import gc
-import typing as t
 
 import pytest
-import sqlalchemy as sa
-from sqlalchemy import event
-from sqlalchemy.util import LRUCache
-
-
-class _Statements(LRUCache[t.Any, t.Any]):
-    """SQL by what it was made of, and by the kind of database instead of the one engine."""
-
-    def get(self, key: t.Any, default: t.Any = None) -> t.Any:
-        return super().get((type(key[0]), *key[1:]), default)
-
-    def __setitem__(self, key: t.Any, value: t.Any) -> None:
-        super().__setitem__((type(key[0]), *key[1:]), value)
-
-
-_STATEMENTS = _Statements(2000)
-
-
-@event.listens_for(sa.Engine, "engine_connect")
-def share_statements(connection: sa.Connection) -> None:
-    """Let all tests' engines use what one of them has compiled: each test has a ledger, and so an engine, of its own.
-
-    To compile the same statements for each anew took a third of the ledger's tests' time.
-    """
-    connection.execution_options(compiled_cache=_STATEMENTS)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
