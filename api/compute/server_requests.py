@@ -253,12 +253,13 @@ def new_password() -> str:
 
 def _guest(name: str, server: Body, password: str, generated: bool) -> guest_requests.GuestRequest:
     check_base64(server.get("user_data") or "")
+    asked = server.get("config_drive")
     try:
         return guest_requests.checked(
             name[:70],
             {
                 "user_data": server.get("user_data"),
-                "config_drive": server.get("config_drive") in TRUE,
+                "config_drive": None if asked in (None, "") else asked in TRUE,
                 "files": files(server.get("personality") or ()) or None,
                 "password_hash": guest_requests.hashed(name[:70], password, generated),
                 "password_optional": generated,
