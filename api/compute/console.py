@@ -52,7 +52,9 @@ def output(server_id: str, value: t.Any, caller: Caller) -> str:
             job = server_changes.job_outcome(connection, job_id)
         if job.state == "succeeded":
             said = (job.result or {}).get("console", {})
-            return str(said.get(row.uuid, "")) if isinstance(said, dict) else ""
+            text = str(said.get(row.uuid, "")) if isinstance(said, dict) else ""
+            # as Nova counts: what follows the last newline is a line, also when nothing does
+            return text if lines is None else "\n".join(text.split("\n")[-lines:])
         if job.state in ("failed", "cancelled"):
             raise ConflictError(f"Unable to get the console log of {row.uuid}: {job.message or 'its host did not say'}")
         if time.monotonic() >= end:

@@ -140,7 +140,7 @@ def test_a_server_starts_from_a_volume_of_an_image(api: seeds.Api) -> None:
         (1, "creating", None), (2, "creating", None)
     ]  # fmt: skip
     shown = api.client_as("demo").get(f"{SERVERS}/{uuid_}").get_json()["server"]
-    assert shown["image"] == ""
+    assert (shown["image"], shown["config_drive"]) == ("", "True")
     assert len(shown["os-extended-volumes:volumes_attached"]) == 2
 
 

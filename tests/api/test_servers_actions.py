@@ -185,6 +185,13 @@ def test_the_console_is_read_by_a_job(api: seeds.Api, does: Does, server: str) -
     assert [(job.kind, job.variables) for job in jobs(api)] == [("console", {"lines": 5})]
 
 
+def test_the_console_has_as_many_lines_as_were_asked_for(api: seeds.Api, does: Does, server: str) -> None:
+    """As Nova counts: the newline at the end begins one."""
+    worker = _end_console_jobs(api, state="succeeded", result={"console": {server: "one\ntwo\nthree\n"}})
+    assert does({console.ACTION: {"length": 3}}) == (200, {"output": "two\nthree\n"})
+    worker.join()
+
+
 def test_a_console_that_cannot_be_read(api: seeds.Api, does: Does) -> None:
     worker = _end_console_jobs(api, state="failed", message="hv1 is down")
     status, message = does({"os-getConsoleOutput": {}})
