@@ -17,7 +17,7 @@ from ..jobs.queue import enqueue
 from ..ledger import reading_ledger, writing_ledger
 
 ACTION = "os-getConsoleOutput"
-WAIT = 25.0  # seconds; less than what clients and proxies wait for an answer
+WAIT = 45.0  # seconds; less than what clients and proxies wait for an answer (60)
 PAUSE = 0.1  # seconds between two looks
 MAX_LINES = 10**6
 

@@ -24,13 +24,14 @@ from .options import Options
 CLAIM_LOCK = 0x6E6F766A  # PostgreSQL advisory lock: workers claim one after the other
 LOOKED_AT = 1000  # jobs that wait
 MAX_INSTANCES = 1000  # of one run
+AWAITED = sorted(kind.name for kind in KINDS.values() if kind.awaited)
 
 Waiting = tuple[t.Any, list[str]]  # a job's row and its instances
 
 
 @dataclasses.dataclass
 class _Load:
-    """What runs now."""
+    """What runs now. Runs that a request waits for count on nothing but their kind."""
 
     runs: collections.Counter[str]  # kind -> runs
     busy: set[str]  # instances
@@ -43,20 +44,21 @@ def waiting(connection: sa.Connection) -> bool:
     return connection.execute(query).first() is not None
 
 
-def claim(connection: sa.Connection, worker_id: str, options: Options) -> str | None:
-    """Make a run of the jobs that are to go next and return its id, or None when none may go now.
+def claim(connection: sa.Connection, worker_id: str, options: Options, full: bool = False) -> str | None:
+    """Make a run of the jobs that are to go next and return its id, or None when none may go now. A worker that is
+    `full` takes only what a request waits for.
 
-    Jobs go in the order in which they came, except past those that have to wait: for a run or an earlier job that has
-    one of their instances, for a limit. Jobs of a kind that can share a run do so, unless they were in a run before:
-    what failed beside others goes alone.
+    Such jobs go first. The others go in the order in which they came, except past those that have to wait: for a run
+    or an earlier job that has one of their instances, for a limit. Jobs of a kind that can share a run do so, unless
+    they were in a run before: what failed beside others goes alone.
     """
     if connection.dialect.name == "postgresql":
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(CLAIM_LOCK)))
     _drop_overtaken(connection)
     load = _load(connection)
-    if load.runs.total() >= options.runs:
-        return None
-    chosen = _choose(_waiting(connection), load, _hosts(connection), _seen_before(connection), options)
+    full = full or sum(count for kind, count in load.runs.items() if kind not in AWAITED) >= options.runs
+    queue = _waiting(connection, AWAITED if full else None)
+    chosen = _choose(queue, load, _hosts(connection), _seen_before(connection), options)
     if not chosen:
         return None
     now, run_id = time.time(), str(uuid.uuid4())
@@ -100,7 +102,7 @@ def _choose(
             blocked.update(instances)
         if not fits or load.runs[row.kind] >= kind.runs:
             continue
-        where = {hosts[one] for one in instances if one in hosts}
+        where = set() if kind.awaited else {hosts[one] for one in instances if one in hosts}
         if any(load.hosts[host] >= options.runs_per_host for host in where - added):
             continue
         if chosen and (
@@ -153,17 +155,19 @@ def _load(connection: sa.Connection) -> _Load:
         .where(job.c.state == "running")
     )
     rows = connection.execute(query).all()
+    on_hosts = {(row.run_id, row.host) for row in rows if row.host and row.kind not in AWAITED}
     return _Load(
         runs=collections.Counter(kinds),
         busy={row.instance_uuid for row in rows if not KINDS[row.kind].read_only},
-        hosts=collections.Counter(host for _run, host in {(row.run_id, row.host) for row in rows if row.host}),
+        hosts=collections.Counter(host for _run, host in on_hosts),
     )
 
 
-def _waiting(connection: sa.Connection) -> list[Waiting]:
-    rows = connection.execute(
-        sa.select(job).where(job.c.state == "queued").order_by(job.c.created_at, job.c.id).limit(LOOKED_AT)
-    ).all()
+def _waiting(connection: sa.Connection, kinds: t.Collection[str] | None = None) -> list[Waiting]:
+    """Jobs that wait, of all or of these `kinds`, in the order in which they go."""
+    wanted = sa.select(job).where(job.c.state == "queued", *([] if kinds is None else [job.c.kind.in_(kinds)]))
+    first = sa.case((job.c.kind.in_(AWAITED), 0), else_=1)
+    rows = connection.execute(wanted.order_by(first, job.c.created_at, job.c.id).limit(LOOKED_AT)).all()
     instances: dict[str, list[str]] = collections.defaultdict(list)
     query = (
         sa.select(job_instance.c.job_id, job_instance.c.instance_uuid)

@@ -107,6 +107,8 @@ class Kind:
     limit: bool = False  # the variable `limit` names the hosts
     action: str | None = None  # what the playbook records on each instance
     read_only: bool = False
+    # A request's answer waits for it: it goes first, and past the limits of how much is done at once. Read only.
+    awaited: bool = False
 
     @functools.cached_property
     def schema(self) -> Schema:
@@ -218,7 +220,7 @@ _KINDS = (
     _action("interface_attach", "give instances a network interface", action="attach_interface"),
     _action("interface_detach", "take a network interface from instances", action="detach_interface"),
     _action(
-        "console", "read what instances wrote to their consoles", timeout=120, read_only=True, runs=4,
+        "console", "read what instances wrote to their consoles", timeout=120, read_only=True, awaited=True, runs=4,
         variables={
             "lines": {"type": "integer", "minimum": -1, "maximum": 10**6},
             "max_bytes": {"type": "integer", "minimum": 0, "maximum": 2**20},

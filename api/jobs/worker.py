@@ -119,9 +119,10 @@ class Worker:
         for _round in range(GATHER_ROUNDS):
             if not self._bell.wait(self._options.gather_ms / 1000):
                 break
-        while len(self._active) < self._options.runs_per_worker and not self._stopping.is_set():
+        while not self._stopping.is_set():
+            full = len(self._active) >= self._options.runs_per_worker
             with transaction(self._engine) as connection:
-                run_id = claiming.claim(connection, self.id, self._options)
+                run_id = claiming.claim(connection, self.id, self._options, full)
             if run_id is None:
                 return
             self._last_start = time.monotonic()

@@ -25,10 +25,10 @@ from api.jobs.options import Options
 from tests.api.jobs.clouds import PROJECTS, ROOT, JobCloud
 
 
-def claim(cloud: JobCloud, worker: str = "w1", **options: t.Any) -> tuple[str | None, set[str]]:
+def claim(cloud: JobCloud, worker: str = "w1", full: bool = False, **options: t.Any) -> tuple[str | None, set[str]]:
     """Claim once; returns the run and its jobs."""
     with transaction(cloud.engine) as connection:
-        run_id = claiming.claim(connection, worker, Options(home=str(cloud.home), **options))
+        run_id = claiming.claim(connection, worker, Options(home=str(cloud.home), **options), full)
         if run_id is None:
             return None, set()
         return run_id, set(connection.execute(sa.select(job.c.id).where(job.c.run_id == run_id)).scalars())
@@ -184,6 +184,21 @@ class TestClaim:
             queue.enqueue(connection, "evict")
         assert claim(jobs, runs=KINDS["launch"].runs)[0] is None  # in all
         assert claim(jobs)[0] is not None
+
+    def test_what_a_request_waits_for_goes_first_and_past_the_limits(self, jobs: JobCloud) -> None:
+        first, second = jobs.create("a"), jobs.create("b")
+        build(jobs, first["instances"])
+        with transaction(jobs.engine) as connection:
+            reads = [queue.enqueue(connection, "console", instances=first["instances"], variables={"lines": lines})
+                     for lines in range(KINDS["console"].runs + 1)]  # fmt: skip
+        limits = {"runs": 1, "runs_per_host": 1}
+        for one in reads[:-1]:
+            assert claim(jobs, **limits)[1] == {one["id"]}
+        assert claim(jobs, full=True, **limits)[0] is None  # its own kind's limit holds
+        assert claim(jobs, **limits)[1] == {first["id"], second["id"]}  # and it takes no place away
+        assert claim(jobs, **limits)[0] is None
+        end(jobs, jobs.job(reads[0]["id"])["run_id"])
+        assert claim(jobs, full=True, **limits)[1] == {reads[-1]["id"]}
 
     def test_a_limit_for_each_host(self, jobs: JobCloud) -> None:
         made = jobs.create("a", count=4)
