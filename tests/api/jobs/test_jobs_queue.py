@@ -191,7 +191,7 @@ class TestClaim:
         with transaction(jobs.engine) as connection:
             reads = [queue.enqueue(connection, "console", instances=first["instances"], variables={"lines": lines})
                      for lines in range(KINDS["console"].runs + 1)]  # fmt: skip
-        limits = {"runs": 1, "runs_per_host": 1}
+        limits: dict[str, t.Any] = {"runs": 1, "runs_per_host": 1}
         for one in reads[:-1]:
             assert claim(jobs, **limits)[1] == {one["id"]}
         assert claim(jobs, full=True, **limits)[0] is None  # its own kind's limit holds
