@@ -25,6 +25,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine impo
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.repair import ledger_repair
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables_moves import migration
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.views import flavor_of, instances_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import create_volume
 from ansible_collections.novalite.cloud.plugins.modules import server_move as module
 
 
@@ -291,6 +292,50 @@ def test_what_cannot_be_is_refused_and_nothing_written(cloud: t.Any) -> None:
         with pytest.raises(NovaliteError, match=message):
             ask(cloud, action, name, **params)
     assert cloud.dump() == before
+
+
+def boots_from_volume(cloud: t.Any, uuid: str, host: str | None) -> None:
+    volumes, project = tables.tables_volumes, row(cloud, uuid).project_id
+    with transaction(cloud.engine) as connection:
+        made = create_volume(connection, project, {"size_gb": 1, "name": "root", "bootable": True})
+        connection.execute(
+            sa.insert(volumes.volume_attachment).values(
+                id=made["id"], volume_id=made["id"], instance_uuid=uuid, device="/dev/vda", boot_index=0, created_at=0
+            )
+        )
+        connection.execute(sa.update(volumes.volume).where(volumes.volume.c.id == made["id"]).values(host=host))
+
+
+def test_one_that_starts_from_a_shared_volume_moves_without_a_disk(cloud: t.Any) -> None:
+    uuid = server(cloud)
+    boots_from_volume(cloud, uuid, None)
+    begun = ask(cloud, "migrate", "web")
+    plan = begun["hosts"]["hv2"]["build"]
+    assert [(one["uuid"], one["root"]) for one in plan["disks"]] == [(uuid, False)]
+    assert [one["kind"] for one in plan["images"]] == []
+    carried(cloud, "migrate", begun)
+    assert (row(cloud, uuid).host, row(cloud, uuid).vm_state) == ("hv2", "resized")
+
+
+@pytest.mark.parametrize("action", ["migrate", "live-migration", "evacuate"])
+def test_one_that_starts_from_a_volume_of_its_host_alone_stays(cloud: t.Any, action: str) -> None:
+    uuid = server(cloud)
+    boots_from_volume(cloud, uuid, "hv1")
+    with pytest.raises(NovaliteError, match="has volume root, which is on hv1 alone: detach it first"):
+        ask(cloud, action, "web")
+    begun = ask(cloud, "resize", "web", flavor="m1.tiny")
+    assert [(one["from_host"], one["to_host"]) for one in begun["moves"]] == [("hv1", "hv1")]
+
+
+def test_a_flavor_says_nothing_of_a_root_disk_that_is_a_volume(cloud: t.Any) -> None:
+    uuid = server(cloud)
+    instance = tables.instance
+    flavor = {**row(cloud, uuid).flavor, "root_gb": 10**6}
+    cloud.write(sa.update(instance).where(instance.c.uuid == uuid).values(flavor=flavor))
+    with pytest.raises(NovaliteError, match="its root_gb would shrink"):
+        ask(cloud, "resize", "web", flavor="m1.tiny")
+    boots_from_volume(cloud, uuid, None)
+    assert ask(cloud, "resize", "web", flavor="m1.tiny")["moves"]
 
 
 def test_a_resize_is_within_the_quota(cloud: t.Any) -> None:

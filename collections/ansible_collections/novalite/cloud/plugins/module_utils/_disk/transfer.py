@@ -24,7 +24,7 @@ from .._errors import NovaliteError
 from .._host import in_threads, locked
 from . import channel, layout
 from .blank import EPHEMERAL, SWAP, blank_name, blank_size, ensure_blank
-from .overlay import LOCK, LOCK_TIMEOUT, Disk
+from .overlay import LOCK, LOCK_TIMEOUT, NOTE, Disk
 from .records import Record, read_records, write_records
 from .sparse import copy_file
 
@@ -32,7 +32,8 @@ GIB = 1 << 30
 TRANSFER_TIMEOUT = 4 * 3600.0  # seconds
 CONSOLE = "console.log"
 DISKS = (layout.DISK, layout.EPHEMERAL, layout.SWAP)
-FILES = (*DISKS, layout.KERNEL, layout.RAMDISK, layout.DISK_INFO, layout.CONFIG_DRIVE, CONSOLE)
+RESIZED = (*DISKS, layout.DISK_INFO, NOTE)  # what another size may change, or says that there was one
+FILES = (*RESIZED, layout.KERNEL, layout.RAMDISK, layout.CONFIG_DRIVE, CONSOLE)
 # of a guest that runs, QEMU itself carries the rest over
 BESIDE = (layout.CONFIG_DRIVE, CONSOLE)
 KEPT = ".resize"  # what follows the name of a disk that is kept for a revert
@@ -122,7 +123,7 @@ def keep(uuids: t.Iterable[str], state_dir: str) -> list[str]:
 
     def one(uuid: str) -> str:
         directory = layout.instance_dir(state_dir, uuid)
-        for name in (*DISKS, layout.DISK_INFO):
+        for name in RESIZED:
             path = os.path.join(directory, name)
             if os.path.exists(path):
                 part = f"{path}{KEPT}.part"
@@ -140,9 +141,9 @@ def restore(uuids: t.Iterable[str], state_dir: str) -> list[str]:
     changed = []
     for uuid in uuids:
         directory = layout.instance_dir(state_dir, uuid)
-        kept = [name for name in (*DISKS, layout.DISK_INFO) if os.path.exists(os.path.join(directory, name + KEPT))]
+        kept = [name for name in RESIZED if os.path.exists(os.path.join(directory, name + KEPT))]
         if kept:
-            for name in DISKS:  # a disk that the other size had, and this one has not
+            for name in RESIZED:  # a disk that the other size had, and this one has not
                 if name not in kept:
                     with contextlib.suppress(FileNotFoundError):
                         os.unlink(os.path.join(directory, name))
@@ -176,9 +177,10 @@ def _check_files(staging: str, uuid: str) -> None:
 
 def _check_disks(staging: str, disk: Disk, state_dir: str) -> None:
     records = read_records(staging)
-    if layout.DISK not in records:
-        raise NovaliteError(f"instance {disk.uuid}: its source sent no disk")
-    names = {layout.DISK: layout.cache_key(disk.base or "")}
+    if disk.root != (layout.DISK in records):
+        what = "no disk" if disk.root else "a disk, but it starts from a volume"
+        raise NovaliteError(f"instance {disk.uuid}: its source sent {what}")
+    names = {layout.DISK: layout.cache_key(disk.base or "")} if disk.root else {}
     for name, record in records.items():
         path = os.path.join(staging, name)
         if not os.path.exists(path):

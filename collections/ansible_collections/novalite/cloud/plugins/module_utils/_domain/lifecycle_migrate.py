@@ -69,8 +69,11 @@ def _one(
         with lifecycle.clear(what), tunnel(move, keys, {LIBVIRT: LIBVIRTD}, [MEMORY, DISKS]) as directory:
             uri = f"qemu+unix:///system?socket={os.path.join(directory, LIBVIRT)}"
             xml = domain.XMLDesc(libvirt.VIR_DOMAIN_XML_MIGRATABLE | libvirt.VIR_DOMAIN_XML_SECURE)
-            params = _parameters(xml, move, directory, bandwidth, state_dir)
-            domain.migrateToURI3(uri, params, _flags(auto_converge, stay_whole(xml, move["uuid"], state_dir)))
+            copied = own_disks(xml, move["uuid"], state_dir)
+            params = _parameters(xml, move, directory, bandwidth, copied)
+            domain.migrateToURI3(
+                uri, params, _flags(auto_converge, bool(copied), stay_whole(xml, move["uuid"], state_dir))
+            )
     except NovaliteError as failure:
         error = str(failure)
     here: bool | None
@@ -90,15 +93,17 @@ def _one(
     }
 
 
-def _flags(auto_converge: bool, safe: bool) -> int:
+def _flags(auto_converge: bool, copies: bool, safe: bool) -> int:
     flags = (
         libvirt.VIR_MIGRATE_LIVE
         | libvirt.VIR_MIGRATE_PEER2PEER
         | libvirt.VIR_MIGRATE_PERSIST_DEST
         | libvirt.VIR_MIGRATE_UNDEFINE_SOURCE
-        # what the guest wrote over its base; the base is in the other host's cache
-        | libvirt.VIR_MIGRATE_NON_SHARED_INC
     )
+    if copies:
+        # what the guest wrote over its base; the base is in the other host's cache. With nothing to copy libvirt would
+        # take an empty list for all disks, and copy a volume over itself.
+        flags |= libvirt.VIR_MIGRATE_NON_SHARED_INC
     if auto_converge:
         flags |= libvirt.VIR_MIGRATE_AUTO_CONVERGE
     if safe:
@@ -108,14 +113,15 @@ def _flags(auto_converge: bool, safe: bool) -> int:
     return int(flags)
 
 
-def _parameters(xml: str, move: Move, directory: str, bandwidth: int, state_dir: str) -> dict[str, t.Any]:
+def _parameters(xml: str, move: Move, directory: str, bandwidth: int, copied: list[str]) -> dict[str, t.Any]:
     params: dict[str, t.Any] = {
         libvirt.VIR_MIGRATE_PARAM_URI: f"unix://{os.path.join(directory, MEMORY)}",
-        libvirt.VIR_MIGRATE_PARAM_DISKS_URI: f"unix://{os.path.join(directory, DISKS)}",
         libvirt.VIR_MIGRATE_PARAM_DEST_XML: merged(xml, move["xml"]),
         libvirt.VIR_MIGRATE_PARAM_PERSIST_XML: move["xml"],
-        libvirt.VIR_MIGRATE_PARAM_MIGRATE_DISKS: own_disks(xml, move["uuid"], state_dir),
     }
+    if copied:
+        params[libvirt.VIR_MIGRATE_PARAM_DISKS_URI] = f"unix://{os.path.join(directory, DISKS)}"
+        params[libvirt.VIR_MIGRATE_PARAM_MIGRATE_DISKS] = copied
     if bandwidth:
         params[libvirt.VIR_MIGRATE_PARAM_BANDWIDTH] = bandwidth
     return params

@@ -68,7 +68,7 @@ def begin_move(
                 f"Instance {row.uuid} has a {found[row.uuid].type} that was cut off: run playbooks/reconcile.yml"
             )
         if action == "resize":
-            _check_flavor(row, flavor)
+            _check_flavor(row, flavor, own_root=not _starts_from_volume(connection, row.uuid))
         _check_host(connection, action, row, host)
         moves.insert(connection, action, row, flavor=flavor, host=host, reason=reason, user_id=user_id)
     if action == "resize" and flavor is not None:
@@ -83,16 +83,17 @@ def _begin_end(connection: sa.Connection, action: str, row: Row, move: Row | Non
     moves.set_status(connection, [move.id], status)
 
 
-def _check_flavor(row: Row, flavor: t.Mapping[str, t.Any] | None) -> None:
+def _check_flavor(row: Row, flavor: t.Mapping[str, t.Any] | None, own_root: bool) -> None:
+    """Without a root disk of its `own_root`, a server's flavor says nothing of one, as in Nova."""
     if flavor is None:
         raise NovaliteError(f"'{row.name}': name the flavor to resize it to")
     old = row.flavor
     sizes = ("vcpus", "memory_mb", "root_gb", "ephemeral_gb", "swap_mb")
     if flavor["name"] == old["name"] and all(flavor[one] == old[one] for one in sizes):
         raise NovaliteError("When resizing, instances must change flavor!")
-    if flavor["root_gb"] == 0 and old["root_gb"] != 0:
+    if own_root and flavor["root_gb"] == 0 and old["root_gb"] != 0:
         raise NovaliteError("Resize to zero disk flavor is not allowed.")
-    for field in ("root_gb", "ephemeral_gb"):
+    for field in ("root_gb", "ephemeral_gb") if own_root else ("ephemeral_gb",):
         if 0 < flavor[field] < old[field] or (field == "ephemeral_gb" and flavor[field] < old[field]):
             raise NovaliteError(
                 f"Cannot resize '{row.name}' to flavor '{flavor['name']}': its {field} would shrink from "
@@ -104,7 +105,7 @@ def _check_flavor(row: Row, flavor: t.Mapping[str, t.Any] | None) -> None:
             f"become {disk_backend(flavor)}"
         )
     size = row.image.get("virtual_size") or 0
-    if 0 < flavor["root_gb"] << 30 < size:
+    if own_root and 0 < flavor["root_gb"] << 30 < size:
         raise NovaliteError(f"Flavor's disk is too small for requested image: {flavor['root_gb']} GiB, {size} bytes")
     if flavor["memory_mb"] < (row.image.get("min_ram_mb") or 0):
         raise NovaliteError("Flavor's memory is too small for requested image.")
@@ -127,6 +128,13 @@ def local_volume(connection: sa.Connection, uuid: str) -> str | None:
         .where(volume_attachment.c.instance_uuid == uuid, volume.c.host.is_not(None))
     )
     return connection.execute(query.limit(1)).scalar()
+
+
+def _starts_from_volume(connection: sa.Connection, uuid: str) -> bool:
+    query = sa.select(volume_attachment.c.id).where(
+        volume_attachment.c.instance_uuid == uuid, volume_attachment.c.boot_index == 0
+    )
+    return connection.execute(query.limit(1)).first() is not None
 
 
 def _answered(connection: sa.Connection, host: str) -> bool:

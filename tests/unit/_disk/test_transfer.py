@@ -1,0 +1,67 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What comes with an instance that moves or gets another size, where it starts from a volume; needs qemu-img."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import shutil
+
+import pytest
+
+from ansible_collections.novalite.cloud.plugins.module_utils._disk import channel, layout, transfer
+from ansible_collections.novalite.cloud.plugins.module_utils._disk.overlay import NOTE, Disk, create_disks
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+from tests.unit._disk.state import needs_qemu_img
+
+UUID = "5d7b1a3e-8a57-4a3c-9d34-6a9f0f5f8f41"
+ROOTED = "0e2f6a9e-8f2b-4a53-8d9f-2a9d3f8f1c33"
+pytestmark = needs_qemu_img
+
+
+def arrive(state: str, of: str) -> None:
+    """The files of instance `of`, as its source would have sent them for UUID."""
+    staging = channel.staging_of(state, UUID)
+    os.makedirs(os.path.dirname(staging), exist_ok=True)
+    shutil.copytree(layout.instance_dir(state, of), staging)
+
+
+def receive(state: str, disk: Disk) -> list[str]:
+    return transfer.receive([{"uuid": UUID}], {UUID: disk}, state)
+
+
+@pytest.mark.parametrize("checksum", [True, False])
+def test_one_without_a_disk_of_its_own_arrives(state: str, base: str, checksum: bool) -> None:
+    disk = Disk(UUID, base if checksum else None, root=False, ephemeral_gb=1, backend="raw")
+    create_disks([disk], state)
+    arrive(state, UUID)
+    assert receive(state, disk) == [UUID]
+    assert sorted(os.listdir(layout.instance_dir(state, UUID))) == [NOTE, "disk.eph0", "disk.info"]
+
+
+def test_a_disk_that_should_not_be_there_is_refused(state: str, base: str) -> None:
+    create_disks([Disk(ROOTED, base)], state)
+    arrive(state, ROOTED)
+    with pytest.raises(NovaliteError, match="its source sent a disk, but it starts from a volume"):
+        receive(state, Disk(UUID, base, root=False))
+
+
+def test_a_disk_that_should_be_there_is_missed(state: str, base: str) -> None:
+    create_disks([Disk(ROOTED, base, root=False)], state)
+    arrive(state, ROOTED)
+    with pytest.raises(NovaliteError, match="its source sent no disk"):
+        receive(state, Disk(UUID, base))
+
+
+def test_the_other_sizes_disks_go_with_it(state: str) -> None:
+    directory = pathlib.Path(layout.instance_dir(state, UUID))
+    create_disks([Disk(UUID, None, root=False)], state)
+    before = sorted(os.listdir(directory))
+    transfer.keep([UUID], state)
+    create_disks([Disk(UUID, None, root=False, ephemeral_gb=1, backend="raw")], state)
+    assert sorted(set(os.listdir(directory)) - set(before)) == [f"{NOTE}{transfer.KEPT}", "disk.eph0", "disk.info"]
+    assert transfer.restore([UUID], state) == [UUID]
+    assert sorted(os.listdir(directory)) == before
