@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import os
-import pathlib
 import shutil
 
 import pytest
@@ -29,6 +28,10 @@ def arrive(state: str, of: str) -> None:
     shutil.copytree(layout.instance_dir(state, of), staging)
 
 
+def content(state: str) -> list[str]:
+    return sorted(os.listdir(layout.instance_dir(state, UUID)))
+
+
 def receive(state: str, disk: Disk) -> list[str]:
     return transfer.receive([{"uuid": UUID}], {UUID: disk}, state)
 
@@ -39,7 +42,7 @@ def test_one_without_a_disk_of_its_own_arrives(state: str, base: str, checksum: 
     create_disks([disk], state)
     arrive(state, UUID)
     assert receive(state, disk) == [UUID]
-    assert sorted(os.listdir(layout.instance_dir(state, UUID))) == [NOTE, "disk.eph0", "disk.info"]
+    assert content(state) == [NOTE, "disk.eph0", "disk.info"]
 
 
 def test_a_disk_that_should_not_be_there_is_refused(state: str, base: str) -> None:
@@ -57,11 +60,22 @@ def test_a_disk_that_should_be_there_is_missed(state: str, base: str) -> None:
 
 
 def test_the_other_sizes_disks_go_with_it(state: str) -> None:
-    directory = pathlib.Path(layout.instance_dir(state, UUID))
     create_disks([Disk(UUID, None, root=False)], state)
-    before = sorted(os.listdir(directory))
+    before = content(state)
     transfer.keep([UUID], state)
     create_disks([Disk(UUID, None, root=False, ephemeral_gb=1, backend="raw")], state)
-    assert sorted(set(os.listdir(directory)) - set(before)) == [f"{NOTE}{transfer.KEPT}", "disk.eph0", "disk.info"]
+    assert sorted(set(content(state)) - set(before)) == [f"{NOTE}{layout.KEPT}", "disk.eph0", "disk.info"]
     assert transfer.restore([UUID], state) == [UUID]
-    assert sorted(os.listdir(directory)) == before
+    assert content(state) == before
+
+
+def test_what_was_kept_since_somebody_looked_stays(state: str, base: str) -> None:
+    create_disks([Disk(UUID, base)], state)
+    before = content(state)
+    transfer.keep([UUID], state)
+    kept = os.path.join(layout.instance_dir(state, UUID), f"{layout.DISK}{layout.KEPT}")
+    made = os.stat(kept).st_mtime
+    assert transfer.forget([UUID], state, made_before=made - 10) == []
+    assert content(state) == [*before, f"disk.info{layout.KEPT}", f"disk{layout.KEPT}"]
+    assert transfer.forget([UUID], state, made_before=made + 10) == [UUID]
+    assert content(state) == before

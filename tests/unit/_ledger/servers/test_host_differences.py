@@ -173,6 +173,36 @@ def test_a_guest_whose_move_was_killed_before_it_started_is_started(
     assert (again["rows"], again["changed"], again["grow"]) == ([], False, [])
 
 
+KEPT = ["disk", "disk.info", "disk.info.resize", "disk.resize", "kernel", "ramdisk"]
+
+
+@pytest.mark.parametrize("state", ["running", "shutoff"])
+@pytest.mark.parametrize("status", [None, "error", "confirmed", "reverted"])
+def test_copies_that_a_resize_left_go_or_are_the_disks(
+    cloud: t.Any, web: Result, state: str, status: str | None
+) -> None:
+    if status is not None:
+        waiting(cloud, web)
+        active = sa.update(tables.instance).values(vm_state="active", flavor=web["flavor"])
+        cloud.write(sa.update(migration).values(status=status), active)
+    found = {**running(web, state=state, taps=[]), "files": {web["uuid"]: KEPT}}
+    result = compare(cloud, found)
+    back = status == "reverted" and state == "shutoff"
+    there = [{"uuid": web["uuid"], "id": web["uuid"]}]
+    assert (result["restore"], result["forget"]) == ((there, []) if back else ([], there))
+    assert told(result)[0] == (
+        ("disks of web", "of the other size", "brought back") if back
+        else ("copies of the disks of web", "there", "removed")
+    )  # fmt: skip
+    assert [one["uuid"] for one in result["restart"]] == ([web["uuid"]] if state == "shutoff" else [])
+
+
+def test_copies_that_a_resize_waits_with_stay(cloud: t.Any, web: Result) -> None:
+    waiting(cloud, web)
+    result = compare(cloud, {**running(web), "files": {web["uuid"]: [*KEPT, "disk.eph0", "disk.swap"]}})
+    assert (result["rows"], result["restore"], result["forget"]) == ([], [], [])
+
+
 def test_a_guest_that_was_off_before_its_move_stays_off(cloud: t.Any, web: Result) -> None:
     waiting(cloud, web, was="stopped")
     whole = {**running(web), "files": {web["uuid"]: ["disk", "disk.eph0", "disk.swap", "kernel", "ramdisk"]}}

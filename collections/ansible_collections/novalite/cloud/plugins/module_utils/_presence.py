@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import time
 import typing as t
 import uuid as uuids
 from xml.etree import ElementTree
@@ -60,6 +61,7 @@ def look(state_dir: str, uri: str) -> dict[str, t.Any]:
     Raises NovaliteError when libvirtd does not answer: without it nobody can say which guests run, and what a running
     guest stands on must stay.
     """
+    looked_at = time.time()
     connection = connect(uri)
     filtered = bindings.in_force()
     with lifecycle.clear("this host's domains and filters cannot be listed"):
@@ -68,6 +70,7 @@ def look(state_dir: str, uri: str) -> dict[str, t.Any]:
             tap["unfiltered"] = tap["filter"] is not None and filtered is not None and tap["device"] not in filtered
         filters = sorted(name for name in connection.listNWFilters() if _FILTER.fullmatch(name))
     return {
+        "looked_at": looked_at,  # seconds since the epoch, by this host's clock
         "domains": sorted(domains, key=lambda one: str(one["name"])),
         "disks": _disks(state_dir),
         "files": {uuid: _files(state_dir, uuid) for uuid in _disks(state_dir)},

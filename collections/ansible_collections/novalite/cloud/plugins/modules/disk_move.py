@@ -95,6 +95,11 @@ options:
     type: list
     elements: dict
     default: []
+  made_before:
+    description:
+      - With O(state=forgotten), only copies that were made before, in seconds since the epoch by the host's clock, as
+        RV(novalite.cloud.host_differences#module:found) has it.
+    type: float
 seealso:
   - module: novalite.cloud.disk
   - module: novalite.cloud.server_move
@@ -169,6 +174,7 @@ def main() -> None:
             "host_keys": {"type": "dict", "default": {}, "no_log": False},
             "running": {"type": "bool", "default": False},
             "disks": {"type": "list", "elements": "dict", "default": []},
+            "made_before": {"type": "float"},
             "state_dir": {"type": "path", "default": STATE_DIR},
         },
         supports_check_mode=True,
@@ -203,14 +209,18 @@ def _do(params: dict) -> dict:
         return {"changed": channel.close(moves, state_dir), "done": []}
     elif state == "grown":
         done = transfer.grow(disks, state_dir)
+    elif state == "kept":
+        done = transfer.keep(uuids, state_dir)
+    elif state == "restored":
+        _refuse_running(moves)
+        done = transfer.restore(uuids, state_dir)
     else:
-        work = {"kept": transfer.keep, "restored": transfer.restore, "forgotten": transfer.forget}[state]
-        done = work(uuids, state_dir)
+        done = transfer.forget(uuids, state_dir, params["made_before"])
     return {"changed": bool(done), "done": done}
 
 
 def _refuse_running(moves: list) -> None:
-    """A copy of disks that are written to is worth nothing."""
+    """A copy of disks that are written to is worth nothing, and a disk that is open cannot be replaced."""
     connection = connect(DEFAULT_URI)
     for move in moves:
         domain = lifecycle.lookup(connection, move["uuid"])

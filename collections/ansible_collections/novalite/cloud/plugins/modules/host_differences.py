@@ -106,6 +106,16 @@ disks:
   returned: success
   type: list
   elements: dict
+restore:
+  description: Instances whose disks a reverted resize did not bring back, as M(novalite.cloud.disk_move) takes moves.
+  returned: success
+  type: list
+  elements: dict
+forget:
+  description: Instances with copies of disks that no resize needs, as M(novalite.cloud.disk_move) takes moves.
+  returned: success
+  type: list
+  elements: dict
 grow:
   description: Disks that may not have the new sizes of their instances yet, as M(novalite.cloud.disk_move) takes them.
   returned: success

@@ -23,6 +23,7 @@ KERNEL = "kernel"
 RAMDISK = "ramdisk"
 DISK_INFO = "disk.info"
 CONFIG_DRIVE = "disk.config"  # Nova's name
+KEPT = ".resize"  # what follows the name of a disk that is kept for a revert
 RESCUE = ".rescue"  # what the files of a rescue end in, as Nova's
 
 # A guest's QEMU runs as libvirt-qemu: it passes through these directories but cannot list them.

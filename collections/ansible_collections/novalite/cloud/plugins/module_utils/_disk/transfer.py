@@ -36,7 +36,6 @@ RESIZED = (*DISKS, layout.DISK_INFO, NOTE)  # what another size may change, or s
 FILES = (*RESIZED, layout.KERNEL, layout.RAMDISK, layout.CONFIG_DRIVE, CONSOLE)
 # of a guest that runs, QEMU itself carries the rest over
 BESIDE = (layout.CONFIG_DRIVE, CONSOLE)
-KEPT = ".resize"  # what follows the name of a disk that is kept for a revert
 _QCOW2 = struct.Struct(">4sIQIIQ")
 _EXTERNAL_DATA = 1 << 2  # incompatible feature: the content is in another file
 
@@ -126,11 +125,11 @@ def keep(uuids: t.Iterable[str], state_dir: str) -> list[str]:
         for name in RESIZED:
             path = os.path.join(directory, name)
             if os.path.exists(path):
-                part = f"{path}{KEPT}.part"
+                part = f"{path}{layout.KEPT}.part"
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(part)
                 copy_file(path, part, 0o600)
-                os.rename(part, f"{path}{KEPT}")
+                os.rename(part, f"{path}{layout.KEPT}")
         return uuid
 
     return in_threads(one, list(uuids), workers=4)
@@ -141,27 +140,31 @@ def restore(uuids: t.Iterable[str], state_dir: str) -> list[str]:
     changed = []
     for uuid in uuids:
         directory = layout.instance_dir(state_dir, uuid)
-        kept = [name for name in RESIZED if os.path.exists(os.path.join(directory, name + KEPT))]
+        kept = [name for name in RESIZED if os.path.exists(os.path.join(directory, name + layout.KEPT))]
         if kept:
             for name in RESIZED:  # a disk that the other size had, and this one has not
                 if name not in kept:
                     with contextlib.suppress(FileNotFoundError):
                         os.unlink(os.path.join(directory, name))
             for name in kept:
-                os.replace(os.path.join(directory, name + KEPT), os.path.join(directory, name))
+                os.replace(os.path.join(directory, name + layout.KEPT), os.path.join(directory, name))
             changed.append(uuid)
     return changed
 
 
-def forget(uuids: t.Iterable[str], state_dir: str) -> list[str]:
-    """Remove what keep() kept. Returns the UUIDs that this changed."""
+def forget(uuids: t.Iterable[str], state_dir: str, made_before: float | None = None) -> list[str]:
+    """Remove what keep() kept, or had made before `made_before` (seconds since the epoch): a resize may have begun
+    since somebody saw that nobody needs it. Returns the UUIDs that this changed."""
     changed = []
     for uuid in uuids:
         directory = layout.instance_dir(state_dir, uuid)
         with contextlib.suppress(FileNotFoundError):
             for name in os.listdir(directory):
-                if name.endswith((KEPT, f"{KEPT}.part")):
-                    os.unlink(os.path.join(directory, name))
+                path = os.path.join(directory, name)
+                if not name.endswith((layout.KEPT, f"{layout.KEPT}.part")):
+                    continue
+                if made_before is None or os.stat(path).st_mtime < made_before:
+                    os.unlink(path)
                     changed.append(uuid)
     return sorted(set(changed))
 

@@ -23,6 +23,7 @@ from .._disk.layout import DISK, EPHEMERAL, KERNEL, RAMDISK, SWAP
 from .._errors import ConflictError
 from .._launch.differences import Row, row
 from . import actions, moves, power_states, server_actions, volume_repair
+from .kept_disks import kept_disks
 from .leftovers import leftovers
 from .plans import server_plan
 from .tables import instance, vif
@@ -42,10 +43,10 @@ def host_differences(connection: sa.Connection, params: t.Mapping[str, t.Any]) -
     look began, in seconds since the epoch.
 
     Returns what `leftovers` does, and `rows`; `keep`, the plan of what the host's instances stand on; `images` and
-    `disks` that are to be brought back; `grow`, the disks that may not have their instances' new sizes yet; `residue`
-    to be detached; `define` and `restart`, the domains to be defined and to be started, the latter with their actions
-    begun. Writes the states of guests that nobody can bring back, or
-    that went another way by themselves.
+    `disks` that are to be brought back; `restore` and `forget`, whose copies of disks a resize left; `grow`, the disks
+    that may not have their instances' new sizes yet; `residue` to be detached; `define` and `restart`, the domains to
+    be defined and to be started, the latter with their actions begun. Writes the states of guests that nobody can bring
+    back, or that went another way by themselves.
     """
     found, host, since = params["found"], params["host"], params["since"]
     result = leftovers(connection, {"host": host, "found": found})
@@ -60,6 +61,8 @@ def host_differences(connection: sa.Connection, params: t.Mapping[str, t.Any]) -
     keep = plans[host]["keep"] if at_rest else None
     guests = _Guests(connection, host, found, at_rest, keep or {})
     guests.judge()
+    kept = kept_disks(connection, host, found, [one for one in at_rest if one["vm_state"] in STATES])
+    rows += kept["rows"]
     residue = [one for one in found["residue"] if told.is_ours(one["disk"]) or one["what"] == "mount"]
     rows += guests.rows
     rows += [row(host, f"{one['what']} {one['name']}", "nobody is at it", f"leads to {one['disk']}", "detached")
@@ -75,6 +78,8 @@ def host_differences(connection: sa.Connection, params: t.Mapping[str, t.Any]) -
         "keep": keep,
         "images": guests.images(),
         "disks": guests.disks,
+        "restore": kept["restore"],
+        "forget": kept["forget"],
         "grow": guests.grow,
         "residue": residue,
         "define": guests.define,
