@@ -25,6 +25,7 @@ import uuid
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables_moves import migration
 from tests.reconcile.lab import HOSTS, Lab, Row
 
 INSTANCES = "/var/lib/novalite/instances"
@@ -174,6 +175,9 @@ class Breaking:
                      (r"kernel settings \(net\)", "differs"), 'test "$(cat /proc/sys/net/ipv4/ip_forward)" = 1'),
             Breakage("translation flushed", "hv1", "iptables -t nat -F nova-snat",
                      (r"router \(nat\)", "differs"), "iptables -t nat -S nova-snat | grep -q br100"),
+            Breakage("copies of disks left", "hv1", f"cd {INSTANCES}/{b.uuid}; cp disk.info disk.info.resize; "
+                     "cp disk disk.resize.part", (f"copies of the disks of {b.name}", "there"),
+                     f"! ls {INSTANCES}/{b.uuid} | grep resize"),
             *self.of_a_ghost(a),
             Breakage("domain undefined", "hv2", f"virsh -q destroy {c.domain}; virsh -q undefine {c.domain}",
                      (f"domain {c.domain} ", "^missing$"), runs.format(c.domain)),
@@ -277,6 +281,12 @@ class Breaking:
         spare = next(one for found in self.guests.values() for one in found[2:])
         stopped = {"vm_state": "stopped", "power_state": 4}
         lab.write(sa.update(tables.instance).where(tables.instance.c.uuid == spare.uuid).values(**stopped))
+        flavor = self.row(spare).flavor
+        lab.write(sa.insert(migration).values(
+            uuid=str(uuid.uuid4()), instance_uuid=spare.uuid, type="resize", status="reverted", source_host=spare.host,
+            dest_host=spare.host, old_flavor=flavor, new_flavor=flavor, old_vm_state="stopped",
+            project_id=self.row(spare).project_id, created_at=OLD, updated_at=OLD,
+        ))  # fmt: skip
         ssh = ["ssh", "-F", str(lab.home / "ssh_config"), "-o", "ConnectTimeout=5", d.name, "poweroff"]
         subprocess.run(ssh, capture_output=True, check=False, stdin=subprocess.DEVNULL)
         going, number = str(uuid.uuid4()), self.number()
@@ -294,6 +304,10 @@ class Breaking:
             Breakage("stopped guest undefined", spare.host,
                      f"virsh -q destroy {spare.domain}; virsh -q undefine {spare.domain}",
                      (f"domain {spare.domain} ", "^missing$"), f"virsh domstate {spare.domain} | grep -q 'shut off'"),
+            Breakage("resize reverted, but for its disk", spare.host,
+                     f"cd {INSTANCES}/{spare.uuid}; sha256sum <disk >/root/before; mv disk disk.resize; "
+                     "truncate -s 8M disk", (f"^disks of {spare.name}", "of the other size"),
+                     f"cd {INSTANCES}/{spare.uuid}; ! ls | grep resize; sha256sum <disk | cmp - /root/before"),
             Breakage("disk missing", c.host, f"virsh -q destroy {c.domain}; rm {INSTANCES}/{c.uuid}/disk",
                      (f"disk of {c.name}", "missing")),
             Breakage("guest's device unplugged", a.host, f"ip link set {tap.format(a.domain)} nomaster",
