@@ -300,7 +300,8 @@ def boots_from_volume(cloud: t.Any, uuid: str, host: str | None) -> None:
         made = create_volume(connection, project, {"size_gb": 1, "name": "root", "bootable": True})
         connection.execute(
             sa.insert(volumes.volume_attachment).values(
-                id=made["id"], volume_id=made["id"], instance_uuid=uuid, device="/dev/vda", boot_index=0, created_at=0
+                id=made["id"], volume_id=made["id"], instance_uuid=uuid, device="/dev/vda", boot_index=0, created_at=0,
+                delete_on_termination=True,
             )
         )
         connection.execute(sa.update(volumes.volume).where(volumes.volume.c.id == made["id"]).values(host=host))
@@ -313,6 +314,7 @@ def test_one_that_starts_from_a_shared_volume_moves_without_a_disk(cloud: t.Any)
     plan = begun["hosts"]["hv2"]["build"]
     assert [(one["uuid"], one["root"]) for one in plan["disks"]] == [(uuid, False)]
     assert [one["kind"] for one in plan["images"]] == []
+    assert begun["hosts"]["hv1"]["leave"]["volumes_gone"] == []  # it goes with its server, and that is not going
     carried(cloud, "migrate", begun)
     assert (row(cloud, uuid).host, row(cloud, uuid).vm_state) == ("hv2", "resized")
 

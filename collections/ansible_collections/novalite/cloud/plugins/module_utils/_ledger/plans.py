@@ -64,7 +64,7 @@ def server_plan(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dic
     for host, plans in hosts.items():
         for kind, plan in plans.items():
             _complete(connection, host, plan, given[kind], floating)
-            server_volumes.complete(connection, plan, kind)
+            server_volumes.complete(connection, plan, kind, moving=bool(params.get("moving")))
     for host, plan in _other_ends(connection, params, facts).items():
         hosts.setdefault(host, {})["vacate"] = plan
     peers = _peers(connection, given, before, after, wires)

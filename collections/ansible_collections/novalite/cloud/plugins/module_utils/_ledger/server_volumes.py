@@ -109,8 +109,9 @@ def give(
         raise ConflictError(f"Block Device Mapping is Invalid: no compute host has all that the server needs: {said}")
 
 
-def complete(connection: sa.Connection, plan: dict[str, t.Any], kind: str) -> None:
-    """Add to a host's plan what has to be made for its instances' volumes, or goes with them."""
+def complete(connection: sa.Connection, plan: dict[str, t.Any], kind: str, moving: bool) -> None:
+    """Add to a host's plan what has to be made for its instances' volumes, or goes with them. With those that are
+    `moving` nothing goes: what they have on a share is theirs on their new hosts."""
     if kind == "build":
         for one in volumes_by(connection, instances=plan["uuids"]):
             if one["made_at"] is not None:
@@ -124,7 +125,7 @@ def complete(connection: sa.Connection, plan: dict[str, t.Any], kind: str) -> No
                     plan["images"].append(image)
                 elif known.get("max_virtual_size"):
                     known["max_virtual_size"] = max(known["max_virtual_size"], image["max_virtual_size"])
-    elif kind == "remove":
+    elif kind == "remove" and not moving:
         gone = volume_attachments.leaving_with(connection, plan["uuids"])
         plan["volumes_gone"] = [volume_plans.data_of(one) for one in gone]
 
