@@ -38,10 +38,14 @@ class _Load:
     hosts: collections.Counter[str]  # host -> runs
 
 
-def waiting(connection: sa.Connection) -> bool:
-    """Whether any job waits. Cheap, and takes no lock."""
-    query = sa.select(job.c.id).where(job.c.state == "queued").limit(1)
+def waiting(connection: sa.Connection, full: bool = False) -> bool:
+    """Whether any job waits that a worker, which may be `full`, could take. Cheap, and takes no lock."""
+    query = sa.select(job.c.id).where(*_queued(full)).limit(1)
     return connection.execute(query).first() is not None
+
+
+def _queued(full: bool) -> list[sa.ColumnElement[bool]]:
+    return [job.c.state == "queued", *([job.c.kind.in_(AWAITED)] if full else [])]
 
 
 def claim(connection: sa.Connection, worker_id: str, options: Options, full: bool = False) -> str | None:
@@ -57,7 +61,9 @@ def claim(connection: sa.Connection, worker_id: str, options: Options, full: boo
     _drop_overtaken(connection)
     load = _load(connection)
     full = full or sum(count for kind, count in load.runs.items() if kind not in AWAITED) >= options.runs
-    queue = _waiting(connection, AWAITED if full else None)
+    queue = _waiting(connection, full)
+    if not queue:
+        return None
     chosen = _choose(queue, load, _hosts(connection), _seen_before(connection), options)
     if not chosen:
         return None
@@ -163,11 +169,14 @@ def _load(connection: sa.Connection) -> _Load:
     )
 
 
-def _waiting(connection: sa.Connection, kinds: t.Collection[str] | None = None) -> list[Waiting]:
-    """Jobs that wait, of all or of these `kinds`, in the order in which they go."""
-    wanted = sa.select(job).where(job.c.state == "queued", *([] if kinds is None else [job.c.kind.in_(kinds)]))
+def _waiting(connection: sa.Connection, full: bool) -> list[Waiting]:
+    """Jobs that wait, in the order in which they go."""
     first = sa.case((job.c.kind.in_(AWAITED), 0), else_=1)
-    rows = connection.execute(wanted.order_by(first, job.c.created_at, job.c.id).limit(LOOKED_AT)).all()
+    rows = connection.execute(
+        sa.select(job).where(*_queued(full)).order_by(first, job.c.created_at, job.c.id).limit(LOOKED_AT)
+    ).all()
+    if not rows:
+        return []
     instances: dict[str, list[str]] = collections.defaultdict(list)
     query = (
         sa.select(job_instance.c.job_id, job_instance.c.instance_uuid)

@@ -93,7 +93,7 @@ class Worker:
     def _look(self) -> None:
         with reading(self._engine) as connection:
             left = workers.orphans(connection, self._options, self.id)
-            waiting = claiming.waiting(connection)
+            waiting = claiming.waiting(connection, self._is_full())
             mine = set(connection.execute(sa.select(run.c.id).where(self._mine())).scalars())
         for run_id, of in left:
             self._take_over(run_id, of)
@@ -120,9 +120,8 @@ class Worker:
             if not self._bell.wait(self._options.gather_ms / 1000):
                 break
         while not self._stopping.is_set():
-            full = len(self._active) >= self._options.runs_per_worker
             with transaction(self._engine) as connection:
-                run_id = claiming.claim(connection, self.id, self._options, full)
+                run_id = claiming.claim(connection, self.id, self._options, self._is_full())
             if run_id is None:
                 return
             self._last_start = time.monotonic()
@@ -134,6 +133,9 @@ class Worker:
                 with self._lock:  # it is begun again when it has been ours for a while
                     self._active.pop(run_id, None)
                 raise
+
+    def _is_full(self) -> bool:
+        return len(self._active) >= self._options.runs_per_worker
 
     def _take_over(self, run_id: str, of: str) -> None:
         with transaction(self._engine) as connection:
