@@ -68,7 +68,7 @@ def begin_move(
                 f"Instance {row.uuid} has a {found[row.uuid].type} that was cut off: run playbooks/reconcile.yml"
             )
         if action == "resize":
-            _check_flavor(row, flavor, own_root=not _starts_from_volume(connection, row.uuid))
+            _check_flavor(row, flavor, own_root=server_actions.one_from_volume(connection, [row.uuid]) is None)
         _check_host(connection, action, row, host)
         moves.insert(connection, action, row, flavor=flavor, host=host, reason=reason, user_id=user_id)
     if action == "resize" and flavor is not None:
@@ -128,13 +128,6 @@ def local_volume(connection: sa.Connection, uuid: str) -> str | None:
         .where(volume_attachment.c.instance_uuid == uuid, volume.c.host.is_not(None))
     )
     return connection.execute(query.limit(1)).scalar()
-
-
-def _starts_from_volume(connection: sa.Connection, uuid: str) -> bool:
-    query = sa.select(volume_attachment.c.id).where(
-        volume_attachment.c.instance_uuid == uuid, volume_attachment.c.boot_index == 0
-    )
-    return connection.execute(query.limit(1)).first() is not None
 
 
 def _answered(connection: sa.Connection, host: str) -> bool:

@@ -311,14 +311,16 @@ def _refuse_wrong_state(action: str, allowed: t.Collection[str], row: t.Any) -> 
         raise ConflictError(f"Instance {row.uuid} is not ready")
 
 
+def one_from_volume(connection: sa.Connection, uuids: t.Iterable[str]) -> str | None:
+    """The UUID of one of these instances that starts from a volume, instead of a root disk of its own."""
+    table = volume_attachment
+    query = sa.select(table.c.instance_uuid).where(table.c.instance_uuid.in_(sorted(uuids)), table.c.boot_index == 0)
+    return connection.execute(query.limit(1)).scalar()
+
+
 def _refuse_volume_roots(connection: sa.Connection, action: str, rows: t.Sequence[t.Any]) -> None:
     """Half of it done, the guest would have lost its disk, or the volume's data would be on the wrong one."""
-    table = volume_attachment
-    found = connection.execute(
-        sa.select(table.c.instance_uuid)
-        .where(table.c.instance_uuid.in_([row.uuid for row in rows]), table.c.boot_index == 0)
-        .limit(1)
-    ).scalar()
+    found = one_from_volume(connection, [row.uuid for row in rows])
     if found is not None:
         raise ConflictError(f"Cannot '{action}' instance {found}: it starts from a volume, not from a disk of its own")
 
