@@ -57,6 +57,7 @@ GUESTS = st.builds(
     flavor=TEXT,
     image_id=TEXT,
     image_name=TEXT,
+    ledger=st.just("") | st.uuids().map(str),
 )
 
 
@@ -93,6 +94,7 @@ def model_of(guest: Guest) -> compare.DomainModel:
                     "flavor": guest.flavor,
                     "image": guest.image_name,
                     "image.id": guest.image_id,
+                    **({"ledger": guest.ledger} if guest.ledger else {}),
                 }.items()
             )
         ),
@@ -219,6 +221,16 @@ def test_a_device_that_was_added_is_named() -> None:
     assert difference["field"] == "disks[vdb]"
     assert difference["desired"] is None
     assert difference["actual"]["bus"] == "virtio"
+
+
+def test_a_domain_from_before_ledgers_had_an_identity_is_as_desired() -> None:
+    ours = "0f5c8a52-9d2e-4a53-8c53-9a1d3c2b7e11"
+    desired = compare.parse(render(dataclasses.replace(EXAMPLE, ledger=ours)))
+    before = compare.parse(render(EXAMPLE))
+    assert dict(desired.metadata)["ledger"] == ours
+    assert compare.differences(desired, before, before) == []
+    other = compare.parse(render(dataclasses.replace(EXAMPLE, ledger=ours.replace("0f5c", "1f5c"))))
+    assert [one["field"] for one in compare.differences(desired, other, None)] == ["metadata.ledger"]
 
 
 def test_where_and_effect() -> None:

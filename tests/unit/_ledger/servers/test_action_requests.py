@@ -29,7 +29,7 @@ from ansible_collections.novalite.cloud.plugins.modules import server_action as 
 
 @pytest.fixture(autouse=True)
 def no_domains(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plans, "guest_of", lambda one, facts, state_dir: one)
+    monkeypatch.setattr(plans, "guest_of", lambda one, facts, **_where: one)
     monkeypatch.setattr(plans, "render", lambda one: f"<domain>{one['uuid']}</domain>")
 
 

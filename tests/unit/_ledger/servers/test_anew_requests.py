@@ -28,7 +28,7 @@ FILE: dict[str, t.Any] = {"source": "/images/new", "checksum": "sha256:" + "5" *
 
 @pytest.fixture(autouse=True)
 def no_domains(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plans, "guest_of", lambda one, facts, state_dir: one)
+    monkeypatch.setattr(plans, "guest_of", lambda one, facts, **_where: one)
     monkeypatch.setattr(plans, "render", lambda one: f"{one['image']['name']} {bool(one.get('rescue'))}")
 
 

@@ -64,7 +64,7 @@ def now(cloud: t.Any) -> tuple[str, str | None]:
 
 @pytest.fixture
 def web(cloud: t.Any, monkeypatch: pytest.MonkeyPatch) -> Result:
-    monkeypatch.setattr(plans, "guest_of", lambda one, facts, state_dir: one)
+    monkeypatch.setattr(plans, "guest_of", lambda one, facts, **_where: one)
     monkeypatch.setattr(plans, "render", lambda one: f"<domain {one['uuid']}>")
     (one,) = cloud.server({"name": "web", "flavor": "m1.nano", "image": "ami-tiny"})["to_build"]
     cloud.place(one["uuid"], "hv2")

@@ -40,7 +40,7 @@ def two_hosts(cloud: t.Any) -> None:
 
 @pytest.fixture(autouse=True)
 def no_domains(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plans, "guest_of", lambda one, facts, state_dir: one)
+    monkeypatch.setattr(plans, "guest_of", lambda one, facts, **_where: one)
     monkeypatch.setattr(plans, "render", lambda one: f"<domain>{one['uuid']} on {one['host']}</domain>")
 
 

@@ -100,10 +100,11 @@ class Guest:
     flavor: str = ""
     image_id: str = ""
     image_name: str = ""
+    ledger: str = ""  # the identity of the ledger that knows it
 
 
 def guest_of(
-    instance: t.Mapping[str, t.Any], facts: t.Mapping[str, t.Any], state_dir: str = STATE_DIR
+    instance: t.Mapping[str, t.Any], facts: t.Mapping[str, t.Any], state_dir: str = STATE_DIR, ledger: str = ""
 ) -> Guest:
     """The guest that makes `instance` (an Instance dict) run on the compute host that `facts` describe.
 
@@ -148,6 +149,7 @@ def guest_of(
         flavor=flavor["name"],
         image_id=image["id"],
         image_name=image["name"],
+        ledger=ledger,
     )
     _refuse_unwritable(guest)
     return guest

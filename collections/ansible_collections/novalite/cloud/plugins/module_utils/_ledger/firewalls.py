@@ -15,6 +15,7 @@ import sqlalchemy as sa
 from .._launch import plan
 from .._launch.plan import Plan
 from . import group_members, lookups
+from .ledger_identity import ledger_id
 from .tables import compute_host, instance, instance_security_group
 from .views import instances_by
 
@@ -39,6 +40,7 @@ def firewall_plan(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> d
         by_host[one["host"]].append(one)
     plans = {host: plan.firewall_plan(members, facts.get(host, {})) for host, members in by_host.items()}
     _add_members(connection, plans)
+    _add_ledger(connection, plans)
     return {"changed": False, "hosts": plans}
 
 
@@ -80,7 +82,16 @@ def _plan(
         known = {group["id"] for group in there["security_groups"]}
         there["security_groups"] += [{"id": group} for group in sorted(naming[host] - known)]
     _add_members(connection, plans)
+    _add_ledger(connection, plans)
     return plans
+
+
+def _add_ledger(connection: sa.Connection, plans: t.Mapping[str, Plan]) -> None:
+    """Say in each plan which ledger's chains these are."""
+    if plans:
+        ledger = ledger_id(connection)
+        for one in plans.values():
+            one["ledger"] = ledger
 
 
 def _add_members(connection: sa.Connection, plans: t.Mapping[str, Plan]) -> None:

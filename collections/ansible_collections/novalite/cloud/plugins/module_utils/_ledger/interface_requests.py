@@ -143,6 +143,7 @@ def _attach_plans(
         ]
         hosts[host] = {
             "uuids": keep["uuids"],
+            "ledger": keep["ledger"],
             "surroundings": keep,
             "domains": keep["domains"],
             "undo": _leaving(back[host]["keep"], undo[host]["remove"], rest),
@@ -169,6 +170,7 @@ def _leaving(keep: Plan, remove: Plan, rest: t.Sequence[Instance]) -> Plan:
     # another interface of the same servers may be on the same bridge
     staying = {nic["network"]["bridge"] for one in rest for nic in one["nics"]}
     return {
+        "ledger": keep["ledger"],
         "domains": keep["domains"],
         "surroundings": keep,
         "dhcp_networks": remove["dhcp_networks"],

@@ -19,6 +19,7 @@ import sqlalchemy as sa
 from .._launch.networks import bridge, namespace_of, routed, router
 from . import moves
 from .addresses import release_host_address
+from .ledger_identity import ledger_id
 from .tables import allocation, compute_host, fixed_ip, instance, network, vif
 from .tables_moves import migration
 
@@ -50,6 +51,7 @@ def leftovers(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[
     served = _networks_of(connection, here)
     bridges = _unused_bridges(connection, found["bridges"], served, bool(unknown))
     plan = {
+        "ledger": ledger_id(connection),
         "uuids": sorted(going),
         "domains": [{"uuid": one["uuid"], "name": one["name"]} for one in domains],
         "firewall_instances": [
@@ -78,7 +80,7 @@ def leftovers(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[
     result: dict[str, t.Any] = {
         "changed": bool(released),
         "plan": plan,
-        "left": any(plan.values()),
+        "left": any(value for key, value in plan.items() if key != "ledger"),
         "unknown": [{"uuid": one["uuid"], "name": one["name"]} for one in unknown],
     }
     if released:

@@ -17,6 +17,7 @@ from .._errors import NovaliteError
 from .._launch.networks import Wires, bridge, dhcp, router
 from .._launch.plan import Plan, plan_by_host
 from . import group_members, host_networks, moves, server_volumes
+from .ledger_identity import ledger_id
 from .tables import compute_host, instance, network
 
 NAMED_HOSTS = 16
@@ -30,7 +31,8 @@ def server_plan(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dic
     `instances` are to be built, `existing` run already (their plan is what they are compared with), `leaving` are to
     be taken away. An instance without a host is in no plan: nothing of it is on any. `peers` is for other hosts of the
     networks: where their VXLAN tunnels lead, and which names their DHCP servers know; `network` for the hosts named in
-    `network_hosts`: what their networks need according to the ledger. Raises NovaliteError for a VXLAN network with a
+    `network_hosts`: what their networks need according to the ledger. Every plan has `ledger`, what the host's modules
+    mark their work with. Raises NovaliteError for a VXLAN network with a
     host that has no tunnel address.
 
     What only the guests may know is read here, for those to be built, and is in no other result. `secret` is set when
@@ -39,6 +41,7 @@ def server_plan(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dic
     told = _guest_records(connection, [one["uuid"] for one in params["instances"] or []])
     rows = connection.execute(sa.select(compute_host.c.name, compute_host.c.facts))
     facts: dict[str, dict[str, t.Any]] = {row.name: row.facts for row in rows}
+    ledger = ledger_id(connection)
     for one in params["compute_hosts"] or []:
         facts[one["name"]] = {**facts.get(one["name"], {}), **one}  # one that does not answer just now says little
     given = {
@@ -56,7 +59,9 @@ def server_plan(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dic
         for host, plan in plan_by_host(
             placed,
             facts,
-            lambda one, of_host: render(guest_of(one, of_host, state_dir=params["state_dir"])),
+            lambda one, of_host: render(
+                guest_of(one, of_host, state_dir=params["state_dir"], ledger=ledger)
+            ),
             wires,
         ).items():
             hosts.setdefault(host, {})[kind] = plan
@@ -75,6 +80,9 @@ def server_plan(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dic
     for host, plan in _networks(connection, params.get("network_hosts") or [], ends).items():
         hosts.setdefault(host, {})["network"] = plan
     group_members.complete(connection, hosts, given)
+    for of_host in hosts.values():
+        for plan in of_host.values():
+            plan["ledger"] = ledger
     return {"changed": False, "hosts": hosts, "secret": any(map(_is_secret, told.values()))}
 
 

@@ -1,0 +1,79 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A ledger's identity: it comes with the ledger, stays, and goes where the ledger's records go."""
+
+from __future__ import annotations
+
+import pathlib
+import re
+import shutil
+import sqlite3
+
+import pytest
+import sqlalchemy as sa
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import open_ledger, transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ledger_identity import ledger_id, set_ledger_id
+
+OTHER = "0f5c8a52-9d2e-4a53-8c53-9a1d3c2b7e11"
+
+
+def read(engine: sa.Engine) -> str:
+    with transaction(engine) as connection:
+        return ledger_id(connection)
+
+
+def test_a_ledger_keeps_its_identity(ledger: sa.Engine, ledger_url: str) -> None:
+    identity = read(ledger)
+    assert re.fullmatch(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", identity)
+    again = open_ledger(url=ledger_url)
+    assert read(again) == identity
+    again.dispose()
+
+
+def test_two_ledgers_have_different_ones_and_a_copy_has_the_same(tmp_path: pathlib.Path) -> None:
+    engines = [open_ledger(str(tmp_path / name)) for name in ("a", "b")]
+    first, second = map(read, engines)
+    assert first != second
+    with sqlite3.connect(tmp_path / "a" / "ledger.sqlite") as raw:
+        raw.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    raw.close()
+    (tmp_path / "c").mkdir()
+    shutil.copy(tmp_path / "a" / "ledger.sqlite", tmp_path / "c" / "ledger.sqlite")
+    engines.append(open_ledger(str(tmp_path / "c")))
+    assert read(engines[2]) == first
+    for engine in engines:
+        engine.dispose()
+
+
+def test_an_empty_ledger_takes_the_identity_that_hosts_carry(ledger: sa.Engine) -> None:
+    with transaction(ledger) as connection:
+        before = ledger_id(connection)
+        set_ledger_id(connection, OTHER.upper())
+        assert ledger_id(connection) == OTHER
+        set_ledger_id(connection, before)
+        with pytest.raises(NovaliteError, match="'hv1' is no identity of a ledger"):
+            set_ledger_id(connection, "hv1")
+        connection.execute(sa.insert(tables.compute_host).values(
+            name="hv1", enabled=True, up=True, last_seen_at=0, aggregates=[], traits=[], facts={}, vcpus=1,
+            memory_mb=1, disk_gb=1, reserved_vcpus=0, reserved_memory_mb=0, reserved_disk_gb=0, cpu_ratio=1,
+            ram_ratio=1, disk_ratio=1,
+        ))  # fmt: skip
+        with pytest.raises(ConflictError, match="only an empty ledger can become"):
+            set_ledger_id(connection, OTHER)
+        set_ledger_id(connection, before)  # nothing changes
+        assert ledger_id(connection) == before
+
+
+def test_there_is_one_identity_and_no_ledger_without(ledger: sa.Engine) -> None:
+    with pytest.raises(sa.exc.IntegrityError), ledger.begin() as connection:
+        connection.execute(sa.text(f"INSERT INTO ledger_identity (id, uuid) VALUES (2, '{OTHER}')"))
+    with ledger.begin() as connection:
+        connection.execute(sa.text("DELETE FROM ledger_identity"))
+        with pytest.raises(NovaliteError, match="lost its identity"):
+            ledger_id(connection)
+        connection.rollback()
