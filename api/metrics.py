@@ -15,7 +15,7 @@ from flask import Blueprint, Flask, Response, current_app, g, request
 from werkzeug.exceptions import NotFound
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import status, tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables_jobs import job
 
 from . import policy, proxy
@@ -24,6 +24,7 @@ from .settings import Settings
 
 DIRECTORY = "PROMETHEUS_MULTIPROC_DIR"  # read by the library when it is imported: hence only within functions here
 BUCKETS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)  # seconds
+POWER_STATES = {0: "none", 1: "running", 3: "paused", 4: "shutdown", 6: "crashed", 7: "suspended"}  # Nova's numbers
 JOBS_DAYS = 1  # jobs that were made within this time are counted
 
 policy.grant({"metrics": "public"})
@@ -99,6 +100,12 @@ class _Ledger:
 
 
 def _gauges(connection: sa.Connection, gauge: t.Any) -> t.Iterator[t.Any]:
+    yield from _job_gauges(connection, gauge)
+    yield from _instance_gauges(connection, gauge)
+    yield from _host_gauges(connection, gauge)
+
+
+def _job_gauges(connection: sa.Connection, gauge: t.Any) -> t.Iterator[t.Any]:
     count = sa.func.count()
     jobs = gauge("novalite_jobs", f"Jobs of the last {JOBS_DAYS} days, and all open ones.", labels=["kind", "state"])
     recent = sa.or_(job.c.created_at > time.time() - JOBS_DAYS * 86400, job.c.state.in_(["queued", "running"]))
@@ -107,21 +114,52 @@ def _gauges(connection: sa.Connection, gauge: t.Any) -> t.Iterator[t.Any]:
     ):
         jobs.add_metric([kind, state], number)
     yield jobs
-    table = tables.instance
+    waiting, oldest = connection.execute(
+        sa.select(count, sa.func.min(job.c.created_at)).where(job.c.state == "queued")
+    ).one()
+    yield gauge("novalite_queue_length", "Jobs that wait for a worker.", value=waiting)
+    age = 0 if oldest is None else max(time.time() - oldest, 0)
+    yield gauge("novalite_queue_age_seconds", "How long the oldest of them has waited.", value=age)
+
+
+def _instance_gauges(connection: sa.Connection, gauge: t.Any) -> t.Iterator[t.Any]:
+    table, count = tables.instance, sa.func.count()
     instances = gauge("novalite_instances", "Instances by state.", labels=["vm_state"])
     for state, number in connection.execute(
         sa.select(table.c.vm_state, count).where(table.c.deleted == 0).group_by(table.c.vm_state)
     ):
         instances.add_metric([state], number)
     yield instances
-    host = tables.compute_host
-    up = gauge("novalite_host_up", "Whether a compute host reported itself fit.", labels=["host"])
-    total = gauge("novalite_host_capacity", "What may be claimed of a host.", labels=["host", "resource"])
-    used = gauge("novalite_host_used", "What is claimed of a host.", labels=["host", "resource"])
-    for row in connection.execute(sa.select(host)).mappings():
-        up.add_metric([row["name"]], int(row["up"] and row["enabled"]))
-        for resource, ratio in (("vcpus", "cpu_ratio"), ("memory_mb", "ram_ratio"), ("disk_gb", "disk_ratio")):
-            free = (row[resource] - row[f"reserved_{resource}"]) * row[ratio]
-            total.add_metric([row["name"], resource], free)
-            used.add_metric([row["name"], resource], row[f"{resource}_used"])
-    yield from (up, total, used)
+    guests = gauge("novalite_guests", "Guests of a compute host by power state.", labels=["host", "power_state"])
+    for host, state, number in connection.execute(
+        sa.select(table.c.host, table.c.power_state, count)
+        .where(table.c.deleted == 0, table.c.host.is_not(None))
+        .group_by(table.c.host, table.c.power_state)
+    ):
+        guests.add_metric([host, POWER_STATES.get(state, "unknown")], number)
+    yield guests
+
+
+def _host_gauges(connection: sa.Connection, gauge: t.Any) -> t.Iterator[t.Any]:
+    def of_host(name: str, text: str, *more: str) -> t.Any:
+        return gauge(name, text, labels=["host", *more])
+
+    up = of_host("novalite_host_up", "Whether a compute host was in order when it was last seen.")
+    enabled = of_host("novalite_host_enabled", "Whether a compute host is open to new instances.")
+    seen = of_host("novalite_host_last_seen_timestamp_seconds", "When a compute host was last in order.")
+    looked = of_host("novalite_host_looked_at_timestamp_seconds", "When reconcile.yml last went over a compute host.")
+    differed = of_host("novalite_host_differences", "What reconcile.yml put right on a compute host the last time.")
+    capacity = of_host("novalite_host_capacity", "What may be claimed of a compute host in all.", "resource")
+    used = of_host("novalite_host_used", "What is claimed of a compute host.", "resource")
+    for host in status.hosts(connection):
+        name = host["name"]
+        up.add_metric([name], int(host["up"]))
+        enabled.add_metric([name], int(host["enabled"]))
+        seen.add_metric([name], host["last_seen_at"] or 0)
+        if host["looked_at"] is not None:
+            looked.add_metric([name], host["looked_at"])
+            differed.add_metric([name], host["differences"])
+        for resource, amounts in host["capacity"].items():
+            capacity.add_metric([name, resource], amounts["limit"])
+            used.add_metric([name, resource], amounts["used"])
+    yield from (up, enabled, seen, looked, differed, capacity, used)

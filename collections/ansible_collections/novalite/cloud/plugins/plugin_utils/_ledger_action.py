@@ -17,6 +17,7 @@ from ansible.plugins.action import ActionBase
 
 from ..module_utils._controller import LEDGER_ARGUMENTS, operation_of, plain, run_operation
 from ..module_utils._errors import NovaliteError
+from . import _decision_log
 
 
 class LedgerAction(ActionBase):
@@ -61,6 +62,8 @@ class LedgerAction(ActionBase):
             result = run_operation(self.operation, params, self._task.check_mode)
         except NovaliteError as error:
             result = {"failed": True, "msg": str(error)}
+        if not self._task.check_mode:
+            _decision_log.write(_decision_log.decisions(self.operation.__name__, result))
         if not self._task.diff:
             result.pop("diff", None)
         if result.pop("secret", False):

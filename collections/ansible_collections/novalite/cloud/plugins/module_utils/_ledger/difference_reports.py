@@ -4,21 +4,26 @@
 
 # This module_utils is PRIVATE to the collection and may change at any time.
 
-"""Operation `difference_report`: what was found, put together from what each module returned. Reads names only."""
+"""Operation `difference_report`: what was found, put together from what each module returned."""
 
 from __future__ import annotations
 
+import collections
+import time
 import typing as t
 
 import sqlalchemy as sa
 
 from .._launch import differences
-from .tables import instance, vif
+from .tables import compute_host, instance, vif
 
 
 def difference_report(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
     """`params`: `corrections` and `deletions` of ledger_repair; `failures`; `hosts`, {name: {"rows", "failed",
-    "steps": {module: its result}}}. See the module's documentation for what is returned."""
+    "steps": {module: its result}}}. See the module's documentation for what is returned.
+
+    When each host was looked at to the end, and how much differed there, is recorded for who watches the cloud.
+    """
     names = _names(connection)
     rows = [differences.correction(one) for one in params["corrections"]]
     rows += [differences.deletion(one) for one in params["deletions"]]
@@ -29,6 +34,8 @@ def difference_report(connection: sa.Connection, params: t.Mapping[str, t.Any]) 
             rows += differences.of_step(host, step, result or {}, names)
         if told.get("failed"):
             failures.append(f"{host}: {told['failed']}")
+    whole = [host for host, told in params["hosts"].items() if not told.get("failed")]
+    _record_looks(connection, whole, rows)
     return {
         "changed": False,
         "table": differences.table(rows, failures),
@@ -36,6 +43,17 @@ def difference_report(connection: sa.Connection, params: t.Mapping[str, t.Any]) 
         "pending": len(rows),
         "report": {"differences": rows, "failures": failures, "repaired": params["repaired"]},
     }
+
+
+def _record_looks(
+    connection: sa.Connection, hosts: t.Sequence[str], rows: t.Sequence[differences.Row]
+) -> None:
+    counts = collections.Counter(row["host"] for row in rows)
+    looks = [{"of": host, "count": counts[host]} for host in sorted(hosts)]
+    if looks:
+        of_host = compute_host.c.name == sa.bindparam("of")
+        values = {"looked_at": int(time.time()), "differences": sa.bindparam("count")}
+        connection.execute(sa.update(compute_host).where(of_host).values(values), looks)
 
 
 def _names(connection: sa.Connection) -> dict[str, str]:

@@ -41,8 +41,9 @@ def hosts(connection: sa.Connection, names: t.Collection[str] | None = None) -> 
     `limit` is what may be promised: (total - reserved) * ratio, as Placement counts. Memory in MiB, disk in GiB.
     """
     states, _versions = host_states(connection, int(time.time()), names, EVER)
-    query = sa.select(compute_host.c.name, compute_host.c.last_seen_at)
-    seen = {row.name: row.last_seen_at for row in connection.execute(query)}
+    c = compute_host.c
+    query = sa.select(c.name, c.last_seen_at, c.looked_at, c.differences)
+    watched = {row.name: row for row in connection.execute(query)}
     found = []
     for one in sorted(states, key=lambda state: state.name):
         found.append(
@@ -54,7 +55,9 @@ def hosts(connection: sa.Connection, names: t.Collection[str] | None = None) -> 
                 "disabled_reason": one.disabled_reason,
                 "zone": one.zone,
                 "aggregates": [aggregate.name for aggregate in one.aggregates],
-                "last_seen_at": seen.get(one.name) or None,
+                "last_seen_at": watched[one.name].last_seen_at or None,
+                "looked_at": watched[one.name].looked_at,
+                "differences": watched[one.name].differences,
                 "instances": one.num_instances,
                 "building": one.num_io_ops,
                 "failed_builds": one.failed_builds,

@@ -273,6 +273,8 @@ compute_host = sa.Table(
     sa.Column("disk_gb_used", sa.BigInteger, nullable=False, server_default="0"),
     sa.Column("generation", sa.BigInteger, nullable=False, server_default="0"),
     sa.Column("failed_builds", sa.Integer, nullable=False, server_default="0"),  # since the last one that succeeded
+    sa.Column("looked_at", sa.BigInteger),  # when reconcile.yml last went over it, and
+    sa.Column("differences", sa.Integer),  # how many things it put right there
     # hypervisor_type, hypervisor_version, arch, cpu_model, domain_type, machine, disk_cache, address, ...
     sa.Column("facts", sa.JSON, nullable=False),
     sqlite_autoincrement=True,

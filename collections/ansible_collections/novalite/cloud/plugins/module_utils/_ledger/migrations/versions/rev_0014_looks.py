@@ -1,0 +1,27 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""When each compute host was last compared with the ledger, and what differed."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0014"
+down_revision = "0013"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    op.add_column("compute_host", sa.Column("looked_at", sa.BigInteger(), nullable=True))
+    op.add_column("compute_host", sa.Column("differences", sa.Integer(), nullable=True))
+
+
+def downgrade() -> None:
+    op.drop_column("compute_host", "differences")
+    op.drop_column("compute_host", "looked_at")

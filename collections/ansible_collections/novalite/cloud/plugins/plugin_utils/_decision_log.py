@@ -1,0 +1,71 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The log of decisions: one line in the controller's journal for what was launched where and why, and what was refused.
+
+Nova writes these lines in the logs of its scheduler and conductor. Here a playbook has no log of its own, so they go to
+the system's: `journalctl -t novalite`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import logging.handlers
+import typing as t
+
+SOCKET = "/dev/log"
+LONGEST = 900  # characters; syslog promises 1024 bytes a line
+
+Result = t.Mapping[str, t.Any]
+
+
+def decisions(operation: str, result: Result) -> list[str]:
+    """Return the lines for what the controller module `operation` decided, oldest first.
+
+    A failure is a refusal, of whatever operation. Only the scheduler and moves decide where something goes.
+    """
+    if result.get("failed"):
+        return [f"{operation}: refused: {result.get('msg', 'no message')}"]
+    lines = []
+    hosts = {explained["uuid"]: explained for explained in result.get("explanations") or ()}
+    if operation == "scheduler":
+        for instance in result.get("instances") or ():
+            explained = hosts.get(instance["uuid"], {})
+            lines.append(
+                f"scheduler: {instance['name']} ({instance['uuid']}) goes to {instance['host']}: "
+                f"{explained.get('message', 'no message')}{_alternates(instance)}"
+            )
+        for unplaced in result.get("unplaced") or ():
+            instance = unplaced["instance"]
+            lines.append(f"scheduler: {instance['name']} ({instance['uuid']}) goes nowhere: {unplaced['message']}")
+    if operation == "server_move":
+        lines += [
+            f"server_move: {move['name']} ({move['uuid']}) moves from {move['from_host']} to {move['to_host']}"
+            for move in result.get("moves") or ()
+            if {"name", "uuid", "from_host", "to_host"} <= move.keys()
+        ]
+        lines += [
+            f"server_move: refused: {error['message']}" for error in result.get("errors") or () if "message" in error
+        ]
+    return lines
+
+
+def write(lines: t.Iterable[str]) -> None:
+    """Send the lines to the system's log under the name `novalite`. A system without one is no error."""
+    with contextlib.suppress(OSError):
+        handler = logging.handlers.SysLogHandler(SOCKET, logging.handlers.SysLogHandler.LOG_DAEMON)
+        try:
+            handler.ident = "novalite: "
+            for line in lines:
+                # names and messages hold what tenants wrote: a line of theirs must not become two lines of ours
+                text = "".join(character if character.isprintable() else "?" for character in line)[:LONGEST]
+                handler.emit(logging.LogRecord("novalite", logging.INFO, "", 0, text, None, None))
+        finally:
+            handler.close()
+
+
+def _alternates(instance: Result) -> str:
+    alternates = instance.get("alternates")
+    return f"; alternates: {', '.join(alternates)}" if alternates else ""
