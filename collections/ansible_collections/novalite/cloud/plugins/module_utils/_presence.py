@@ -149,7 +149,7 @@ def _missing_bases(state_dir: str) -> dict[str, list[str]]:
         with contextlib.suppress(NovaliteError, OSError):
             for record in read_records(layout.instance_dir(state_dir, uuid)).values():
                 name = os.path.basename(record.base or "")
-                if name and not os.path.exists(os.path.join(layout.base_dir(state_dir), name)):
+                if name and not os.path.exists(layout.cached_path(state_dir, name)):
                     found.setdefault(uuid, []).append(f"sha256:{name}")
     return found
 

@@ -10,8 +10,8 @@ module: image_cache
 short_description: Keep guest images in the cache of a compute host
 version_added: 0.1.0
 description:
-  - Brings images into C(<state_dir>/_base/<sha256>) of a compute host, each once, however many instances and
-    playbooks ask for it at the same time.
+  - Brings images into C(<state_dir>/_base/<sha256>.raw) of a compute host, each once, however many instances
+    and playbooks ask for it at the same time.
   - An image is fetched from a URL by the host itself, or pushed from a path on the controller. Its size and checksum
     are verified. A disk image must be what its declared format says, on its own (no backing file, data file or
     encryption), and is converted to a sparse raw file.
@@ -189,7 +189,7 @@ evicted:
   elements: dict
   contains:
     name:
-      description: The name of the file in the cache.
+      description: The image's SHA-256 in hex digits, or kind and size of an empty disk.
       type: str
       returned: always
     bytes:
