@@ -58,7 +58,7 @@ _REASONS = {1: "shutdown", 2: "destroyed", 3: "crashed", 6: "failed"}  # VIR_DOM
 def look(state_dir: str, uri: str) -> dict[str, t.Any]:
     """Everything of novalite's that is here, as plain data. Changes nothing.
 
-    Raises NovaliteError when libvirtd does not answer: without it nobody can say which guests run, and what a running
+    Raises NovaliteError when libvirt does not answer: without it nobody can say which guests run, and what a running
     guest stands on must stay.
     """
     looked_at = time.time()
