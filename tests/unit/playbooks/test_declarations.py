@@ -14,7 +14,8 @@ import pytest
 import yaml
 from ansible.vars.reserved import get_reserved_names
 
-from ansible_collections.novalite.cloud.plugins.plugin_utils._playbooks import INVENTORY, PLAYBOOKS
+from ansible_collections.novalite.cloud.plugins.plugin_utils._playbooks import PLAYBOOKS
+from ansible_collections.novalite.cloud.plugins.plugin_utils._settings import INVENTORY
 
 ROOT = pathlib.Path(__file__).parents[3]
 BOOKS = sorted((ROOT / "playbooks").glob("*.yml"))
@@ -71,14 +72,19 @@ def test_no_variable_is_reserved_by_ansible() -> None:
     assert not {name for book in PLAYBOOKS.values() for name in book.variables} & get_reserved_names()
 
 
-def test_the_roles_options_are_known() -> None:
-    options = set()
+def test_the_roles_options_are_known_with_their_types() -> None:
+    options: dict[str, str] = {}
     for path in ROLES:
         for entry in yaml.safe_load(path.read_text())["argument_specs"].values():
-            options.update(entry["options"])
+            options.update({name: option["type"] for name, option in entry["options"].items()})
     # what playbooks hand to roles is nothing for a person to say
-    internal = {"plan", "state", "step", "failed", "keep_disks", "transfers", "leaving", "metadata"}
-    assert {name for name in options if name.split("_", 1)[1] not in internal} - INVENTORY <= {"compute_node_facts"}
+    internal = ("_plan", "_state", "_step", "_failed", "_keep_disks", "_transfers", "_leaving")
+    declared = {
+        name: variable.kind if variable.kind != "str" or options.get(name) != "path" else "path"
+        for name, variable in INVENTORY.items()
+        if not name.startswith("novalite_")
+    }
+    assert declared == {name: kind for name, kind in options.items() if not name.endswith(internal)}
 
 
 @pytest.mark.parametrize(

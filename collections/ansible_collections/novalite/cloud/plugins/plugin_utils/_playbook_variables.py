@@ -21,7 +21,8 @@ from ansible.module_utils.common.validation import (
 )
 
 from ..module_utils._errors import NovaliteError
-from ._playbooks import INVENTORY, JOBS, PLAYBOOKS, Playbook, Variable
+from ._playbooks import JOBS, PLAYBOOKS, Playbook
+from ._settings import INVENTORY, Variable
 
 NAMESPACES = ("novalite_", "compute_node_", "interfaces_", "move_", "power_", "reclaim_", "spawn_")
 CLOSE = 0.6  # difflib's own measure of "close"
@@ -47,7 +48,7 @@ def meant(
     """
     problems = _unknown(name, extra, entries, foreign, own)
     values: dict[str, t.Any] = {}
-    for canonical, variable in PLAYBOOKS[name].variables.items():
+    for canonical, variable in {**INVENTORY, **PLAYBOOKS[name].variables}.items():
         words = [word for word in (canonical, *variable.aliases) if word in extra]
         if len(words) > 1:
             problems.append(f"{' and '.join(words)} mean the same: leave out {words[1]}")
@@ -87,7 +88,7 @@ def _unknown(
 ) -> list[str]:
     books: dict[str, Playbook] = {entry: PLAYBOOKS[entry] for entry in (*entries, name)}
     words = {word for book in books.values() for word in _words(book)}
-    known = words | INVENTORY | JOBS
+    known = words | set(INVENTORY) | JOBS
     problems = []
     for word in extra:
         if word in known or word.startswith("ansible_") or _matches(word, own):

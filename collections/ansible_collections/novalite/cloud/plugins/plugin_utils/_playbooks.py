@@ -14,18 +14,7 @@ import dataclasses
 import typing as t
 
 from ..modules import server
-
-Kind = t.Literal["str", "int", "float", "bool", "list", "dict", "raw"]
-
-
-@dataclasses.dataclass(frozen=True)
-class Variable:
-    help: str
-    kind: Kind = "str"
-    choices: tuple[str, ...] = ()
-    aliases: tuple[str, ...] = ()
-    commas: bool = False  # a list that may be written `a,b`
-    secret: bool = False  # its value is in no message
+from ._settings import Variable
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,7 +53,7 @@ SERVERS = {
 }
 WHOM = (("server", "servers", "uuids"),)
 ACTION = {**SERVERS, **TAKEOVER}
-SHUTDOWN = {"shutdown_timeout": Variable("seconds that guests get to shut down", "int")}
+SHUTDOWN = {"shutdown_timeout": Variable("seconds that guests get to shut down", "float")}
 SCHEDULING = {"scheduler_options": Variable("Nova's options of its filters and weighers", "dict")}
 MOVE = {**ACTION, **SCHEDULING, "host": Variable("compute host to move to")}
 LAUNCH = {
@@ -84,7 +73,7 @@ INTERFACES = {
     "port_id": Variable("UUID of a port", aliases=("port",)),
     "fixed_ip": Variable("address on the network"),
     "interfaces": Variable("list of interfaces", "list"),
-    "detach_timeout": Variable("seconds that a guest gets to let go of it", "int"),
+    "detach_timeout": Variable("seconds that a guest gets to let go of it", "float"),
     **UUIDS,
     **PROJECT,
 }
@@ -287,56 +276,5 @@ PLAYBOOKS: dict[str, Playbook] = {
     ),
 }
 
-# Our variables of an inventory, which may be said with -e, too. Those of the roles are in their argument_specs.
-INVENTORY = frozenset(
-    {
-        "novalite_home",
-        "novalite_ledger_url",
-        "novalite_compute_group",
-        "novalite_identity_file",
-        "novalite_metadata_url",
-        "novalite_mac_prefix",
-        "novalite_antispoof",
-        "novalite_extra_variables",
-        "novalite_cloud",
-        "novalite_projects",
-        "novalite_users",
-        "compute_node_aggregates",
-        "compute_node_antispoof",
-        "compute_node_cpu_ratio",
-        "compute_node_disabled_reason",
-        "compute_node_disk_ratio",
-        "compute_node_domain_type",
-        "compute_node_enabled",
-        "compute_node_packages",
-        "compute_node_ram_ratio",
-        "compute_node_reserved_disk_gb",
-        "compute_node_reserved_memory_mb",
-        "compute_node_reserved_vcpus",
-        "compute_node_shares",
-        "compute_node_state_dir",
-        "compute_node_tunnel_address",
-        "compute_node_zone",
-        "interfaces_timeout",
-        "move_auto_converge",
-        "move_bandwidth",
-        "move_download_by",
-        "move_shutdown_timeout",
-        "move_state_dir",
-        "power_shutdown_timeout",
-        "reclaim_move_address",
-        "reclaim_state_dir",
-        "reclaim_wipe",
-        "spawn_controller_dir",
-        "spawn_download_by",
-        "spawn_inject_backend",
-        "spawn_metadata_url",
-        "spawn_move_address",
-        "spawn_shutdown_timeout",
-        "spawn_state_dir",
-        "spawn_wait_for_ssh",
-        "spawn_wait_timeout",
-    }
-)
 # What the API's jobs add of their own
 JOBS = frozenset({"novalite_alone", "novalite_reservations"})
