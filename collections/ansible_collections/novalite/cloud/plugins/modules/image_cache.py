@@ -77,8 +77,8 @@ options:
     description:
       - The directory on the controller for its downloads. Files in it are named by their SHA-256, and may be removed at
         any time.
-      - Defaults to C(images) in the directory that the environment variable E(NOVALITE_HOME) of the C(ansible-playbook)
-        process names, then to C(/var/lib/novalite/images).
+      - Defaults to C(images) in the ledger's home, which the variable C(novalite_home) names, then the environment
+        variable E(NOVALITE_HOME) of the C(ansible-playbook) process.
     type: path
   state:
     description:
