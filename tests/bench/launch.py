@@ -56,7 +56,7 @@ def _launch(cloud: Cloud, count: int) -> float:
         flavor="m1.nano",
         image="ami-tiny",
         key="test",
-        spawn_wait_for_ssh=False,  # the reference ends with the domain's start, too
+        wait_for="running",  # the reference ends with the domain's start, too
     )
 
 

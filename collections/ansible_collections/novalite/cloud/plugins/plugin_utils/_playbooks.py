@@ -14,7 +14,7 @@ import dataclasses
 import typing as t
 
 from ..modules import server
-from ._settings import Variable
+from ._settings import WAIT_FOR, Variable
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,6 +54,7 @@ SERVERS = {
 WHOM = (("server", "servers", "uuids"),)
 ACTION = {**SERVERS, **TAKEOVER}
 SHUTDOWN = {"shutdown_timeout": Variable("seconds that guests get to shut down", "float")}
+WAIT = {"wait_for": Variable("what guests must do before the run ends", choices=WAIT_FOR)}
 SCHEDULING = {"scheduler_options": Variable("Nova's options of its filters and weighers", "dict")}
 MOVE = {**ACTION, **SCHEDULING, "host": Variable("compute host to move to")}
 LAUNCH = {
@@ -145,7 +146,7 @@ PLAYBOOKS: dict[str, Playbook] = {
     "host_restore": Playbook({**HOST, "bring_back": Variable("bring back what was there", "bool")}, (("host",),)),
     "interface_attach": Playbook(INTERFACES, (("server", "interfaces", "uuids"),)),
     "interface_detach": Playbook(INTERFACES, (("server", "interfaces", "uuids"),)),
-    "launch": Playbook(LAUNCH, WHOM),
+    "launch": Playbook({**LAUNCH, **WAIT}, WHOM),
     "live_migrate": Playbook(MOVE, WHOM),
     "lock": Playbook({**ACTION, "reason": Variable("why")}, WHOM, hosts=False),
     "may": Playbook(
@@ -188,11 +189,13 @@ PLAYBOOKS: dict[str, Playbook] = {
             "hard": Variable("as reboot_type=hard, which is the newer word", "bool"),
         },
     ),
-    "rebuild": _of_servers(SHUTDOWN, _options("image", "key", "metadata", "user_data", "files", "admin_password")),
+    "rebuild": _of_servers(
+        SHUTDOWN, WAIT, _options("image", "key", "metadata", "user_data", "files", "admin_password")
+    ),
     "reconcile": Playbook(
         {**REPORT, "build_timeout": Variable("seconds of silence after which a run is taken for dead", "int")}
     ),
-    "rescue": _of_servers(SHUTDOWN, _options("image", "admin_password")),
+    "rescue": _of_servers(SHUTDOWN, WAIT, _options("image", "admin_password")),
     "resize": Playbook(
         {
             **MOVE,
@@ -236,7 +239,7 @@ PLAYBOOKS: dict[str, Playbook] = {
     "terminate": Playbook(SERVERS, WHOM),
     "unlock": Playbook({**ACTION, "reason": Variable("why")}, WHOM, hosts=False),
     "unpause": _of_servers(),
-    "unrescue": _of_servers(SHUTDOWN),
+    "unrescue": _of_servers(SHUTDOWN, WAIT),
     "users": Playbook({}, hosts=False),
     "volume_attach": Playbook(
         {

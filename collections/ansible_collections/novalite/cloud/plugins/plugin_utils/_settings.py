@@ -22,6 +22,9 @@ class Variable:
     secret: bool = False  # its value is in no message
 
 
+WAIT_FOR = ("running", "ssh", "agent")
+
+
 def _of_role(role: str, **kinds: Kind) -> dict[str, Variable]:
     """The role's options that a person sets; tests hold them against its argument_specs."""
     help = f"see `ansible-doc -t role novalite.cloud.{role}`"
@@ -34,6 +37,7 @@ INVENTORY: dict[str, Variable] = {
     "novalite_compute_group": Variable("the group of the compute hosts"),
     "novalite_identity_file": Variable("private key to offer to guests"),
     "novalite_metadata_url": Variable("where the metadata service is"),
+    "novalite_wait_for": Variable("what launches wait for, where wait_for does not say it", choices=WAIT_FOR),
     "novalite_mac_prefix": Variable("how the guests' MAC addresses begin"),
     "novalite_antispoof": Variable(
         "what keeps guests from sending under foreign addresses", choices=("nwfilter", "chains")
@@ -81,7 +85,7 @@ INVENTORY: dict[str, Variable] = {
         move_address="bool",
         shutdown_timeout="float",
         state_dir="str",
-        wait_for_ssh="bool",
+        wait_for="str",
         wait_timeout="int",
     ),
 }
