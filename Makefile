@@ -32,7 +32,8 @@ lab-down:
 	@tools/lab down
 
 launch: lab
-	@ansible-playbook -i inventories/lab playbooks/launch.yml -e name=demo -e flavor=m1.tiny -e image=ami-tiny -e key=test
+	@ansible-playbook -i inventories/lab playbooks/launch.yml -e server=demo -e flavor=m1.tiny -e image=ami-tiny -e key=test \
+	  -e wait_for=ssh
 
 api: bootstrap
 	@exec tools/api

@@ -58,9 +58,9 @@ def plan_of(connection: sa.Connection, run_id: str) -> Plan:
     uuids = [uuid for row in jobs for uuid in instances[row.id]]
     if uuids:
         variables["uuids"] = uuids
-        # ACTIVE is what runs, as in Nova: not every image has an ssh server, not every group lets us in, and others of
-        # the run would wait for it
-        variables["spawn_wait_for_ssh"] = False
+        # ACTIVE is what runs, as in Nova, whatever the inventory says: not every image has an ssh server, not every
+        # group lets us in, and others of the run would wait for it
+        variables["wait_for"] = "running"
     if one.kind == settling.LAUNCH and uuids:
         variables.pop("all_or_nothing", None)
         # which of them have to be placed together

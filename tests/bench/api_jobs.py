@@ -60,7 +60,7 @@ def _figure(name: str, ours: float, reference: float) -> dict[str, t.Any]:
 def _playbook(cloud: Cloud, count: int) -> float:
     wanted = {"name": "bench", "count": count}
     seconds = cloud.playbook(
-        "playbooks/launch.yml", **wanted, flavor="m1.nano", image="ami-tiny", key="test", spawn_wait_for_ssh=False
+        "playbooks/launch.yml", **wanted, flavor="m1.nano", image="ami-tiny", key="test", wait_for="running"
     )
     cloud.playbook("playbooks/terminate.yml", **wanted)
     return seconds

@@ -33,7 +33,7 @@ def run(wanted: str) -> t.Iterator[dict[str, t.Any]]:
     ours, reference = [], []
     for _round in range(ROUNDS):
         with tempfile.TemporaryDirectory(prefix="novalite-bench-", dir="/var/tmp") as state:
-            base = pathlib.Path(state, "_base", CHECKSUM)
+            base = pathlib.Path(state, "_base", f"{CHECKSUM}.raw")
             base.parent.mkdir()
             with open(base, "wb") as handle:
                 handle.truncate(32 << 20)

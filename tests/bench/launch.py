@@ -56,7 +56,7 @@ def _launch(cloud: Cloud, count: int) -> float:
         flavor="m1.nano",
         image="ami-tiny",
         key="test",
-        spawn_wait_for_ssh=False,  # the reference ends with the domain's start, too
+        wait_for="running",  # the reference ends with the domain's start, too
     )
 
 
@@ -70,7 +70,7 @@ def _warm_up(cloud: Cloud) -> None:
 
 def _reference(cloud: Cloud, action: str, count: int) -> float:
     base, kernel, ramdisk = (
-        f"/var/lib/novalite/_base/{_sha256(IMAGES / name)}" for name in ("ami-tiny.qcow2", "kernel", "ramdisk")
+        f"/var/lib/novalite/_base/{_sha256(IMAGES / name)}.raw" for name in ("ami-tiny.qcow2", "kernel", "ramdisk")
     )
     return cloud.on_host(
         "bash", "/root/launch_reference.sh", action, str(count), "/root/key.pub", base, kernel, ramdisk

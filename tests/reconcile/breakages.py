@@ -194,7 +194,7 @@ class Breaking:
                      ("chain FORWARD", "differs"), "iptables -C FORWARD -j nova-local"),
             Breakage("image lost from the cache", "hv2",
                      f"rm -f /var/lib/novalite/_base/$(sed -n 's/.*\"base\": \"\\([0-9a-f]*\\)\".*/\\1/p' "
-                     f"{INSTANCES}/{d.uuid}/disk.info | head -n 1)",
+                     f"{INSTANCES}/{d.uuid}/disk.info | head -n 1).raw",
                      ("^image [0-9a-f]{12}", "not in the cache"),
                      f"qemu-img info -U --backing-chain {INSTANCES}/{d.uuid}/disk >/dev/null"),
             *self.of_the_ledger(a, spare),

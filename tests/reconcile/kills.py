@@ -33,7 +33,7 @@ COUNT = 2  # guests of one launch, which come to different hosts
 # Of each with COUNT guests on two free cores, not waiting for ssh. A launch before them tells how busy the machine is.
 SECONDS = {"launch": 9.0, "terminate": 6.0, "migrate": 20.0, "live_migrate": 20.0, "resize": 20.0}
 VARIABLES: dict[str, dict[str, t.Any]] = {
-    "launch": {"flavor": "m1.nano", "image": "ami-tiny", "key": "test", "spawn_wait_for_ssh": False},
+    "launch": {"flavor": "m1.nano", "image": "ami-tiny", "key": "test", "wait_for": "running"},
     "resize": {"flavor": "m1.tiny"},
 }
 # of this lab alone: hypervisors have process namespaces of their own. The brackets keep the shell that looks out of it
@@ -59,8 +59,8 @@ class Killing:
         if there:
             began = time.monotonic()
             launch = dict(VARIABLES["launch"])
-            without_ssh = launch.pop("spawn_wait_for_ssh")
-            lab.play("launch.yml", servers=[{**launch, **one} for one in there], spawn_wait_for_ssh=without_ssh)
+            wait_for = launch.pop("wait_for")
+            lab.play("launch.yml", servers=[{**launch, **one} for one in there], wait_for=wait_for)
             self.pace = (time.monotonic() - began) / SECONDS["launch"]
         hows = []
         for number, what in whats.items():

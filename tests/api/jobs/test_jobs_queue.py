@@ -242,7 +242,7 @@ class TestClaim:
                 queue.enqueue(connection, kind, instances=["u1"])
         run_id, _jobs = claim(jobs)
         with reading(jobs.engine) as connection:
-            assert runs.plan_of(connection, str(run_id)).variables["spawn_wait_for_ssh"] is False
+            assert runs.plan_of(connection, str(run_id)).variables["wait_for"] == "running"
 
 
 class TestEnd:

@@ -46,7 +46,8 @@ def push(image: Image, state: str) -> dict[str, t.Any]:
 
 
 def files(state: str) -> list[str]:
-    return sorted(os.listdir(os.path.join(state, "_base")))
+    """The names in the cache, without the ending of its files."""
+    return sorted(name.replace(".raw", "", 1) for name in os.listdir(os.path.join(state, "_base")))
 
 
 def info(path: str) -> dict[str, t.Any]:

@@ -28,9 +28,10 @@ FILES = {
     "openstack/content/0000": bytes(range(256)),
     "ec2/latest/meta-data.json": b"{}",
 }
+WRITERS = ("genisoimage", "xorrisofs")  # of cdrkit and of libisoburn; mkisofs is a name of one of them
 needs_tools = pytest.mark.skipif(
-    os.getuid() != 0 or not shutil.which("genisoimage") or not shutil.which("isoinfo"),
-    reason="needs root for the lock's directory, and genisoimage",
+    os.getuid() != 0 or not all(map(shutil.which, (*WRITERS, "isoinfo"))),
+    reason="needs root for the lock's directory, genisoimage and xorriso",
 )
 
 
@@ -57,8 +58,12 @@ def write(state: str, *drives: ConfigDrive, **options: t.Any) -> dict[str, t.Any
 
 
 @needs_tools
+@pytest.mark.parametrize("writer", WRITERS)
 @pytest.mark.parametrize(("kind", "label"), [("config-2", b"config-2"), ("nocloud", b"cidata")])
-def test_the_drive_holds_the_files_under_its_label(state: str, kind: str, label: bytes) -> None:
+def test_the_drive_holds_the_files_under_its_label(
+    state: str, kind: str, label: bytes, writer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(config_drive, "PROGRAMS", (writer,))
     drive = ConfigDrive(UUIDS[0], kind, FILES)
     planned = write(state, drive, check_mode=True)
     assert planned["changed"] and os.listdir(layout.instance_dir(state, UUIDS[0])) == []
@@ -67,6 +72,8 @@ def test_the_drive_holds_the_files_under_its_label(state: str, kind: str, label:
     (entry,) = done["config_drives"]
     assert on_drive(entry["path"]) == FILES
     assert b"Volume id: " + label + b"\n" in isoinfo(entry["path"], "-d")
+    joliet = {f"/{path}" for path in FILES}  # which Windows reads
+    assert joliet <= set(isoinfo(entry["path"], "-J", "-f").decode().splitlines())
     assert stat.S_IMODE(os.stat(entry["path"]).st_mode) == 0o600
     assert sorted(os.listdir(os.path.dirname(entry["path"]))) == ["disk.config", "disk.config.sha256"]
 
@@ -98,7 +105,7 @@ def test_a_failure_leaves_the_old_drive(state: str, monkeypatch: pytest.MonkeyPa
     drive = ConfigDrive(UUIDS[0], "config-2", FILES)
     path = write(state, drive)["config_drives"][0]["path"]
     monkeypatch.setattr(config_drive, "PROGRAMS", ("no-such-program",))
-    with pytest.raises(NovaliteError, match="install genisoimage"):
+    with pytest.raises(NovaliteError, match="install one of no-such-program"):
         write(state, ConfigDrive(UUIDS[0], "config-2", {"a": b"b"}))
     assert on_drive(path) == FILES and not write(state, drive)["changed"]
     with pytest.raises(NovaliteError, match="create the instance's disk first"):

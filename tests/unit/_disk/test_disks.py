@@ -40,7 +40,7 @@ def test_a_disk_on_its_base(state: str, base: str) -> None:
     assert done == planned and done["disks"][0]["created"] == ["disk", "kernel"]
     found = info(done["disks"][0]["path"])
     assert found["virtual-size"] == GIB and found["backing-filename-format"] == "raw"
-    assert found["full-backing-filename"] == os.path.join(state, "_base", base[7:])
+    assert found["full-backing-filename"] == os.path.join(state, "_base", f"{base[7:]}.raw")
     assert sorted(os.listdir(directory)) == ["disk", "disk.info", "kernel"]
     assert os.stat(directory).st_mode & 0o777 == 0o711
     assert os.stat(f"{directory}/kernel").st_nlink == 1 and recorded_format(directory) == "qcow2"

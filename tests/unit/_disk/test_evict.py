@@ -15,6 +15,7 @@ import pytest
 
 from ansible_collections.novalite.cloud.plugins.module_utils import _host
 from ansible_collections.novalite.cloud.plugins.module_utils._disk import evict as room
+from ansible_collections.novalite.cloud.plugins.module_utils._disk import layout
 from ansible_collections.novalite.cloud.plugins.module_utils._disk.cache import ensure_images
 from ansible_collections.novalite.cloud.plugins.module_utils._disk.evict import evict
 from ansible_collections.novalite.cloud.plugins.module_utils._disk.overlay import Disk, create_disks, remove_disks
@@ -28,7 +29,7 @@ pytestmark = needs_qemu_img
 
 def cached(state: str, name: str, days: float, size: int = MIB) -> str:
     """A file in the cache that was last used some days ago."""
-    path = pathlib.Path(state, "_base", name)
+    path = pathlib.Path(state, "_base", name + layout.RAW if layout.CACHE_KEY.match(name) else name)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(b"x" * size)
     used = time.time() - days * DAY
@@ -38,7 +39,7 @@ def cached(state: str, name: str, days: float, size: int = MIB) -> str:
 
 def old(state: str, *names: str) -> None:
     for name in names:
-        os.utime(os.path.join(state, "_base", name), (0, 0))
+        os.utime(os.path.join(state, "_base", f"{name}.raw"), (0, 0))
 
 
 def names(result: dict[str, t.Any]) -> list[str]:
@@ -125,7 +126,7 @@ def test_what_somebody_holds_or_has_just_used_stays(
 
     def and_then_it_is_used(*args: t.Any) -> t.Any:
         going = chosen(*args)
-        os.utime(os.path.join(state, "_base", used))
+        os.utime(os.path.join(state, "_base", f"{used}.raw"))
         return going
 
     monkeypatch.setattr(room, "_chosen", and_then_it_is_used)
@@ -137,7 +138,8 @@ def test_what_somebody_holds_or_has_just_used_stays(
 def test_what_is_not_the_caches_stays_and_old_parts_go(tmp_path: pathlib.Path, state: str) -> None:
     for name in ("README", "a" * 63, "swap_0", "ephemeral_x", f"{'c' * 64}.part"):
         cached(state, name, 0.5 if name.endswith("part") else 99)
-    for ending in (".part", ".part.json", ".converted"):
+    endings = (".raw.part", ".raw.part.json", ".raw.converted", ".part")
+    for ending in endings:
         cached(state, "a" * 64 + ending, 2)
         cached(state, "b" * 64 + ending, 2)
     cached(state, f".incoming-{'a' * 64}-x", 2)
@@ -145,7 +147,7 @@ def test_what_is_not_the_caches_stays_and_old_parts_go(tmp_path: pathlib.Path, s
     with _host.locked(f"image-{'b' * 64}", directory=str(tmp_path / "locks")):
         assert not evict(state, DAY)["changed"]
     kept = ["README", "a" * 63, "swap_0", "ephemeral_x", "d" * 64, f"{'c' * 64}.part"]
-    assert files(state) == sorted([*kept, *("b" * 64 + ending for ending in (".part", ".part.json", ".converted"))])
+    assert files(state) == sorted([*kept, *("b" * 64 + ending.replace(".raw", "") for ending in endings)])
 
 
 def test_a_host_without_a_cache(state: str) -> None:

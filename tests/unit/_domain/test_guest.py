@@ -182,3 +182,16 @@ def test_a_backend_that_is_none_is_refused() -> None:
     flavor = {**INSTANCE["flavor"], "extra_specs": {"novalite:disk_backend": "lvm"}}
     with pytest.raises(NovaliteError, match=r"flavor m1\.nano: novalite:disk_backend is 'lvm'"):
         guest_of(instance(flavor=flavor), FACTS)
+
+
+@pytest.mark.parametrize(("said", "has_channel"), [("yes", True), ("True", True), ("no", False), (None, False)])
+def test_a_guest_has_a_channel_for_an_agent_where_its_image_says_so(said: str | None, has_channel: bool) -> None:
+    image = {**INSTANCE["image"], "properties": {"hw_qemu_guest_agent": said} if said else {}}
+    targets = xml_of(instance(image=image)).findall("devices/channel/target")
+    assert [target.get("name") for target in targets] == ["org.qemu.guest_agent.0"] * has_channel
+
+
+def test_a_word_that_is_no_boolean_is_refused() -> None:
+    image = {**INSTANCE["image"], "properties": {"hw_qemu_guest_agent": "perhaps"}}
+    with pytest.raises(NovaliteError, match="hw_qemu_guest_agent is 'perhaps'; use yes, true, 1, on, no"):
+        guest_of(instance(image=image), FACTS)

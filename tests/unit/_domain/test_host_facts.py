@@ -120,6 +120,20 @@ def test_without_o_direct_the_cache_writes_through(tmp_path: Path, monkeypatch: 
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("writer", ["genisoimage", "mkisofs", "xorrisofs"])
+def test_any_program_that_writes_a_config_drive_will_do(
+    writer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_host_facts, "_SBIN", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "genisoimage or mkisofs or xorrisofs" in _host_facts.missing_commands()
+    for name in [group[0] for group in _host_facts.COMMANDS[:-1]] + [writer]:
+        (tmp_path / name).touch(mode=0o755)
+    assert _host_facts.missing_commands() == []
+    (tmp_path / "virsh").unlink()
+    assert _host_facts.missing_commands() == ["virsh"]
+
+
 def test_a_host_without_libvirtd_is_down_and_known_all_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

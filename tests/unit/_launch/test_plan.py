@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import typing as t
 
+import pytest
+
 from ansible_collections.novalite.cloud.plugins.module_utils._launch.plan import plan_by_host
 
 NETWORK = {
@@ -54,7 +56,7 @@ def instance(number: int, host: str, **changes: t.Any) -> dict[str, t.Any]:
             "properties": {},
         },
         "key": {"name": "test", "public_key": "ssh-ed25519 AAAA test"},
-        "security_groups": [{"id": 3, "rules": [RULE]}],
+        "security_groups": [{"id": 3, "name": "default", "rules": [RULE]}],
         "nics": [
             {
                 "id": f"vif-{number}",
@@ -308,7 +310,37 @@ def test_a_vxlan_network_spans_its_hosts_from_namespaces_of_its_own() -> None:
     assert plan["metadata_networks"] == [
         {"bridge": "br10000", "namespace": "nova-br10000", "network": NETWORK["uuid"]}
     ]
-    assert plan["guests"] == [{"name": "web-1", "address": "10.20.0.3", "namespace": "nova-br10000"}]
+    (guest,) = plan["guests"]
+    assert (guest["name"], guest["address"], guest["namespace"]) == ("web-1", "10.20.0.3", "nova-br10000")
+
+
+@pytest.mark.parametrize(
+    ("rules", "reached"),
+    [
+        ([], False),
+        ([{"protocol": "tcp", "port_min": 22, "port_max": 22, "cidr": "0.0.0.0/0"}], True),
+        ([{"protocol": "tcp", "port_min": 22, "port_max": 22, "cidr": "203.0.113.0/24"}], False),
+        ([{"protocol": "tcp", "port_min": 1, "port_max": 65535, "cidr": "10.20.0.0/24"}], True),
+        ([{"protocol": "tcp", "port_min": 22, "port_max": 22, "remote_group_id": 9}], False),
+        ([{"protocol": "udp", "cidr": "0.0.0.0/0"}], False),
+    ],
+)
+def test_a_plan_knows_what_keeps_a_host_from_the_ssh_server_of_its_guest(
+    rules: list[dict[str, t.Any]], reached: bool
+) -> None:
+    one = instance(1, "hv1", security_groups=[{"id": 9, "name": "shop", "rules": rules}])
+    one["nics"][0]["dhcp_server"] = "10.20.0.1"
+    (guest,) = plan_by_host([one], {"hv1": {"domain_type": "qemu"}}, render)["hv1"]["guests"]
+    assert (guest["hindrance"] is None) is reached
+    if not reached:
+        assert "no rule lets it in (groups of web-1: shop), for its compute host at 10.20.0.1" in guest["hindrance"]
+
+
+def test_nobody_is_called_unreachable_where_the_host_has_no_address_of_its_own() -> None:
+    one = instance(1, "hv1", security_groups=[])
+    one["nics"][0]["dhcp_server"] = None
+    (guest,) = plan_by_host([one], {"hv1": {"domain_type": "qemu"}}, render)["hv1"]["guests"]
+    assert guest["hindrance"] is None
 
 
 def test_a_host_routes_only_where_there_is_something_to_route() -> None:

@@ -293,6 +293,24 @@ def test_a_host_that_has_not_reported_for_long_is_down(engine: sa.Engine) -> Non
         result = scheduler(connection, {"instances": some(1)})
         assert "compute removed 1 (hv1: was last seen 10" in result["unplaced"][0]["message"]
         assert scheduler(connection, {"instances": some(1), "service_down_time": 200})["unplaced"] == []
+
+
+def test_a_host_that_the_run_has_seen_is_up_however_long_ago_that_was(engine: sa.Engine) -> None:
+    with transaction(engine) as connection:
+        compute_host(connection, {"compute_hosts": [facts("hv1"), facts("hv2")]})
+        connection.execute(sa.update(host_table).values(last_seen_at=host_table.c.last_seen_at - 3600))
+        (lost,) = scheduler(connection, {"instances": some(1)})["unplaced"]
+        assert "was last seen 36" in lost["message"]
+        (placed,) = scheduler(connection, {"instances": some(1), "seen_hosts": ["hv2"]})["instances"]
+        assert placed["host"] == "hv2"
+
+
+def test_a_host_that_was_found_to_be_down_is_not_up_for_having_been_seen(engine: sa.Engine) -> None:
+    with transaction(engine) as connection:
+        compute_host(connection, {"compute_hosts": [facts("hv1")]})
+        connection.execute(sa.update(host_table).values(up=False, down_reason="libvirtd does not answer"))
+        (lost,) = scheduler(connection, {"instances": some(1), "seen_hosts": ["hv1"]})["unplaced"]
+        assert "libvirtd does not answer" in lost["message"]
         assert scheduler(connection, {"instances": some(1), "compute_hosts": [facts("hv1")]})["unplaced"] == []
 
 

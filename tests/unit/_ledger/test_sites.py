@@ -283,7 +283,8 @@ def test_the_playbook_plans_and_answers_by_its_exit_code(tmp_path: pathlib.Path)
     )
     command = [
         str(pathlib.Path(sys.executable).parent / "ansible-playbook"), "-i", "inventories/example",
-        "playbooks/site.yml", "-e", f"disk={tmp_path}/disk", "--check", "--diff", "-e", "detailed_exitcode=true",
+        "playbooks/site.yml", "-e", f"disk={tmp_path}/disk novalite_extra_variables=disk", "--check", "--diff",
+        "-e", "detailed_exitcode=true",
     ]  # fmt: skip
     env = {**os.environ, "NOVALITE_HOME": str(tmp_path / "home"), "ANSIBLE_FORCE_COLOR": "0"}
 

@@ -6,6 +6,7 @@
 usage() {
   cat <<USAGE
 usage: $TOOL up     --state DIR [--count N | --names ${PREFIX}1,${PREFIX}2] [--inventory FILE] [--disk GIB] [--memory MIB]
+                    [--login ${PREFIX}1,${PREFIX}2]
        $TOOL down   --state DIR
        $TOOL exec   --state DIR NAME COMMAND [ARGUMENT ...]
        $TOOL wire   --state DIR COMMAND [ARGUMENT ...]
@@ -15,6 +16,8 @@ up      makes what is missing and prints one line per hypervisor: name, address,
         Hypervisors of an earlier \`up\` stay. --inventory writes an Ansible inventory (group \`compute\`).
         --disk bounds what one hypervisor may store (default 64 GiB, in memory, taken only when written).
         --memory is what a virtual machine has (default 1024 MiB).
+        --login names the hypervisors whose sshd refuses root: a user logs in who has sudo, with a password that the
+        inventory knows (default "${LOGINS:-none}"; the word \`none\` for none).
 down    ends the hypervisors and everything in them, and removes all that \`up\` made.
 exec    runs a command as root on one hypervisor.
 wire    runs a command of this machine where the guests' wire is (a bridge named \`wire\`).
@@ -26,7 +29,7 @@ parse_options() {
   STATE='' COUNT=2 NAMES='' INVENTORY='' DISK_GIB=64 MEMORY_MIB=1024 REST=()
   while (($#)); do
     case $1 in
-      --state | --count | --names | --inventory | --disk | --memory)
+      --state | --count | --names | --inventory | --disk | --memory | --login)
         (($# >= 2)) || die "$1 wants a value"
         case $1 in
           --state) STATE=$2 ;;
@@ -35,6 +38,7 @@ parse_options() {
           --inventory) INVENTORY=$2 ;;
           --disk) DISK_GIB=$2 ;;
           --memory) MEMORY_MIB=$2 ;;
+          --login) LOGINS=$2 ;;
         esac
         shift 2
         ;;
@@ -62,7 +66,7 @@ parse_options() {
 
 command_up() {
   ((${#REST[@]} == 0)) || die "up: unexpected \"${REST[*]}\""
-  require_tools ip nsenter unshare ssh-keygen sshd libvirtd virtlogd virsh flock "${TOOLS[@]}"
+  require_tools ip nsenter unshare ssh-keygen sshd libvirtd virtlogd virsh flock openssl sudo "${TOOLS[@]}"
   lab_lock
   lab_make
   local name fresh=()

@@ -3,21 +3,27 @@
 #
 # One hypervisor of either kind: register, start, wait, examine, stop. Which processes are its own is asked of the
 # kernel (who is in its network namespace), never of a pid file: pids are used again.
+# $STATE/hosts has a line for each: its name, its index, and who logs in there (root, or LOGIN_USER with sudo).
 # A kind (lib/kind-*.sh) gives host_start NAME, host_exec NAME COMMAND..., and the settings of a kind.
 
 host_index() { awk -v name="$1" '$1 == name { print $2 }' "$STATE/hosts" 2>/dev/null; }
+host_login() { awk -v name="$1" '$1 == name { print $3 }' "$STATE/hosts" 2>/dev/null; }
 # shellcheck disable=SC2153  # LINK: lib/lab.sh
 host_namespace() { printf '%s-%s' "$LINK" "$1"; }
 host_address() { printf '%s.%d' "$(<"$STATE/subnet")" "$((10 + $(host_index "$1")))"; }
 
-# host_register NAME: gives it an index (for its address and links) and a host key that stay while the lab does.
+# host_register NAME: gives it an index (for its address and links), a host key and, where nobody logs in as root, the
+# password that sudo wants there; they stay while the lab does.
 host_register() {
-  local name=$1 index
+  local name=$1 index login=root
+  [[ ,$LOGINS, != *",$name,"* ]] || login=$LOGIN_USER
   if [[ -z $(host_index "$name") ]]; then
     index=$(($(wc -l <"$STATE/hosts") + 1))
     ((index < 100)) || die "a lab has at most 99 hypervisors"
-    echo "$name $index" >>"$STATE/hosts"
+    echo "$name $index $login" >>"$STATE/hosts"
   fi
+  [[ $(host_login "$name") == root || -s $STATE/$name.password ]] ||
+    (umask 077 && openssl rand -hex 16 >"$STATE/$name.password")
   [[ -s $STATE/$name.hostkey && -s $STATE/$name.hostkey.pub ]] || {
     rm -f "$STATE/$name".hostkey{,.pub}
     ssh-keygen -q -t ed25519 -N '' -C "$name" -f "$STATE/$name.hostkey"

@@ -31,6 +31,11 @@ YAML
       ansible_host: $(host_address "$name")
       novalite_bridge_interface: eth1
 YAML
+      [[ $(host_login "$name") == root ]] || cat <<YAML
+      ansible_user: $(host_login "$name")
+      ansible_become: true
+      ansible_become_password: "{{ lookup('ansible.builtin.file', '$STATE/$name.password') }}"
+YAML
     done
     [[ $GROUP == compute ]] || printf 'compute:\n  children:\n    %s:\n' "$GROUP"
   } >"$file.new"

@@ -36,12 +36,13 @@ BATCH
 host_mac() { printf '52:54:%s:%s:%02x' "${RUN:0:2}" "${RUN:2:2}" "$(host_index "$1")"; }
 
 host_exec() {
-  local name=$1
+  local name=$1 user=root become=()
   shift
   [[ -n $(host_index "$name") ]] || die "no hypervisor $name in $STATE"
+  [[ $(host_login "$name") == root ]] || { user=lab && become=(sudo -n -H); } # lib/machine
   [[ -n $(namespace_init "$(host_namespace "$name")") ]] || die "$name is not running"
   # ssh joins the words with blanks, for a shell on the other side
   ssh -F /dev/null -q -i "$STATE/id_ed25519" -o UserKnownHostsFile="$STATE/known_hosts" -o IdentitiesOnly=yes \
     -o GlobalKnownHostsFile=/dev/null -o StrictHostKeyChecking=yes -o BatchMode=yes -o ConnectTimeout=20 \
-    "root@$(host_address "$name")" -- "$(printf '%q ' "$@")"
+    "$user@$(host_address "$name")" -- "$(printf '%q ' "${become[@]}" "$@")"
 }

@@ -2,7 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 #
 # One lab (all hypervisors of one state directory): its names, its lock, its two bridges, its keys.
-# Reads STATE, TOOL, KIND; sets RUN, LINK, MANAGEMENT, WIRE, CONTROL_PATHS.
+# Reads STATE, TOOL, KIND; sets LOGIN_USER, RUN, LINK, MANAGEMENT, WIRE, CONTROL_PATHS.
+
+# shellcheck disable=SC2034  # for the other files
+LOGIN_USER=deploy
 
 # shellcheck disable=SC2153  # TOOL: set by the tool
 die() {
@@ -140,7 +143,7 @@ lab_remove() {
   done
   [[ ! -s $STATE/inventory ]] || while read -r inventory; do rm -f -- "$inventory"; done <"$STATE/inventory"
   for name in $(lab_hosts); do
-    rm -f "$STATE/$name".{hostkey,hostkey.pub,log}
+    rm -f "$STATE/$name".{hostkey,hostkey.pub,password,log}
     [[ ! -d $STATE/$name.mnt ]] || rmdir "$STATE/$name.mnt"
   done
   rm -f "$STATE"/{kind,ramdisk,hosts,subnet,etc-hosts,known_hosts,known_hosts.new,id_ed25519,id_ed25519.pub,inventory}

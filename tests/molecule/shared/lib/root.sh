@@ -3,11 +3,12 @@
 #
 # A hypervisor's root file system, built in one tmpfs out of this machine's system directories. Runs as pid 1 of
 # the hypervisor's namespaces: all mounts are private to them and vanish with them.
-# Reads NAME, STATE, DISK_GIB, SHARED; sets CHECKOUT, TMPFS, ROOT.
+# Reads NAME, STATE, DISK_GIB, SHARED; sets CHECKOUT, TMPFS, ROOT, LOGIN.
 
 root_make() {
   CHECKOUT=$(readlink -f "$SHARED/../../..")
   # shellcheck disable=SC2153  # NAME: an argument of whoever includes this
+  LOGIN=$(awk -v name="$NAME" '$1 == name { print $3 }' "$STATE/hosts")
   TMPFS=$STATE/$NAME.mnt
   ROOT=$TMPFS/root
   mount --make-rprivate /
@@ -74,8 +75,30 @@ identity() {
   : >"$ROOT/etc/resolv.conf"
 }
 
+# user NAME HASH [GROUP]: somebody with a home whom the lab's key lets in. HASH is of the password, `*` for none.
+user() {
+  useradd --root "$ROOT" --create-home --user-group --groups "${3:-}" --shell /bin/bash --key UID_MIN=2000 "$1"
+  chpasswd --root "$ROOT" --encrypted <<<"$1:$2"
+  install -d -m 700 "$ROOT/home/$1/.ssh"
+  install -m 600 "$STATE/id_ed25519.pub" "$ROOT/home/$1/.ssh/authorized_keys"
+  chown -R --reference="$ROOT/home/$1" "$ROOT/home/$1/.ssh"
+}
+
+# Who logs in: root, or somebody who has sudo and a password, as on most hosts that people look after.
+login() {
+  local root_login=prohibit-password
+  if [[ $LOGIN == root ]]; then
+    install -m 600 "$STATE/id_ed25519.pub" "$ROOT/root/.ssh/authorized_keys"
+  else
+    root_login=no
+    user "$LOGIN" "$(openssl passwd -6 -stdin <"$STATE/$NAME.password")" sudo
+    # as installers leave it that ask for no password of root's
+    sed -i 's/^root:[^:]*:/root:!:/' "$ROOT/etc/shadow"
+  fi
+  echo "PermitRootLogin $root_login" >>"$ROOT/etc/ssh/sshd_config"
+}
+
 ssh_access() {
-  install -m 600 "$STATE/id_ed25519.pub" "$ROOT/root/.ssh/authorized_keys"
   install -m 600 "$STATE/$NAME.hostkey" "$ROOT/etc/ssh/ssh_host_ed25519_key"
   install -m 644 "$STATE/$NAME.hostkey.pub" "$ROOT/etc/ssh/ssh_host_ed25519_key.pub"
   # Without PAM sshd refuses an account whose password field begins with "!".
@@ -85,7 +108,6 @@ HostKey /etc/ssh/ssh_host_ed25519_key
 PidFile none
 UsePAM no
 UseDNS no
-PermitRootLogin prohibit-password
 PasswordAuthentication no
 KbdInteractiveAuthentication no
 PrintMotd no
@@ -94,4 +116,5 @@ MaxStartups 100
 MaxSessions 100
 Subsystem sftp internal-sftp
 CONFIG
+  login
 }

@@ -119,6 +119,12 @@ def test_server_info(cloud: t.Any) -> None:
     assert [one["name"] for one in cloud.info(project="other")] == ["far"]
     assert [one["name"] for one in cloud.info(all_projects=True)] == ["web", "db", "far"]
     assert [one["name"] for one in cloud.info(all_projects=True, host="hv1")] == ["web"]
+    # whoever asks for a host means all that are on it: a host was called empty with another project's servers there
+    assert [one["name"] for one in cloud.info(host="hv1")] == ["web"]
+    cloud.place(cloud.info(project="other")[0]["uuid"])
+    assert [one["name"] for one in cloud.info(host="hv1")] == ["web", "far"]
+    assert [one["name"] for one in cloud.info(host="hv1", project="other")] == ["far"]
+    before = cloud.dump()
     assert "actions" not in cloud.info()[0]
     assert [len(one["actions"]) for one in cloud.info(actions=True)] == [1, 1]
     with pytest.raises(NotFoundError, match="nowhere"):

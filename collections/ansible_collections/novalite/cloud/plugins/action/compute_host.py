@@ -16,6 +16,7 @@ from ansible.plugins.action import ActionBase
 from ..module_utils._controller import run_operation
 from ..module_utils._errors import NovaliteError
 from ..modules import compute_host
+from ..plugin_utils import _home
 from ..plugin_utils._ledger_action import LedgerAction
 
 
@@ -34,11 +35,13 @@ class ActionModule(LedgerAction):
     def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
         ActionBase.run(self, tmp, task_vars)
         task_vars = task_vars or {}
-        validated, params = self.validate_argument_spec(
+        _validated, params = self.validate_argument_spec(
             argument_spec=compute_host.ARGUMENT_SPEC, **compute_host.SPEC_RULES
         )
         if self.operation is None:
             raise AnsibleActionFail(self.missing)
+        ledger = _home.ledger(params, task_vars, self._templar)
+        secrets = {ledger["ledger_url"]} if ledger["ledger_url"] else set()
         asked = {option: params[option] for option in compute_host.FACT_ARGUMENTS}
         asked["name"] = asked["name"] or task_vars["inventory_hostname"]
         # Neither the ledger's URL, which holds a password, nor the policy is any business of the hypervisor.
@@ -59,12 +62,12 @@ class ActionModule(LedgerAction):
         try:
             recorded = run_operation(
                 self.operation,
-                {"compute_hosts": [entry], "home": params["home"], "ledger_url": params["ledger_url"]},
+                {"compute_hosts": [entry], **ledger},
                 self._task.check_mode,
             )
         except NovaliteError as error:
-            return {**result, "failed": True, "msg": remove_values(str(error), validated._no_log_values)}
+            return {**result, "failed": True, "msg": remove_values(str(error), secrets)}
         result["changed"] = recorded["changed"]
         if self._task.diff and "diff" in recorded:
             result["diff"] = recorded["diff"]
-        return remove_values(result, validated._no_log_values)
+        return remove_values(result, secrets)

@@ -14,6 +14,7 @@ from ansible.plugins.action import ActionBase
 
 from ..module_utils._disk.snapshot_file import received
 from ..module_utils._errors import NovaliteError
+from ..plugin_utils import _home
 
 MODULE = "novalite.cloud.disk_snapshot"
 
@@ -24,6 +25,7 @@ class ActionModule(ActionBase):
     def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
         self._supports_check_mode = True
         result: dict[str, t.Any] = super().run(tmp, task_vars)
+        self._home = _home.home(None, task_vars or {}, self._templar)
         arguments = dict(self._task.args)
         if self._connection.become is not None:  # the files are fetched by whoever logs in, and not by root
             arguments["owner"] = self._login()
@@ -55,8 +57,7 @@ class ActionModule(ActionBase):
             one["error"] = f"instance {one['uuid']}: the copy of its disk cannot be fetched: {error}"
 
     def _directory(self) -> str:
-        home = os.environ.get("NOVALITE_HOME") or "/var/lib/novalite"
-        directory = self._task.args.get("controller_dir") or os.path.join(home, "images")
+        directory = self._task.args.get("controller_dir") or os.path.join(self._home, "images")
         return os.path.abspath(os.path.expanduser(directory))
 
     def _login(self) -> int:

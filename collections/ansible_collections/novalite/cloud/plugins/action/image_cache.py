@@ -15,6 +15,7 @@ from ansible.utils.display import Display
 from ..module_utils._disk.cache import Image, Rules
 from ..module_utils._disk.downloads import downloaded
 from ..module_utils._errors import ImageRefusedError, NovaliteError
+from ..plugin_utils import _home
 
 MODULE = "novalite.cloud.image_cache"
 GIB = 1 << 30
@@ -26,6 +27,7 @@ class ActionModule(ActionBase):
     def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
         self._supports_check_mode = True
         result: dict[str, t.Any] = super().run(tmp, task_vars)
+        self._home = _home.home(None, task_vars or {}, self._templar)
         result.update(self._execute_module(module_name=MODULE, module_args=self._task.args, task_vars=task_vars))
         missing = result.get("missing")
         if result.get("failed") or not missing:
@@ -60,8 +62,7 @@ class ActionModule(ActionBase):
         return paths
 
     def _directory(self) -> str:
-        home = os.environ.get("NOVALITE_HOME") or "/var/lib/novalite"
-        return os.path.expanduser(self._task.args.get("controller_dir") or os.path.join(home, "images"))
+        return os.path.expanduser(self._task.args.get("controller_dir") or os.path.join(self._home, "images"))
 
     def _rules(self) -> Rules:
         args = self._task.args

@@ -14,6 +14,7 @@ from ..module_utils._errors import NovaliteError
 from ..module_utils._guest_data.signature import host_key
 from ..module_utils._metadata_secret import ensure_secret, read_secret, secret_path
 from ..modules import metadata_proxy
+from ..plugin_utils import _home
 
 
 class ActionModule(ActionBase):
@@ -30,7 +31,8 @@ class ActionModule(ActionBase):
             return {"changed": False}  # nothing to ask the host for
         params["host"] = params["host"] or task_vars["inventory_hostname"]
         # where the secret lies is no business of the hypervisor
-        home, params["home"], params["key"] = params["home"], None, None
+        home = _home.home(params["home"], task_vars, self._templar)
+        params["home"] = params["key"] = None
         if params["state"] == "present":
             try:
                 params["key"] = self._key(secret_path(home), params["host"])

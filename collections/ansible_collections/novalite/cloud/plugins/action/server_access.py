@@ -6,10 +6,12 @@
 
 from __future__ import annotations
 
+import os
 import typing as t
 
 from ..module_utils._launch.ssh import JUMP_VARIABLES
 from ..modules import server_access
+from ..plugin_utils._home import said
 from ..plugin_utils._ledger_action import LedgerAction
 
 
@@ -17,8 +19,15 @@ class ActionModule(LedgerAction):
     module = server_access
 
     def complete(self, params: dict[str, t.Any], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
+        group = params["group"] or said("novalite_compute_group", task_vars, self._templar) or "compute"
         hypervisors = {}
-        for host in task_vars["groups"].get(params["group"], []):
+        for host in task_vars["groups"].get(group, []):
             of_host = task_vars["hostvars"][host]  # once: each look-up puts all variables of the host together
             hypervisors[host] = {name: of_host[name] for name in JUMP_VARIABLES if name in of_host}
-        return {**params, "hypervisors": hypervisors, "check_mode": self._task.check_mode}
+        return {
+            **params,
+            "path": params["path"] or os.path.join(params["home"], "ssh_config"),
+            "identity_file": params["identity_file"] or said("novalite_identity_file", task_vars, self._templar),
+            "hypervisors": hypervisors,
+            "check_mode": self._task.check_mode,
+        }

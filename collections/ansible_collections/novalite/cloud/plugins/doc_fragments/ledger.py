@@ -13,14 +13,15 @@ options:
     description:
       - Directory on the controller that holds the ledger, C(ledger.sqlite). It is made when it does not exist, its
         parent must.
-      - Defaults to the environment variable E(NOVALITE_HOME) of the C(ansible-playbook) process, then to
-        C(/var/lib/novalite).
+      - Defaults to the variable C(novalite_home), then to the environment variable E(NOVALITE_HOME) of the
+        C(ansible-playbook) process, then to C(/var/lib/novalite).
     type: path
   ledger_url:
     description:
       - SQLAlchemy URL of a ledger in PostgreSQL, for several controllers, such as
         V(postgresql://novalite:secret@db.example.com/novalite). Used instead of O(home).
-      - Defaults to the environment variable E(NOVALITE_LEDGER_URL) unless O(home) is given.
+      - Defaults to the variable C(novalite_ledger_url), then to the environment variable E(NOVALITE_LEDGER_URL), unless
+        O(home) is given. What holds a password belongs into a vault.
     type: str
 requirements:
   - SQLAlchemy >= 2.0.36 and Alembic >= 1.14, on the controller

@@ -17,25 +17,29 @@ import tempfile
 import typing as t
 
 from ._command import CommandError, run
+from ._disk.config_drive import PROGRAMS as ISO_PROGRAMS
 from ._domain import lifecycle
 from ._domain.capabilities import Capabilities, cpu_model_of, memory_mb_of, parse_capabilities, traits_of
 from ._errors import NovaliteError
 from ._host import write_atomically
 from ._kvm import kvm_fault
-from ._libvirt import DEFAULT_URI, connect
+from ._libvirt import DEFAULT_URI, IMPORT_ERROR, connect, local_daemon
 
-# What the modules of this collection run on a hypervisor, beside one injection back end.
-COMMANDS = (
-    "conntrack",
-    "dnsmasq",
-    "ebtables",
-    "genisoimage",
-    "ip",
-    "ip6tables-restore",
-    "ipset",
-    "iptables-restore",
-    "qemu-img",
-    "virsh",
+# What the modules of this collection run on a hypervisor, beside one injection back end. Any one of a group will do.
+COMMANDS: tuple[tuple[str, ...], ...] = (
+    ("conntrack",),
+    ("dnsmasq",),
+    ("ebtables",),
+    ("haproxy",),
+    ("ip",),
+    ("ip6tables-restore",),
+    ("ipset",),
+    ("iptables-restore",),
+    ("mke2fs",),
+    ("qemu-img",),
+    ("sfdisk",),
+    ("virsh",),
+    ISO_PROGRAMS,
 )
 _DIRECT_BLOCK = 4096  # bytes; aligned for every disk's O_DIRECT
 _SBIN = "/usr/local/sbin:/usr/sbin:/sbin"  # missing from the PATH of a non-login ssh session on some systems
@@ -46,7 +50,7 @@ def gather(
 ) -> dict[str, t.Any]:
     """The ComputeHost facts of this host, `name`d as in the inventory.
 
-    A libvirtd that does not answer is no error: `up` is false then and `down_reason` says why. `domain_type` is
+    A libvirt that does not answer is no error: `up` is false then and `down_reason` says why. `domain_type` is
     auto, kvm or qemu. In check mode nothing is written, not even the memory of KVM's probe.
     """
     arch = os.uname().machine
@@ -71,11 +75,14 @@ def gather(
         "disk_cache": disk_cache(state_dir),
         "domains": [],
         "inject_backend": inject_backend(),
+        "libvirt_daemon": local_daemon().name,
+        "libvirt_binding": IMPORT_ERROR is None,
+        "systemd": os.path.isdir("/run/systemd/system"),  # as sd_booted(3) asks
         "missing_commands": missing_commands(),
     }
     try:
         connection = connect(uri)
-        with lifecycle.clear("libvirtd on this host does not answer"):
+        with lifecycle.clear(f"{local_daemon().name} on this host does not answer"):
             facts["hypervisor_version"] = connection.getVersion()
             facts["libvirt_version"] = connection.getLibVersion()
             facts["domains"] = lifecycle.list_domains(connection)
@@ -146,8 +153,8 @@ def inject_backend() -> str:
 
 
 def missing_commands() -> list[str]:
-    """Those of COMMANDS that this host does not have."""
-    return [command for command in COMMANDS if not _which(command)]
+    """Those of COMMANDS that this host does not have, a group as "this or that"."""
+    return [" or ".join(group) for group in COMMANDS if not any(map(_which, group))]
 
 
 @contextlib.contextmanager

@@ -8,7 +8,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
+import shutil
 import threading
 import typing as t
 
@@ -23,7 +25,21 @@ else:
     IMPORT_ERROR = None
 
 DEFAULT_URI = "qemu:///system"
-ANSWER_TIMEOUT = 10.0  # seconds; a healthy libvirtd answers in hundredths
+ANSWER_TIMEOUT = 10.0  # seconds; a healthy daemon answers in hundredths
+
+
+@dataclasses.dataclass(frozen=True)
+class Daemon:
+    """A daemon that answers for QEMU's guests: its name, which is its systemd unit's, too, and its socket's path."""
+
+    name: str
+    socket: str
+
+
+# libvirt's one daemon for everything, as Debian and Ubuntu have it, or the modular one for QEMU, as EL 9 and 10 have it
+VIRTQEMUD = Daemon("virtqemud", "/run/libvirt/virtqemud-sock")
+LIBVIRTD = Daemon("libvirtd", "/run/libvirt/libvirt-sock")
+DAEMONS = {daemon.name: daemon for daemon in (VIRTQEMUD, LIBVIRTD)}
 
 
 class _RunCommand:
@@ -34,8 +50,17 @@ class _RunCommand:
         return 0, os.uname().release, ""
 
 
+def local_daemon() -> Daemon:
+    """The daemon that libvirt's client on this host asks for qemu:///system: the modular one if its socket exists, else
+    the other (remoteGetUNIXSocket in libvirt's src/remote/remote_sockets.c). With no socket, the one installed."""
+    for daemon in DAEMONS.values():
+        if os.path.exists(daemon.socket):
+            return daemon
+    return VIRTQEMUD if shutil.which(VIRTQEMUD.name, path=f"/usr/sbin:/sbin:{os.defpath}") else LIBVIRTD
+
+
 def connect(uri: str = DEFAULT_URI) -> t.Any:
-    """A virConnect to `uri`. Raises NovaliteError, with what to do, when the binding or libvirtd is missing."""
+    """A virConnect to `uri`. Raises NovaliteError, with what to do, when the binding or the daemon is missing."""
     if IMPORT_ERROR is not None:
         raise NovaliteError(
             f"libvirt's Python binding cannot be used by this interpreter ({IMPORT_ERROR}); install python3-libvirt "
@@ -51,18 +76,21 @@ def connect(uri: str = DEFAULT_URI) -> t.Any:
         except Exception as error:  # raised in a thread, it would be nobody's
             answers.append(error)
 
-    # libvirt.open() waits for ever for a libvirtd that is there and hangs, and no signal of Python's ends that wait.
+    # libvirt.open() waits for ever for a daemon that is there and hangs, and no signal of Python's ends that wait.
     # A thread that is left behind in it ends with the module's process.
     opening = threading.Thread(target=open_connection, daemon=True)
     opening.start()
     opening.join(ANSWER_TIMEOUT)
     if not answers:
+        name = local_daemon().name
         raise NovaliteError(
-            f"libvirtd on this host did not answer at {uri} within {ANSWER_TIMEOUT:g} s; restart it and run again"
+            f"{name} on this host did not answer at {uri} within {ANSWER_TIMEOUT:g} s; restart it "
+            f"(systemctl restart {name}) and run again"
         )
     if isinstance(answers[0], Exception):
+        name = local_daemon().name
         raise NovaliteError(
-            f"libvirtd on this host does not answer at {uri}: {answers[0]}; start it "
-            "(systemctl start libvirtd) and run again"
+            f"{name} on this host does not answer at {uri}: {answers[0]}; start it "
+            f"(systemctl start {name}) and run again"
         ) from None
     return answers[0]

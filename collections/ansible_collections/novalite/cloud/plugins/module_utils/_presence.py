@@ -58,7 +58,7 @@ _REASONS = {1: "shutdown", 2: "destroyed", 3: "crashed", 6: "failed"}  # VIR_DOM
 def look(state_dir: str, uri: str) -> dict[str, t.Any]:
     """Everything of novalite's that is here, as plain data. Changes nothing.
 
-    Raises NovaliteError when libvirtd does not answer: without it nobody can say which guests run, and what a running
+    Raises NovaliteError when libvirt does not answer: without it nobody can say which guests run, and what a running
     guest stands on must stay.
     """
     looked_at = time.time()
@@ -149,7 +149,7 @@ def _missing_bases(state_dir: str) -> dict[str, list[str]]:
         with contextlib.suppress(NovaliteError, OSError):
             for record in read_records(layout.instance_dir(state_dir, uuid)).values():
                 name = os.path.basename(record.base or "")
-                if name and not os.path.exists(os.path.join(layout.base_dir(state_dir), name)):
+                if name and not os.path.exists(layout.cached_path(state_dir, name)):
                     found.setdefault(uuid, []).append(f"sha256:{name}")
     return found
 

@@ -12,8 +12,8 @@ version_added: 0.1.0
 description:
   - Gathers, on the hypervisor and in one task, what the scheduler counts with and what a guest's XML needs to know.
   - An action plug-in of the same name then records it in the ledger on the controller, with the policy options.
-  - A hypervisor whose libvirtd does not answer is no error. It is recorded as down, with the reason, and the scheduler
-    leaves it out. One that cannot be reached at all is left to Ansible's own handling.
+  - A hypervisor whose libvirt daemon does not answer is no error. It is recorded as down, with the reason, and the
+    scheduler leaves it out. One that cannot be reached at all is left to Ansible's own handling.
 author:
   - novalite contributors (@novalite)
 extends_documentation_fragment:
@@ -121,7 +121,7 @@ compute_host:
       description: Name of the compute host.
       type: str
     up:
-      description: Whether its libvirtd answers and can run guests.
+      description: Whether its libvirt daemon answers and can run guests.
       type: bool
     down_reason:
       description: Why it is not up.
@@ -175,8 +175,19 @@ compute_host:
     inject_backend:
       description: How files can be injected into an image here, V(nbd), V(fuse) or V(none).
       type: str
+    libvirt_daemon:
+      description: The daemon that answers for libvirt, V(virtqemud) or V(libvirtd).
+      type: str
+    libvirt_binding:
+      description: Whether the Python that the module runs in has libvirt's binding.
+      type: bool
+    systemd:
+      description: Whether the host was booted with systemd.
+      type: bool
     missing_commands:
-      description: Commands that the modules of this collection need and that the host does not have.
+      description:
+        - Commands that the modules of this collection need and that the host does not have. Where any of several will
+          do, they are one entry, such as V(genisoimage or mkisofs or xorrisofs).
       type: list
       elements: str
     address:

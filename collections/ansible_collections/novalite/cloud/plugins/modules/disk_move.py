@@ -130,6 +130,10 @@ host_keys:
   returned: with O(state=accepted)
   type: list
   elements: str
+libvirt_daemon:
+  description: The host's daemon that a live migration is to reach, V(virtqemud) or V(libvirtd).
+  returned: with O(state=accepted)
+  type: str
 done:
   description: What was changed.
   returned: success
@@ -144,7 +148,7 @@ from ..module_utils._disk.overlay import Disk
 from ..module_utils._domain import lifecycle
 from ..module_utils._errors import NovaliteError
 from ..module_utils._host import STATE_DIR
-from ..module_utils._libvirt import DEFAULT_URI, connect
+from ..module_utils._libvirt import DEFAULT_URI, connect, local_daemon
 
 _STATES = ["offered", "accepted", "sent", "received", "closed", "kept", "grown", "restored", "forgotten"]
 
@@ -196,7 +200,7 @@ def _do(params: dict) -> dict:
         return {"changed": bool(moves), "public_keys": channel.offer(moves), "done": uuids}
     if state == "accepted":
         keys = channel.accept(moves, params["public_keys"], params["purpose"], state_dir)
-        return {"changed": bool(moves), "host_keys": keys, "done": uuids}
+        return {"changed": bool(moves), "host_keys": keys, "libvirt_daemon": local_daemon().name, "done": uuids}
     if state == "sent":
         if not params["running"]:
             _refuse_running(moves)

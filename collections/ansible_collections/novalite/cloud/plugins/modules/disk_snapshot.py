@@ -54,7 +54,7 @@ options:
     choices: [present, absent]
     default: present
   controller_dir:
-    description: The controller's directory of images. By default C(images) in C(NOVALITE_HOME).
+    description: The controller's directory of images. By default C(images) in the ledger's home.
     type: path
   owner:
     description:

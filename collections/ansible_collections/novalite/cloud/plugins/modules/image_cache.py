@@ -10,8 +10,8 @@ module: image_cache
 short_description: Keep guest images in the cache of a compute host
 version_added: 0.1.0
 description:
-  - Brings images into C(<state_dir>/_base/<sha256>) of a compute host, each once, however many instances and
-    playbooks ask for it at the same time.
+  - Brings images into C(<state_dir>/_base/<sha256>.raw) of a compute host, each once, however many instances
+    and playbooks ask for it at the same time.
   - An image is fetched from a URL by the host itself, or pushed from a path on the controller. Its size and checksum
     are verified. A disk image must be what its declared format says, on its own (no backing file, data file or
     encryption), and is converted to a sparse raw file.
@@ -77,8 +77,8 @@ options:
     description:
       - The directory on the controller for its downloads. Files in it are named by their SHA-256, and may be removed at
         any time.
-      - Defaults to C(images) in the directory that the environment variable E(NOVALITE_HOME) of the C(ansible-playbook)
-        process names, then to C(/var/lib/novalite/images).
+      - Defaults to C(images) in the ledger's home, which the variable C(novalite_home) names, then the environment
+        variable E(NOVALITE_HOME) of the C(ansible-playbook) process.
     type: path
   state:
     description:
@@ -189,7 +189,7 @@ evicted:
   elements: dict
   contains:
     name:
-      description: The name of the file in the cache.
+      description: The image's SHA-256 in hex digits, or kind and size of an empty disk.
       type: str
       returned: always
     bytes:

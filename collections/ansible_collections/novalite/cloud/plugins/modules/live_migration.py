@@ -14,7 +14,7 @@ description:
   - Runs on the source. Memory and disks go to the destination while the guests run; they stop for a moment only.
   - The task fails when one of them cannot be moved, after all others were.
   - Everything goes through ssh, with the key that M(novalite.cloud.disk_move) made and the destination let in. QEMU and
-    libvirtd listen on unix sockets alone.
+    libvirt's daemons listen on unix sockets alone.
   - What the guests meet on their networks, and their base images, must be on the destination already.
 author:
   - novalite contributors (@novalite)
@@ -43,6 +43,13 @@ options:
     description: The host keys of each destination, by its name.
     type: dict
     default: {}
+  daemons:
+    description:
+      - The name of each destination's libvirt daemon, V(virtqemud) or V(libvirtd), by the name of the host, as
+        RV(novalite.cloud.disk_move#module:libvirt_daemon) says it.
+      - The two hosts of a move need not have the same one.
+    type: dict
+    required: true
   bandwidth:
     description: MiB per second that the move may take, V(0) for no limit.
     type: int
@@ -66,6 +73,7 @@ EXAMPLES = r"""
       - uuid: 6f1b6a2c-3f0e-4b1d-9a57-0d6c3f5f7c11
         xml: "{{ lookup('ansible.builtin.file', 'instance-00000007.xml') }}"
     host_keys: {hv2: ["ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIB2Q0bG9wYmFzZTY0ZW5jb2RlZGtleWRhdGE0"]}
+    daemons: {hv2: virtqemud}
 """
 
 RETURN = r"""
@@ -103,6 +111,7 @@ def main() -> None:
             "moves": {"type": "list", "elements": "dict", "required": True},
             "domains": {"type": "list", "elements": "dict", "required": True},
             "host_keys": {"type": "dict", "default": {}, "no_log": False},
+            "daemons": {"type": "dict", "required": True},
             "bandwidth": {"type": "int", "default": 0},
             "auto_converge": {"type": "bool", "default": True},
             "state_dir": {"type": "path", "default": STATE_DIR},
@@ -119,6 +128,7 @@ def main() -> None:
             connect(params["uri"]),
             [{**move, "xml": xml[move["uuid"]]} for move in params["moves"]],
             params["host_keys"],
+            daemons=params["daemons"],
             bandwidth=params["bandwidth"],
             auto_converge=params["auto_converge"],
             state_dir=params["state_dir"],

@@ -69,8 +69,8 @@ options:
   home:
     description:
       - Directory on the controller that holds the ledger and C(metadata.secret).
-      - Defaults to the environment variable E(NOVALITE_HOME) of the C(ansible-playbook) process, then to
-        C(/var/lib/novalite).
+      - Defaults to the variable C(novalite_home), then to the environment variable E(NOVALITE_HOME) of the
+        C(ansible-playbook) process, then to C(/var/lib/novalite).
     type: path
   key:
     description: This host's key, in hex. The action plug-in derives it; it is not for playbooks.

@@ -66,6 +66,11 @@ options:
     description: Seconds after which a compute host that has not reported counts as down.
     type: int
     default: 60
+  seen_hosts:
+    description: Compute hosts that answered earlier in this run. They count as up, however long ago that was.
+    type: list
+    elements: str
+    default: []
   max_attempts:
     description:
       - How many hosts to try for one instance in all.
@@ -205,6 +210,7 @@ ARGUMENT_SPEC: dict = {
     "reservations": {"type": "dict"},
     "explain_all": {"type": "bool", "default": False},
     "service_down_time": {"type": "int", "default": 60},
+    "seen_hosts": {"type": "list", "elements": "str", "default": []},
     "max_attempts": {"type": "int", "default": 3},
     **SCHEDULING_ARGUMENTS,
 }

@@ -25,15 +25,19 @@ attributes:
     support: full
 options:
   path:
-    description: The ssh_config to write. Guests' host keys go to C(known_hosts) beside it.
+    description:
+      - The ssh_config to write. Guests' host keys go to C(known_hosts) beside it.
+      - Left out, it is C(ssh_config) in the ledger's O(home).
     type: path
-    required: true
   group:
-    description: The inventory group of the compute hosts. The jump goes through them as Ansible itself reaches them.
+    description:
+      - The inventory group of the compute hosts. The jump goes through them as Ansible itself reaches them.
+      - Left out, it is what the variable C(novalite_compute_group) says, or else C(compute).
     type: str
-    default: compute
   identity_file:
-    description: Private key to offer to the guests. Without it ssh offers what it has.
+    description:
+      - Private key to offer to the guests. Left out, it is what the variable C(novalite_identity_file) says.
+      - Without any, ssh offers what it has.
     type: path
   forget:
     description: UUIDs of instances whose host keys are forgotten, since their disks were made anew.
@@ -50,8 +54,11 @@ options:
 EXAMPLES = r"""
 - name: Write the ways in
   novalite.cloud.server_access:
-    path: /var/lib/novalite/ssh_config
-    group: compute
+
+- name: Write them elsewhere
+  novalite.cloud.server_access:
+    path: /etc/ssh/ssh_config.d/guests.conf
+    group: hypervisors
 """
 
 RETURN = r"""
@@ -72,8 +79,8 @@ access:
 from ..module_utils._controller import run_module
 
 ARGUMENT_SPEC = {
-    "path": {"type": "path", "required": True},
-    "group": {"type": "str", "default": "compute"},
+    "path": {"type": "path"},
+    "group": {"type": "str"},
     "identity_file": {"type": "path"},
     "forget": {"type": "list", "elements": "str", "default": []},
     "servers": {"type": "list", "elements": "dict", "default": []},

@@ -26,9 +26,8 @@ options:
     type: list
     elements: str
   project:
-    description: Name of the project whose servers are shown.
+    description: Name of the project whose servers are shown, C(demo) by default; with O(host), all projects by default.
     type: str
-    default: demo
   all_projects:
     description: Show the servers of all projects.
     type: bool
@@ -76,7 +75,7 @@ from ..module_utils._controller import run_module
 ARGUMENT_SPEC = {
     "name": {"type": "str"},
     "names": {"type": "list", "elements": "str"},
-    "project": {"type": "str", "default": "demo"},
+    "project": {"type": "str"},
     "all_projects": {"type": "bool", "default": False},
     "host": {"type": "str"},
     "deleted": {"type": "bool", "default": False},

@@ -12,8 +12,10 @@ version_added: 0.1.0
 author: [novalite contributors (@novalite)]
 description:
   - Runs on a compute host and waits until the ssh server (or another service that speaks first) of each given guest has
-    sent its banner.
+    sent its banner, or until its guest agent answers.
   - A connection alone is no answer, since a port forwarder accepts before its guest is up.
+  - A guest that does not answer is left as it is. The module fails then, and says what is in the way.
+extends_documentation_fragment: [novalite.cloud.libvirt]
 attributes:
   check_mode:
     description: Can run in check_mode and return changed status prediction without modifying target.
@@ -33,12 +35,26 @@ options:
         type: str
         required: true
       address:
-        description: IPv4 or IPv6 address.
+        description: IPv4 or IPv6 address. A guest without one cannot answer over ssh.
         type: str
-        required: true
       namespace:
         description: The network namespace from which the guest is reached, if its network is an isolated one.
         type: str
+      domain:
+        description: Name of the guest's domain in libvirt, for its guest agent.
+        type: str
+      agent:
+        description: Whether the guest has a channel for a guest agent.
+        type: bool
+        default: false
+      hindrance:
+        description: Why the compute host cannot reach the guest's ssh server. Where it is known, nobody waits for it.
+        type: str
+  wait_for:
+    description: Who must answer, the ssh server (or what speaks first on O(port)) or the guest agent.
+    type: str
+    choices: [ssh, agent]
+    default: ssh
   port:
     description: TCP port.
     type: int
@@ -66,12 +82,25 @@ answered:
   type: dict
   returned: always
   sample: {web: 4.2}
+silent:
+  description: The guests that did not answer, and what is in the way.
+  type: list
+  elements: dict
+  returned: always
+  sample:
+    - name: db
+      address: 10.20.0.4
+      reason: it is up, but nothing listens on TCP port 22 (waited for 300 s)
+      message: "db (10.20.0.4): it is up, but nothing listens on TCP port 22 (waited for 300 s)"
 """
+
+import dataclasses
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._errors import NovaliteError
 from ..module_utils._launch import wait
+from ..module_utils._libvirt import DEFAULT_URI, connect
 
 
 def main() -> None:
@@ -83,28 +112,40 @@ def main() -> None:
                 "required": True,
                 "options": {
                     "name": {"type": "str", "required": True},
-                    "address": {"type": "str", "required": True},
+                    "address": {"type": "str"},
                     "namespace": {"type": "str"},
+                    "domain": {"type": "str"},
+                    "agent": {"type": "bool", "default": False},
+                    "hindrance": {"type": "str"},
                 },
             },
+            "wait_for": {"type": "str", "choices": ["ssh", "agent"], "default": "ssh"},
             "port": {"type": "int", "default": 22},
             "banner": {"type": "str", "default": "SSH-"},
             "timeout": {"type": "int", "default": 300},
+            "uri": {"type": "str", "default": DEFAULT_URI},
         },
         supports_check_mode=True,
     )
     if module.check_mode:
-        module.exit_json(changed=False, answered={})
+        module.exit_json(changed=False, answered={}, silent=[])
+    guests = [wait.Guest(**guest) for guest in module.params["guests"]]
+    timeout = module.params["timeout"]
     try:
-        answered = wait.wait_for_banner(
-            [wait.Guest(**guest) for guest in module.params["guests"]],
-            module.params["port"],
-            module.params["banner"],
-            module.params["timeout"],
-        )
+        if module.params["wait_for"] == "agent":
+            waited = wait.wait_for_agent(guests, connect(module.params["uri"]), timeout)
+        else:
+            waited = wait.wait_for_ssh(guests, module.params["port"], module.params["banner"], timeout)
     except NovaliteError as error:
-        module.fail_json(msg=str(error))
-    module.exit_json(changed=False, answered=answered)
+        waited = wait.Waited({}, tuple(wait.Silence(guest.name, guest.address, str(error)) for guest in guests))
+    result = {
+        "changed": False,
+        "answered": waited.answered,
+        "silent": [{**dataclasses.asdict(silence), "message": silence.message} for silence in waited.silent],
+    }
+    if waited.silent:
+        module.fail_json(msg=f"no answer from {'; '.join(silence.message for silence in waited.silent)}", **result)
+    module.exit_json(**result)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from ansible.plugins.action import ActionBase
 
 from ..module_utils._controller import LEDGER_ARGUMENTS, operation_of, plain, run_operation
 from ..module_utils._errors import NovaliteError
-from . import _decision_log
+from . import _decision_log, _home
 
 
 class LedgerAction(ActionBase):
@@ -56,9 +56,11 @@ class LedgerAction(ActionBase):
             raise AnsibleActionFail(remove_values("; ".join(validated.error_messages), validated._no_log_values))
         if self.operation is None:
             raise AnsibleActionFail(self.missing)
-        params = validated.validated_parameters
+        task_vars = task_vars or {}
+        params = {**validated.validated_parameters}
+        params.update(_home.ledger(params, task_vars, self._templar))
         try:
-            params = self.complete(params, task_vars or {})
+            params = self.complete(params, task_vars)
             result = run_operation(self.operation, params, self._task.check_mode)
         except NovaliteError as error:
             result = {"failed": True, "msg": str(error)}
@@ -70,7 +72,7 @@ class LedgerAction(ActionBase):
             result["_ansible_no_log"] = True  # for the steps that follow, not for the screen
         # An error could hold the ledger's URL. What else is secret is in no result by construction; to blot out every
         # occurrence of it, as modules do, would garble each name that a weak password happens to be.
-        return remove_values(result, {params["ledger_url"]} if params.get("ledger_url") else set())
+        return remove_values(result, {params["ledger_url"]} if params["ledger_url"] else set())
 
     def complete(self, params: dict[str, t.Any], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
         """`params` with what only the controller's process knows; a subclass may add some."""

@@ -19,6 +19,7 @@ from ansible.plugins.action import ActionBase
 from ..module_utils._controller import run_operation
 from ..module_utils._errors import NovaliteError
 from ..module_utils._presence import HOST_ARGUMENTS
+from . import _home
 from ._ledger_action import LedgerAction
 
 
@@ -29,9 +30,11 @@ class LookAction(LedgerAction):
         ActionBase.run(self, tmp, task_vars)
         task_vars = task_vars or {}
         spec, rules = self.module.ARGUMENT_SPEC, self.module.SPEC_RULES
-        validated, params = self.validate_argument_spec(argument_spec=spec, **rules)
+        _validated, params = self.validate_argument_spec(argument_spec=spec, **rules)
         if self.operation is None:
             raise AnsibleActionFail(self.missing)
+        ledger = _home.ledger(params, task_vars, self._templar)
+        secrets = {ledger["ledger_url"]} if ledger["ledger_url"] else set()
         # the ledger's URL, which holds a password, is no business of the hypervisor
         asked = {option: params[option] for option in HOST_ARGUMENTS}
         since = int(time.time())
@@ -43,11 +46,11 @@ class LookAction(LedgerAction):
         try:
             compared = run_operation(
                 self.operation,
-                {**given, "found": result["found"], "home": params["home"], "ledger_url": params["ledger_url"]},
+                {**given, "found": result["found"], **ledger},
                 self._task.check_mode,
             )
         except NovaliteError as error:
-            return {**result, "failed": True, "msg": remove_values(str(error), validated._no_log_values)}
+            return {**result, "failed": True, "msg": remove_values(str(error), secrets)}
         if not self._task.diff:
             compared.pop("diff", None)
-        return remove_values({**result, **compared}, validated._no_log_values)
+        return remove_values({**result, **compared}, secrets)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 
 from .._command import run
 from .._errors import NovaliteError
@@ -27,12 +26,11 @@ LABEL = "ephemeral0"  # Nova's label; cloud-init mounts the file system by it
 GIB = 1 << 30
 MIB = 1 << 20
 MAX_SIZE = 16 << 40  # bytes; the largest file on ext4
-NAME = re.compile(r"(?:ephemeral|swap)_[1-9][0-9]*\Z")
 LOCK_TIMEOUT = 300.0  # seconds
 
 
 def blank_name(kind: str, size: int) -> str:
-    """The name in the cache of an empty disk: `size` in GiB for an ephemeral one, in MiB for swap."""
+    """What an empty disk is known by in the cache: `size` in GiB for an ephemeral one, in MiB for swap."""
     unit = GIB if kind == EPHEMERAL else MIB
     if not 0 < size * unit <= MAX_SIZE:
         raise NovaliteError(f"a disk for {kind} cannot have {size} {'GiB' if kind == EPHEMERAL else 'MiB'}")
@@ -41,7 +39,7 @@ def blank_name(kind: str, size: int) -> str:
 
 def ensure_blank(name: str, state_dir: str) -> str:
     """Make the empty disk `name` (of blank_name) unless it is there; returns its path. Raises NovaliteError."""
-    path = os.path.join(layout.base_dir(state_dir), name)
+    path = layout.base_path(state_dir, name)
     if os.path.exists(path):
         return path
     with locked(layout.lock_name(name), timeout=LOCK_TIMEOUT):

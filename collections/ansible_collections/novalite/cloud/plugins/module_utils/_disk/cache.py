@@ -4,7 +4,7 @@
 
 # This module_utils is PRIVATE to the collection and may change at any time.
 
-"""The image cache of a compute host: `_base/<sha256>` holds every image once, verified, disks as sparse raw files.
+"""The image cache of a compute host: `_base/<sha256>.raw` holds every image once, verified, disks as sparse raw files.
 
 A base file is raw because a raw file has no header that could name another file, and a guest that writes one into
 its own overlay gains nothing: `-F raw` is right for ever (Nova: force_raw_images).
@@ -106,10 +106,12 @@ def ensure_images(
 
     Returns `changed`, `diff`, `images` (checksum, path, status: cached, fetched, absent; after a download also bytes,
     seconds and resumed_from) and `missing`: those that the controller has to push, each with the `staged` path to push
-    it to. Only one process of a host fetches and converts an image; the others wait for it. Raises NovaliteError; a
-    failed image leaves nothing but the part of its download that came.
+    it to. Files that are in the cache under their former names get today's, whatever is asked for. Only one process of
+    a host fetches and converts an image; the others wait for it. Raises NovaliteError; a failed image leaves nothing
+    but the part of its download that came.
     """
     unique = list({image.checksum: image for image in images}.values())
+    renamed = layout.formerly_named(state_dir)
     if not check_mode:
         layout.prepare_state_dir(state_dir)
         _remove_stale_staging(state_dir)
@@ -122,12 +124,13 @@ def ensure_images(
     changing = ("fetched", "absent") if check_mode else ("fetched",)
     changed = [image for image, outcome in zip(unique, outcomes) if outcome.status in changing]
     return {
-        "changed": bool(changed),
+        "changed": bool(changed or renamed),
         "images": [_entry(image, outcome, state_dir) for image, outcome in zip(unique, outcomes)],
         "missing": [{"checksum": image.checksum, "source": image.source, "size": image.size,
                      "staged": None if check_mode else _make_staging(image, state_dir)} for image in missing],
-        "diff": {"before": {image.checksum: "absent" for image in changed},
-                 "after": {image.checksum: f"cached from {image}" for image in changed}},
+        "diff": {"before": {**{image.checksum: "absent" for image in changed}, **dict.fromkeys(renamed, "a file")},
+                 "after": {**{image.checksum: f"cached from {image}" for image in changed},
+                           **{key: f"a link to {key}{layout.RAW}" for key in renamed}}},
     }
 
 
@@ -141,11 +144,12 @@ def _entry(image: Image, outcome: _Outcome, state_dir: str) -> dict[str, t.Any]:
 
 
 def _ensure(image: Image, state_dir: str, check_mode: bool, rules: Rules) -> _Outcome:
-    path = layout.cache_path(state_dir, image.checksum)
+    key = layout.cache_key(image.checksum)
+    path = layout.base_path(state_dir, key)
     if check_mode:
-        return _Outcome("cached" if _is_cached(image, path) else "absent")
+        return _Outcome("cached" if _is_cached(image, layout.cached_path(state_dir, key)) else "absent")
     # Held while it is looked up as well: an eviction would take away what is said to be there.
-    with locked(layout.lock_name(layout.cache_key(image.checksum)), timeout=rules.timeout + CONVERT_TIMEOUT):
+    with locked(layout.lock_name(key), timeout=rules.timeout + CONVERT_TIMEOUT):
         if _is_cached(image, path):
             os.utime(path)
             return _Outcome("cached")

@@ -22,6 +22,8 @@ from . import layout
 LABELS = {"config-2": "config-2", "nocloud": "cidata"}
 MAX_SIZE = 64 << 20  # bytes; Nova's CONFIGDRIVESIZE_BYTES
 LOCK = "config_drives"
+# Debian and EL up to 9 have genisoimage (cdrkit), which EL 10 dropped; xorriso's xorrisofs is everywhere, and takes the
+# same options. mkisofs is a name of either, or of cdrtools.
 PROGRAMS = ("genisoimage", "mkisofs", "xorrisofs")
 TREE = f".{layout.CONFIG_DRIVE}.tree"
 RECORD = f"{layout.CONFIG_DRIVE}.sha256"
@@ -128,7 +130,10 @@ def _lay_out(drive: ConfigDrive, tree: str) -> None:
 def _make_image(drive: ConfigDrive, tree: str, part: str) -> None:
     program = next((name for name in PROGRAMS if shutil.which(name)), None)
     if program is None:
-        raise NovaliteError("no program to write a config drive is installed on this host; install genisoimage")
+        raise NovaliteError(
+            "no program that writes a config drive is installed on this host; install one of "
+            f"{', '.join(PROGRAMS)} (package xorriso)"
+        )
     with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb"):
         pass  # ours alone from the start: genisoimage would create it readable to all
     # Nova's options; -l, -J and -r keep the names as they are

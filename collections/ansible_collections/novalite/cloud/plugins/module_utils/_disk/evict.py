@@ -14,26 +14,25 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import stat
 import time
 import typing as t
 
 from .._errors import ConflictError, NovaliteError
 from .._host import locked
-from . import blank, layout
+from . import layout
 from .cache import STAGING_PREFIX
 from .download import remove_part
 from .overlay import LOCK, LOCK_TIMEOUT
 from .records import read_records
 
-IMAGE_NAME = re.compile("[0-9a-f]{64}")
 GRACE = 600.0  # seconds: an image that was just brought is about to be used
 PART_MAX_AGE = 86400.0  # seconds without a byte: nobody goes on with that download
 
 
 class _Cached(t.NamedTuple):
-    name: str
+    key: str
+    path: str
     size: int  # bytes that it takes on the disk
     used: float  # seconds since the epoch
 
@@ -44,37 +43,39 @@ def evict(
     """Remove what was not used for `max_age` seconds, then the least recently used until `max_size` bytes (None: no
     limit) are left. What a disk's record names stays, whatever its age.
 
-    Returns `changed`, `evicted` (name, bytes, age in seconds), `kept` (count and bytes) and `diff`. Raises
-    NovaliteError when some instance's record cannot be read: nobody can say then what is used.
+    Returns `changed`, `evicted` (name: the key in the cache, bytes, age in seconds), `kept` (count and bytes) and
+    `diff`. Raises NovaliteError when some instance's record cannot be read: nobody can say then what is used.
     """
     if not os.path.isdir(layout.base_dir(state_dir)):
         return _result([], [], time.time())
     # No disk comes or goes meanwhile.
     with locked(LOCK, timeout=LOCK_TIMEOUT):
+        if not check_mode:
+            layout.carry_over(state_dir)
         used = _used(state_dir)
         now = time.time()
         cached = sorted(_cached(state_dir), key=lambda one: one.used)
-        going = _chosen([one for one in cached if one.name not in used],
+        going = _chosen([one for one in cached if one.key not in used],
                         sum(one.size for one in cached), max_age, max_size, now)
         if not check_mode:
             going = [one for one in going if _remove(one, state_dir)]
             _remove_parts(state_dir, now)
-    gone = {one.name for one in going}
-    return _result(going, [one for one in cached if one.name not in gone], now)
+    gone = {one.key for one in going}
+    return _result(going, [one for one in cached if one.key not in gone], now)
 
 
 def _result(going: t.Sequence[_Cached], kept: t.Sequence[_Cached], now: float) -> dict[str, t.Any]:
-    gone = [one.name for one in going]
+    gone = [one.key for one in going]
     return {
         "changed": bool(going),
-        "evicted": [{"name": one.name, "bytes": one.size, "age": round(now - one.used)} for one in going],
+        "evicted": [{"name": one.key, "bytes": one.size, "age": round(now - one.used)} for one in going],
         "kept": {"count": len(kept), "bytes": sum(one.size for one in kept)},
-        "diff": {"before": {one.name: f"{one.size} bytes" for one in going}, "after": dict.fromkeys(gone)},
+        "diff": {"before": {one.key: f"{one.size} bytes" for one in going}, "after": dict.fromkeys(gone)},
     }
 
 
 def _used(state_dir: str) -> set[str]:
-    """The names in the cache that the disks of all instances here stand on."""
+    """The keys of the files in the cache that the disks of all instances here stand on."""
     instances = os.path.join(state_dir, layout.INSTANCES)
     names: set[str] = set()
     for entry in sorted(os.listdir(instances)) if os.path.isdir(instances) else []:
@@ -93,9 +94,10 @@ def _cached(state_dir: str) -> t.Iterator[_Cached]:
     with os.scandir(layout.base_dir(state_dir)) as entries:
         for entry in entries:
             status = entry.stat(follow_symlinks=False)
-            ours = IMAGE_NAME.fullmatch(entry.name) or blank.NAME.fullmatch(entry.name)
-            if ours and stat.S_ISREG(status.st_mode):
-                yield _Cached(entry.name, status.st_blocks * 512, status.st_mtime)
+            key = entry.name[: -len(layout.RAW)] if entry.name.endswith(layout.RAW) else entry.name
+            # A former name that is a link goes with what it leads to.
+            if layout.CACHE_KEY.match(key) and stat.S_ISREG(status.st_mode):
+                yield _Cached(key, entry.path, status.st_blocks * 512, status.st_mtime)
 
 
 def _chosen(
@@ -113,10 +115,12 @@ def _chosen(
 
 def _remove(one: _Cached, state_dir: str) -> bool:
     """Whether it went: what somebody holds, or has used in the meantime, stays."""
-    path = os.path.join(layout.base_dir(state_dir), one.name)
-    with contextlib.suppress(ConflictError, FileNotFoundError), locked(layout.lock_name(one.name), timeout=0):
-        if os.stat(path).st_mtime == one.used:
-            os.unlink(path)
+    with contextlib.suppress(ConflictError, FileNotFoundError), locked(layout.lock_name(one.key), timeout=0):
+        if os.stat(one.path).st_mtime == one.used:
+            os.unlink(one.path)
+            former = layout.former_path(state_dir, one.key)
+            if os.path.islink(former):
+                os.unlink(former)
             return True
     return False
 
@@ -129,9 +133,11 @@ def _remove_parts(state_dir: str, now: float) -> None:
         with contextlib.suppress(ConflictError, FileNotFoundError):
             if not dot or now - os.lstat(path).st_mtime < PART_MAX_AGE:
                 continue
-            if name.startswith(STAGING_PREFIX):
+            if name.startswith((STAGING_PREFIX, layout.LINK_PREFIX)):
                 os.unlink(path)
-            elif IMAGE_NAME.fullmatch(key):
+            elif layout.CACHE_KEY.match(key) and not name.endswith(layout.RAW):
                 with locked(layout.lock_name(key), timeout=0):
-                    remove_part(os.path.join(layout.base_dir(state_dir), f"{key}.part"))
-                    os.unlink(os.path.join(layout.base_dir(state_dir), f"{key}.converted"))
+                    for whole in (layout.base_path(state_dir, key), layout.former_path(state_dir, key)):
+                        remove_part(f"{whole}.part")
+                        with contextlib.suppress(FileNotFoundError):
+                            os.unlink(f"{whole}.converted")

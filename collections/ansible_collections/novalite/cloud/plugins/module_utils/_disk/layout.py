@@ -8,8 +8,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import stat
 import uuid as uuids
 
 from .._errors import NovaliteError
@@ -29,7 +31,13 @@ RESCUE = ".rescue"  # what the files of a rescue end in, as Nova's
 # A guest's QEMU runs as libvirt-qemu: it passes through these directories but cannot list them.
 SEARCHABLE = 0o711
 
+# AppArmor's profile of virt-aa-helper, which makes each guest's own, lets it read /**.raw and /**/disk.* wherever they
+# are, and no file without an ending: a guest whose base it cannot read may not read it either.
+RAW = ".raw"
+LINK_PREFIX = ".link-"  # of a link that has no name yet
+
 CHECKSUM = re.compile(r"sha256:([0-9a-f]{64})\Z")
+CACHE_KEY = re.compile(r"[0-9a-f]{64}\Z|(?:ephemeral|swap)_[1-9][0-9]*\Z")
 
 
 def cache_key(checksum: str) -> str:
@@ -44,13 +52,29 @@ def base_dir(state_dir: str) -> str:
     return os.path.join(state_dir, BASE)
 
 
+def base_path(state_dir: str, key: str) -> str:
+    """The file of the cache that `key` stands for: of cache_key(), or of an empty disk."""
+    return os.path.join(state_dir, BASE, key + RAW)
+
+
 def cache_path(state_dir: str, checksum: str) -> str:
-    return os.path.join(state_dir, BASE, cache_key(checksum))
+    return base_path(state_dir, cache_key(checksum))
 
 
-def lock_name(name: str) -> str:
-    """The lock of the file `name` in the cache."""
-    return f"image-{name}"
+def former_path(state_dir: str, key: str) -> str:
+    """What base_path() was before the files had an ending; disks that were made then name it in their headers."""
+    return os.path.join(state_dir, BASE, key)
+
+
+def cached_path(state_dir: str, key: str) -> str:
+    """Where to read the file of `key`: base_path(), or the former one while carry_over() has not been there."""
+    path, former = base_path(state_dir, key), former_path(state_dir, key)
+    return former if not os.path.exists(path) and os.path.exists(former) else path
+
+
+def lock_name(key: str) -> str:
+    """The lock of the file of `key` in the cache."""
+    return f"image-{key}"
 
 
 def instance_dir(state_dir: str, uuid: str) -> str:
@@ -78,6 +102,39 @@ def make_searchable(*directories: str) -> list[str]:
 
 
 def prepare_state_dir(state_dir: str) -> None:
-    """Create the state directory and its two children if they are missing."""
+    """Create the state directory and its two children if they are missing; give files of the cache their names."""
     os.makedirs(state_dir, mode=0o755, exist_ok=True)
     make_searchable(base_dir(state_dir), os.path.join(state_dir, INSTANCES))
+    carry_over(state_dir)
+
+
+def formerly_named(state_dir: str) -> list[str]:
+    """The keys of the files in the cache that have no ending yet."""
+    with contextlib.suppress(FileNotFoundError), os.scandir(base_dir(state_dir)) as entries:
+        return sorted(
+            entry.name for entry in entries
+            if CACHE_KEY.match(entry.name) and stat.S_ISREG(entry.stat(follow_symlinks=False).st_mode)
+        )
+    return []
+
+
+def carry_over(state_dir: str) -> list[str]:
+    """Name the files of the cache by base_path(); returns the keys of those that had a former name.
+
+    Headers of disks go on saying the former name, which becomes a link: AppArmor judges what a link leads to, and no
+    disk has to be written to, not even one that a guest has open. At no time is either name without the file.
+    """
+    keys = formerly_named(state_dir)
+    for key in keys:
+        with contextlib.suppress(FileNotFoundError):  # evicted just now
+            with contextlib.suppress(FileExistsError):
+                os.link(former_path(state_dir, key), base_path(state_dir, key), follow_symlinks=False)
+            link_former(state_dir, key)
+    return keys
+
+
+def link_former(state_dir: str, key: str) -> None:
+    """Let the former name of `key` lead to its file."""
+    aside = os.path.join(base_dir(state_dir), LINK_PREFIX + str(uuids.uuid4()))  # a link is not made over another file
+    os.symlink(key + RAW, aside)
+    os.rename(aside, former_path(state_dir, key))

@@ -75,7 +75,7 @@ class Disk:
 
 @dataclasses.dataclass(frozen=True)
 class _File:
-    """One file of an instance: `source` is what it is made from, by its name in the cache; a disk has a format."""
+    """One file of an instance: `source` is the key in the cache of what it is made from; a disk has a format."""
 
     name: str
     source: str
@@ -240,7 +240,7 @@ def _touch_bases(directory: str, state_dir: str) -> None:
     with contextlib.suppress(NovaliteError, OSError):
         for record in read_records(directory).values():
             if record.base:
-                os.utime(os.path.join(layout.base_dir(state_dir), os.path.basename(record.base)))
+                os.utime(layout.base_path(state_dir, os.path.basename(record.base)))
 
 
 def _is_directory(directory: str) -> bool:
@@ -309,9 +309,9 @@ def _check_format(disk: Disk, file: _File, directory: str) -> None:
 
 
 def _check_source(disk: Disk, file: _File, state_dir: str, check_mode: bool, sizes: dict[str, int]) -> None:
-    path = os.path.join(layout.base_dir(state_dir), file.source)
     if file.name in (layout.EPHEMERAL, layout.SWAP, NOTE):
         return  # made when it is missing
+    path = layout.cached_path(state_dir, file.source)
     if not os.path.exists(path):
         if check_mode:  # the task before would have fetched it
             return
@@ -344,7 +344,7 @@ def _create(plans: t.Sequence[_Plan], state_dir: str) -> None:
 def _size_of(file: _File, state_dir: str) -> int:
     if file.name == NOTE:
         return 0
-    path = os.path.join(layout.base_dir(state_dir), file.source)
+    path = layout.base_path(state_dir, file.source)
     os.utime(path)  # its last use, for the eviction
     return os.stat(path).st_size
 
@@ -386,7 +386,7 @@ def _make_file(
         undo.callback(_remove, path)
         write_atomically(path, "", 0o644)
         return
-    source = os.path.join(os.path.abspath(layout.base_dir(state_dir)), file.source)
+    source = layout.base_path(os.path.abspath(state_dir), file.source)
     part = f"{path}.part"  # a killed run leaves this, never half a disk under its name
     with contextlib.suppress(FileNotFoundError):
         os.unlink(part)

@@ -128,7 +128,7 @@ def _convert(disk: str, disk_format: str, state_dir: str, path: str, timeout: fl
     base = read_records(os.path.dirname(disk))[layout.DISK].base
     if disk_format == "qcow2":
         if base:
-            below = os.path.join(os.path.abspath(layout.base_dir(state_dir)), os.path.basename(base))
+            below = layout.base_path(os.path.abspath(state_dir), os.path.basename(base))
             source["backing"] = {"driver": "raw", "file": {"driver": "file", "filename": below}}
         else:
             source["backing"] = None

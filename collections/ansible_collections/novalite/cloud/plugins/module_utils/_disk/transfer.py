@@ -201,7 +201,8 @@ def _check_overlay(path: str, record: Record, base: str | None, uuid: str, state
         ensure_blank(name, state_dir)
     elif name != base:
         raise NovaliteError(f"instance {uuid}: its {os.path.basename(path)} stands on {name[:70]!r}, not on {base}")
-    wanted = os.path.join(os.path.abspath(layout.base_dir(state_dir)), name)
+    there = os.path.abspath(state_dir)
+    wanted = layout.base_path(there, name)
     with open(path, "rb") as handle:
         head = handle.read(104)
         if len(head) < 104:
@@ -212,7 +213,9 @@ def _check_overlay(path: str, record: Record, base: str | None, uuid: str, state
         backing = os.fsdecode(handle.read(min(size, 1023)))
     if magic != b"QFI\xfb" or features & _EXTERNAL_DATA:
         raise NovaliteError(f"instance {uuid}: {os.path.basename(path)} is no qcow2 file of ours")
-    if backing != wanted:
+    if backing == layout.former_path(there, name):
+        layout.link_former(there, name)  # made on a host that had it under that name; the disk is left as it is
+    elif backing != wanted:
         raise NovaliteError(
             f"instance {uuid}: {os.path.basename(path)} stands on {backing[:200]!r}, which is {wanted} here: give both "
             "hosts the same state directory"

@@ -28,8 +28,8 @@ def tunnel(
     """Lead sockets in the move's directory to the destination; yields the directory.
 
     `ours` are names and the paths that they have there. `qemus` are names in the same directory there; QEMU may use
-    these, and none but these: libvirtd's would make it root on the destination. `keys` are the destination's host keys.
-    The tunnel ends with the task, even one that is killed, and libvirtd on both sides takes note. Raises NovaliteError
+    these, and none but these: libvirt's would make it root on the destination. `keys` are the destination's host keys.
+    The tunnel ends with the task, even one that is killed, and libvirt on both sides takes note. Raises NovaliteError
     when the destination does not let us in.
     """
     directory = channel.directory_of(move["id"])

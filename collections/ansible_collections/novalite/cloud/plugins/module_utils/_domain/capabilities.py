@@ -73,7 +73,7 @@ def parse_capabilities(xml: str) -> Capabilities:
         )
     raise NovaliteError(
         f"libvirt on this host cannot run {arch or 'any'} guests: it found no QEMU for them; install "
-        "qemu-system-x86 (or the one of this architecture) and restart libvirtd"
+        "qemu-system-x86 (or the one of this architecture; on EL, qemu-kvm) and restart libvirt's daemon"
     )
 
 

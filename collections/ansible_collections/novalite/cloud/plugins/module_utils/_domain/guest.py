@@ -19,7 +19,7 @@ from .._addressing.macs import LINK_LOCAL, eui64
 from .._disk.layout import RESCUE
 from .._disk.volume_paths import volume_path
 from .._errors import NovaliteError
-from .._guest_data.image_properties import LAST_DEVICES, cdrom_bus
+from .._guest_data.image_properties import LAST_DEVICES, cdrom_bus, guest_agent
 from .._host import STATE_DIR
 from .compare import METADATA_NAMESPACE
 from .devices import ROOT
@@ -94,6 +94,7 @@ class Guest:
     root_volume: Volume | None = None  # instead of `disk`
     interfaces: tuple[Interface, ...] = ()
     config_drive: ConfigDrive | None = None
+    agent: bool = False  # a channel for QEMU's guest agent
     display_name: str = ""
     project_id: str = ""
     project_name: str = ""
@@ -143,6 +144,7 @@ def guest_of(
         root_volume=next((one for one in attached if one.target == ROOT), None),
         interfaces=_interfaces(instance, own_chains=facts.get("antispoof") == "chains"),
         config_drive=_config_drive(instance, facts, directory),
+        agent=guest_agent(image),
         display_name=instance["name"],
         project_id=instance["project"]["id"],
         project_name=instance["project"]["name"],

@@ -6,7 +6,7 @@
 
 """Move running domains to other hosts that share no disk with this one.
 
-libvirtd of this host talks to the other one (peer to peer), so that a move whose task was killed ends by itself: the
+This host's libvirt talks to the other one's (peer to peer), so that a move whose task was killed ends by itself: the
 tunnel ends with the task, and without it both sides fall back to what was. What QEMU sends, memory and disks, goes over
 unix sockets that ssh leads to the other host: QEMU listens on no port, where anybody could connect.
 """
@@ -21,13 +21,13 @@ from xml.etree import ElementTree
 
 from .._disk.tunnel import tunnel
 from .._errors import NovaliteError
+from .._libvirt import DAEMONS, Daemon
 from . import lifecycle
 
 with contextlib.suppress(ImportError):  # connect() reports it
     import libvirt
 
 LIBVIRT, MEMORY, DISKS = "libvirt.sock", "memory.sock", "disks.sock"
-LIBVIRTD = "/run/libvirt/libvirt-sock"
 UNCACHED = ("none", "directsync")  # https://libvirt.org/formatdomain.html, `cache`: the host's page cache is bypassed
 
 Move = t.Mapping[str, t.Any]
@@ -38,6 +38,7 @@ def migrate(
     moves: t.Sequence[Move],
     host_keys: t.Mapping[str, t.Sequence[str]],
     *,
+    daemons: t.Mapping[str, str],
     bandwidth: int = 0,
     auto_converge: bool = True,
     state_dir: str,
@@ -45,15 +46,17 @@ def migrate(
     """Move each domain; one after the other, as Nova does, since they share the wire.
 
     Returns for each `uuid`, `seconds`, `error` (null when it runs on its destination) and `here`: whether it still runs
-    on this host, null when nobody can say. `bandwidth` is in MiB/s (0: no limit).
+    on this host, null when nobody can say. `daemons` are the names of the destinations' daemons, by the names of the
+    hosts, each of DAEMONS. `bandwidth` is in MiB/s (0: no limit).
     """
-    return [_one(connection, move, host_keys, bandwidth, auto_converge, state_dir) for move in moves]
+    return [_one(connection, move, host_keys, daemons, bandwidth, auto_converge, state_dir) for move in moves]
 
 
 def _one(
     connection: t.Any,
     move: Move,
     host_keys: t.Mapping[str, t.Sequence[str]],
+    daemons: t.Mapping[str, str],
     bandwidth: int,
     auto_converge: bool,
     state_dir: str,
@@ -65,8 +68,8 @@ def _one(
         if domain is None or not domain.isActive():
             raise NovaliteError(f"domain {move['domain_name']} does not run on this host")
         what = f"domain {move['domain_name']} cannot be moved to {move['to_host']}"
-        keys = host_keys[move["to_host"]]
-        with lifecycle.clear(what), tunnel(move, keys, {LIBVIRT: LIBVIRTD}, [MEMORY, DISKS]) as directory:
+        keys, there = host_keys[move["to_host"]], _daemon(daemons, move)
+        with lifecycle.clear(what), tunnel(move, keys, {LIBVIRT: there.socket}, [MEMORY, DISKS]) as directory:
             uri = f"qemu+unix:///system?socket={os.path.join(directory, LIBVIRT)}"
             xml = domain.XMLDesc(libvirt.VIR_DOMAIN_XML_MIGRATABLE | libvirt.VIR_DOMAIN_XML_SECURE)
             copied = own_disks(xml, move["uuid"], state_dir)
@@ -91,6 +94,14 @@ def _one(
         "here": here,
         "seconds": round(time.monotonic() - began, 3),
     }
+
+
+def _daemon(daemons: t.Mapping[str, str], move: Move) -> Daemon:
+    """The destination's daemon, which it names itself."""
+    name = daemons.get(move["to_host"])
+    if name not in DAEMONS:
+        raise NovaliteError(f"host {move['to_host']} has no libvirt daemon '{name}'; it is one of {', '.join(DAEMONS)}")
+    return DAEMONS[name]
 
 
 def _flags(auto_converge: bool, copies: bool, safe: bool) -> int:

@@ -89,6 +89,13 @@ def answers(source: End, destination: End, talk: Talk, remotes: Remotes) -> list
     return found
 
 
+def ingress_refusal(name: str, groups: Groups, source: Address, talk: Talk) -> str | None:
+    """Why the instance `name` with these security groups lets nothing in from `source`, which is no member of any
+    group; None when a rule does."""
+    judgement = _judge(End(name, (), groups), "ingress", source, talk, {})
+    return None if judgement["allowed"] else str(judgement["reason"])
+
+
 def describe(rule: Rule, remotes: Remotes) -> str:
     """A rule in a few words: `tcp 22 from 0.0.0.0/0`."""
     far = rule.cidr or ("::/0" if rule.ethertype == "IPv6" else "0.0.0.0/0")

@@ -13,6 +13,7 @@
 | `os_config_drive`, or Nova's `img_config_drive` | `mandatory`, or `optional` (the default): as the server asks |
 | `os_config_drive_format` | `config-2` (the default) or `nocloud` |
 | `os_shutdown_timeout` | seconds that a guest gets to shut down before it is powered off; 60 by default |
+| `hw_qemu_guest_agent` | `yes`: the guest gets a channel for QEMU's guest agent; `no` (the default) |
 | `hw_cdrom_bus` | bus of the config drive: `ide`, `sata` or `virtio`; by default what the machine type has |
 """
 
@@ -24,6 +25,7 @@ from .._errors import NovaliteError
 
 CONFIG_2 = "config-2"
 NOCLOUD = "nocloud"
+_YES, _NO = ("yes", "true", "1", "on"), ("no", "false", "0", "off")
 LAST_DEVICES = {"ide": "hdd", "sata": "sdf", "virtio": "vdz"}  # by bus
 
 Image = t.Mapping[str, t.Any]
@@ -35,6 +37,7 @@ def check(image: Image) -> None:
     config_drive_is_mandatory(image)
     config_drive_format(image)
     cdrom_bus(image, "")
+    guest_agent(image)
     shutdown_timeout(image)
 
 
@@ -73,6 +76,12 @@ def config_drive_format(image: Image) -> str:
 def cdrom_bus(image: Image, usual: str) -> str:
     """The bus of the config drive; `usual` is what the machine type has."""
     return _one_of(image, "hw_cdrom_bus", usual, sorted(LAST_DEVICES))
+
+
+def guest_agent(image: Image) -> bool:
+    """Whether guests get a channel for QEMU's guest agent; the words for it are those that Nova takes for a boolean."""
+    said = _one_of(image, "hw_qemu_guest_agent", "no", [*_YES, *_NO])
+    return said in _YES
 
 
 def shutdown_timeout(image: Image) -> int | None:

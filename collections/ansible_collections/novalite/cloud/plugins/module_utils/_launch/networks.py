@@ -13,6 +13,8 @@ import typing as t
 
 from .._addressing.ipv6 import host_ipv6
 from .._addressing.macs import LINK_LOCAL
+from .._firewall import reach
+from .._guest_data import image_properties
 
 Instance = t.Mapping[str, t.Any]
 Network = t.Mapping[str, t.Any]
@@ -166,13 +168,33 @@ def metadata_networks(instances: t.Iterable[Instance]) -> list[Plan]:
 
 
 def guests(instances: t.Iterable[Instance]) -> list[Plan]:
-    """Where each instance is waited for: its first address, from inside its network's namespace."""
+    """Where each instance is waited for: at its first address, from inside its network's namespace, or through its
+    domain. `hindrance` says that none of its security groups lets its compute host reach its ssh server."""
     return [
-        {"name": instance["name"], "address": nic["ip"], "namespace": namespace_of(nic["network"])}
+        {
+            "name": instance["name"],
+            "address": nic and nic["ip"],
+            "namespace": nic and namespace_of(nic["network"]),
+            "domain": instance["domain_name"],
+            "agent": image_properties.guest_agent(instance["image"]),
+            "hindrance": nic and _no_way_to_ssh(instance, nic),
+        }
         for instance in instances
-        for nic in instance["nics"][:1]
-        if nic["ip"]
+        for nic in [next(iter(instance["nics"]), None)]
     ]
+
+
+def _no_way_to_ssh(instance: Instance, nic: t.Mapping[str, t.Any]) -> str | None:
+    """What keeps the compute host, at its address in the network, from TCP port 22 of the instance; None when a rule
+    lets it in, and where the host has no address of its own there, so that nobody knows which one it would take."""
+    if not (nic["ip"] and nic["dhcp_server"]):
+        return None
+    host = reach.Address(nic["dhcp_server"], nic["network"]["id"])
+    refusal = reach.ingress_refusal(instance["name"], instance["security_groups"], host, reach.Talk("tcp", 22))
+    return refusal and (
+        f"{refusal}, for its compute host at {host.text}: add a rule with security_groups.yml; may.yml tells what "
+        "rules let in"
+    )
 
 
 def nics(instances: t.Iterable[Instance]) -> t.Iterator[tuple[Instance, t.Mapping[str, t.Any]]]:

@@ -4,10 +4,12 @@
 
 # This module_utils is PRIVATE to the collection and may change at any time.
 
-"""Waiting for guests to answer, from their compute host."""
+"""Waiting for guests to answer, from their compute host: their ssh server, or their guest agent."""
 
 from __future__ import annotations
 
+import dataclasses
+import errno
 import socket
 import time
 import typing as t
@@ -16,52 +18,130 @@ from .._errors import NovaliteError
 from .._host import in_threads
 from .._network.namespaces import entered
 
+try:
+    import libvirt_qemu
+except ImportError:  # reported when an agent is asked, with the rest of libvirt's binding
+    libvirt_qemu = None
+
 PAUSE = 0.1  # seconds between two attempts
+AGENT_TIMEOUT = 2  # seconds that libvirt waits for an agent's answer
+_NOBODY = (errno.EHOSTUNREACH, errno.ENETUNREACH)
 
 
-class Guest(t.NamedTuple):
-    """`namespace` is where the guest's network is on this host; None for the host's own."""
+@dataclasses.dataclass(frozen=True)
+class Guest:
+    """A guest to wait for. `namespace` is where its network is on this host (None: the host's own), `domain` its name
+    in libvirt, `hindrance` why the compute host cannot reach its ssh server, where that is known beforehand."""
 
     name: str
-    address: str
+    address: str | None = None
     namespace: str | None = None
+    domain: str | None = None
+    agent: bool = False  # whether it has a channel for a guest agent
+    hindrance: str | None = None
 
 
-def wait_for_banner(guests: t.Sequence[Guest], port: int, banner: str, timeout: float) -> dict[str, float]:
-    """Seconds until each of `guests` sent `banner` on `port`, by name.
+@dataclasses.dataclass(frozen=True)
+class Silence:
+    """A guest that did not answer, and what is in the way."""
 
-    Raises NovaliteError after `timeout` seconds, naming every guest that did not.
+    name: str
+    address: str | None
+    reason: str
+
+    @property
+    def message(self) -> str:
+        return f"{self.name} ({self.address or 'no address'}): {self.reason}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Waited:
+    """Seconds until each guest answered, by name; and those that did not."""
+
+    answered: dict[str, float]
+    silent: tuple[Silence, ...]
+
+
+Ask = t.Callable[[Guest], t.Optional[str]]  # asks a guest once; None when it answered, otherwise what is in the way
+
+
+def wait_for_ssh(guests: t.Sequence[Guest], port: int, banner: str, timeout: float) -> Waited:
+    """Wait until each guest sends `banner` on TCP `port`, at most `timeout` seconds.
+
+    A guest without an address, or with a hindrance, is not waited for.
     """
-    started = time.monotonic()
-    wanted = banner.encode()
 
-    def wait(guest: Guest) -> float | None:
-        with entered(guest.namespace):
-            while time.monotonic() - started < timeout:
-                if _first_bytes(guest.address, port, len(wanted)) == wanted:
-                    return round(time.monotonic() - started, 2)
-                time.sleep(PAUSE)
+    def ask(guest: Guest) -> str | None:
+        assert guest.address is not None
+        return _banner_missing(guest.address, port, banner)
+
+    return _wait(guests, ask, lambda guest: guest.hindrance if guest.address else "it has no address", timeout)
+
+
+def wait_for_agent(guests: t.Sequence[Guest], connection: t.Any, timeout: float) -> Waited:
+    """Wait until the guest agent of each guest answers a ping through libvirt, at most `timeout` seconds.
+
+    Raises NovaliteError without libvirt's binding for QEMU.
+    """
+    if libvirt_qemu is None:
+        raise NovaliteError("libvirt's Python binding lacks libvirt_qemu on this host; install python3-libvirt")
+
+    def ask(guest: Guest) -> str | None:
+        try:
+            domain = connection.lookupByName(guest.domain)
+            libvirt_qemu.qemuAgentCommand(domain, '{"execute": "guest-ping"}', AGENT_TIMEOUT, 0)
+        except libvirt_qemu.libvirt.libvirtError as error:
+            return f"its guest agent does not answer ({error.get_error_message()}); install qemu-guest-agent in it"
         return None
 
-    seconds = dict(zip(guests, in_threads(wait, guests, workers=len(guests))))
-    silent = [f"{guest.name} ({guest.address})" for guest, took in seconds.items() if took is None]
-    if silent:
-        raise NovaliteError(
-            f"no answer on port {port} within {timeout:g} s from {', '.join(silent)}: read their console.log"
-        )
-    return {guest.name: took for guest, took in seconds.items() if took is not None}
+    def hindrance(guest: Guest) -> str | None:
+        return None if guest.agent else "its image lacks the property hw_qemu_guest_agent=yes, so it has no channel"
+
+    return _wait(guests, ask, hindrance, timeout)
 
 
-def _first_bytes(address: str, port: int, count: int) -> bytes:
-    """The first `count` bytes that the service sends, or fewer when it does not answer."""
+def _wait(guests: t.Sequence[Guest], ask: Ask, hindrance: Ask, timeout: float) -> Waited:
+    started = time.monotonic()
+
+    def wait(guest: Guest) -> tuple[float, str | None]:
+        reason = hindrance(guest)
+        if reason is not None:
+            return 0.0, reason
+        with entered(guest.namespace):
+            while True:
+                reason = ask(guest)
+                seconds = time.monotonic() - started
+                if reason is None or seconds >= timeout:
+                    return round(seconds, 2), reason and f"{reason} (waited for {timeout:g} s)"
+                time.sleep(PAUSE)
+
+    ends = list(zip(guests, in_threads(wait, guests, workers=max(len(guests), 1))))
+    return Waited(
+        answered={guest.name: seconds for guest, (seconds, reason) in ends if reason is None},
+        silent=tuple(
+            Silence(guest.name, guest.address, reason) for guest, (_seconds, reason) in ends if reason is not None
+        ),
+    )
+
+
+def _banner_missing(address: str, port: int, banner: str) -> str | None:
+    """Why `banner` does not come from `address`; None when it does.
+
+    A connection alone proves nothing: a port forwarder accepts before its guest is up.
+    """
+    first_bytes = banner.encode()
     received = b""
     try:
         with socket.create_connection((address, port), timeout=2.0) as connection:
-            while len(received) < count:
-                part = connection.recv(count - len(received))
+            while len(received) < len(first_bytes):
+                part = connection.recv(len(first_bytes) - len(received))
                 if not part:
                     break
                 received += part
-    except OSError:
-        pass
-    return received
+    except ConnectionRefusedError:
+        return f"it is up, but nothing listens on TCP port {port}"
+    except OSError as error:
+        if error.errno in _NOBODY:
+            return "nobody answers at this address on its network: it has not taken the address, or has not booted"
+        return f"no answer on TCP port {port}: read its console with console.yml"
+    return None if received == first_bytes else f"what answers on TCP port {port} does not begin with {banner!r}"

@@ -93,6 +93,7 @@ def _place(
             SERVICE_DOWN_TIME if down_time is None else down_time,
             lock,
             with_instances=asks_for_instances(ask, options),
+            seen=params.get("seen_hosts") or (),
         )
         groups = groups_of(connection, ask)
         placed = _decide(

@@ -113,12 +113,14 @@ def host_states(
     service_down_time: int = SERVICE_DOWN_TIME,
     lock: bool = False,
     with_instances: bool = False,
+    seen: t.Collection[str] = (),
 ) -> tuple[list[HostState], dict[str, tuple[int, int]]]:
     """The hosts as the scheduler sees them, and (id, generation) of each by name.
 
-    A host last seen more than `service_down_time` seconds ago counts as down. With `lock`, other writers wait until
-    this transaction ends (PostgreSQL; on SQLite they do so anyway). `with_instances` tells which instances each host
-    has, which costs a row for each, and which few requests ask about.
+    A host last seen more than `service_down_time` seconds ago counts as down, unless it is one of those `seen` by the
+    run that asks: a build that takes a minute makes no other host unfit to take over. With `lock`, other writers wait
+    until this transaction ends (PostgreSQL; on SQLite they do so anyway). `with_instances` tells which instances each
+    host has, which costs a row for each, and which few requests ask about.
     """
     beside = (table.c.failed_builds, table.c.id, table.c.generation, table.c.last_seen_at)
     query = sa.select(*_columns(_STATE_COLUMNS), *beside)
@@ -137,7 +139,7 @@ def host_states(
     for row in rows:
         *values, failed_builds, host_id, generation, last_seen_at = row
         fields = dict(zip(_STATE_COLUMNS, values))
-        if fields["up"] and now - last_seen_at > service_down_time:
+        if fields["up"] and now - last_seen_at > service_down_time and fields["name"] not in seen:
             fields["up"] = False
             fields["down_reason"] = f"was last seen {now - last_seen_at} s ago"
         name, facts = fields["name"], fields["facts"]

@@ -66,12 +66,16 @@ def server(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str
 
 
 def server_info(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
-    """Operation `server_info`: the instances of a project, or of all, that meet the conditions in `params`."""
+    """Operation `server_info`: the instances of a project, or of all, that meet the conditions in `params`.
+
+    Who asks for a host without naming a project means all that are on it.
+    """
     names = None if params.get("names") is None else set(params["names"])
     if params.get("name") is not None:
         names = (names or set()) | {params["name"]}
     project_id = None
-    if not params.get("all_projects"):
+    whole_host = params.get("host") is not None and params.get("project") is None
+    if not (params.get("all_projects") or whole_host):
         project_id = lookups.project_by_name(connection, params.get("project") or DEFAULT_PROJECT)["id"]
     found = instances_by(
         connection,

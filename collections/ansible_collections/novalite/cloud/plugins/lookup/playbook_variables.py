@@ -1,0 +1,129 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: playbook_variables
+short_description: Checks what a playbook of novalite was told, before anything is done
+version_added: 0.1.0
+author: [novalite contributors (@novalite)]
+description:
+  - The novalite playbooks' own step. Their first play takes its C(hosts) from it.
+  - An extra variable that the playbook does not know ends the run, with the one that was meant. What is known becomes
+    what it is to be, C(-e takeover=false) a boolean for example, in Ansible's own table of extra variables.
+  - With C(--limit), the hosts that match are those that may be chosen; the controller, where the decisions are made,
+    is always in reach. A run that no compute host is left for fails.
+options:
+  _terms:
+    description: The playbook's name, without C(.yml).
+    required: true
+"""
+
+EXAMPLES = r"""
+- name: Check the variables
+  hosts: "{{ lookup('novalite.cloud.playbook_variables', 'launch') }}"
+  gather_facts: false
+  tasks: []
+"""
+
+RETURN = r"""
+_raw:
+  description: The controller, V(localhost).
+  type: list
+  elements: str
+"""
+
+import os
+import typing as t
+
+from ansible import context
+from ansible.errors import AnsibleError
+from ansible.plugins.lookup import LookupBase
+
+from ..module_utils._errors import NovaliteError
+from ..plugin_utils import _playbook_variables as rules
+from ..plugin_utils._playbooks import PLAYBOOKS
+
+CONTROLLER = "localhost"
+COLLECTION = "novalite.cloud."
+
+
+class LookupModule(LookupBase):
+    """Runs in ansible-playbook's own process, for it is part of a play's `hosts`.
+
+    That is why it can do what a task cannot. A task runs in a fork, whose changes are lost; `--limit hv1` leaves no
+    play on the controller to run a task in; and what is said with `-e` wins over whatever a task could set. Ansible
+    has no interface for any of it that works without a line in the user's ansible.cfg. Two of its objects are reached
+    by way of `hostvars`, and of them only what
+    is public is used: VariableManager.extra_vars, InventoryManager.subset().
+    tests/unit/playbooks hold that on the oldest and the newest ansible-core.
+    """
+
+    def run(self, terms: list[str], variables: dict[str, t.Any] | None = None, **_options: t.Any) -> list[str]:
+        (name,) = terms
+        variables = variables or {}
+        if any(context.CLIARGS.get(mode) for mode in ("syntax", "listhosts", "listtasks", "listtags")):
+            return [CONTROLLER]  # nothing is run
+        hostvars = variables["hostvars"]  # there is one since a play has run (playbooks/parts/check.yml)
+        try:
+            self._check(name, variables, hostvars._variable_manager.extra_vars, hostvars._inventory)
+        except NovaliteError as error:
+            raise AnsibleError(str(error)) from error
+        return [CONTROLLER]
+
+    def _check(self, name: str, variables: dict[str, t.Any], extra: dict[str, t.Any], inventory: t.Any) -> None:
+        if name not in PLAYBOOKS:
+            raise NovaliteError(f"{name}.yml: plugins/plugin_utils/_playbooks.py does not say what it can be told")
+        entries, foreign = _entries(variables["playbook_dir"])
+        if name not in entries and not foreign:
+            return  # one of ours imports it, and has been checked
+        controller = variables["hostvars"][CONTROLLER]
+        own = extra.get("novalite_extra_variables", controller.get("novalite_extra_variables", []))
+        own = [part.strip() for part in own.split(",")] if isinstance(own, str) else own
+        extra.update(rules.meant(name, extra, entries, foreign, own))
+        rules.misspelt(controller, own)
+        rules.lacking(name, {*variables, *extra, *controller})
+        # `hosts:` of plays is resolved without any host's variables, and would not find the inventory's
+        if "novalite_compute_group" in controller:
+            extra.setdefault("novalite_compute_group", controller["novalite_compute_group"])
+        _limit(name, extra, inventory)
+
+
+def _entries(parts: str) -> tuple[set[str], bool]:
+    """Our playbooks that the command line names, and whether it names others. Ours lie beside the directory `parts`."""
+    entries, foreign = set(), False
+    for argument in context.CLIARGS.get("args") or ():
+        stem, extension = os.path.splitext(os.path.basename(argument))
+        if argument.startswith(COLLECTION) and argument[len(COLLECTION) :] in PLAYBOOKS:
+            entries.add(argument[len(COLLECTION) :])
+        elif stem in PLAYBOOKS and extension and _is_beside(argument, parts):
+            entries.add(stem)
+        else:
+            foreign = True
+    return entries, foreign
+
+
+def _is_beside(path: str, directory: str) -> bool:
+    return os.path.realpath(os.path.join(os.path.dirname(path), "parts")) == os.path.realpath(directory)
+
+
+def _limit(name: str, extra: dict[str, t.Any], inventory: t.Any) -> None:
+    """Keep the controller in reach of `--limit`, and remember the hosts that are."""
+    group = extra.get("novalite_compute_group", "compute")
+    limited = bool(context.CLIARGS.get("subset"))
+    if limited and "novalite_limit" not in extra:
+        extra["novalite_limit"] = [host.name for host in inventory.get_hosts("all")]
+        inventory.subset(",".join({CONTROLLER: None, **dict.fromkeys(extra["novalite_limit"])}))
+    if PLAYBOOKS[name].hosts and not inventory.get_hosts(group):
+        of_group = inventory.get_hosts(group, ignore_limits=True)
+        if of_group:
+            raise NovaliteError(
+                f"{name}.yml: --limit {context.CLIARGS['subset']} leaves no compute host: "
+                f"the group '{group}' has {', '.join(host.name for host in of_group)}"
+            )
+        raise NovaliteError(
+            f"{name}.yml: the inventory has no compute host: put hosts into its group '{group}', "
+            "or name another one in novalite_compute_group"
+        )

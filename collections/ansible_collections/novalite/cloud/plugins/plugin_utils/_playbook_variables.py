@@ -1,0 +1,150 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Whether what a person said with `-e` is what they meant: decided from plugin_utils/_playbooks.py alone."""
+
+from __future__ import annotations
+
+import collections.abc as c
+import difflib
+import fnmatch
+import json
+import typing as t
+
+from ansible.module_utils.common.validation import (
+    check_type_bool,
+    check_type_dict,
+    check_type_float,
+    check_type_int,
+    check_type_list,
+)
+
+from ..module_utils._errors import NovaliteError
+from ._playbooks import JOBS, PLAYBOOKS, Playbook
+from ._settings import INVENTORY, Variable
+
+NAMESPACES = ("novalite_", "compute_node_", "interfaces_", "move_", "power_", "reclaim_", "spawn_")
+CLOSE = 0.6  # difflib's own measure of "close"
+# What a playbook of somebody else's was told may be meant for itself: `hosts` there is no misspelt `host`
+CLOSER = 0.8
+
+CONVERTERS: dict[str, tuple[c.Callable[[t.Any], t.Any], str]] = {
+    "bool": (check_type_bool, "true or false"),
+    "int": (check_type_int, "a whole number"),
+    "float": (check_type_float, "a number"),
+    "dict": (check_type_dict, "a mapping: say it as JSON, or in a file with -e @file.yml"),
+}
+
+
+def meant(
+    name: str, extra: c.Mapping[str, t.Any], entries: c.Collection[str], foreign: bool, own: c.Iterable[str]
+) -> dict[str, t.Any]:
+    """Return what of `extra` is to be replaced: values in their types, under the names that playbook `name` reads.
+
+    `extra` are the extra variables as Ansible read them. `entries` are those of our playbooks that the command names,
+    `foreign` says that it names others', too: these may have variables of their own. `own` are patterns of names that
+    the operator uses for other things. Raises NovaliteError, which says all that is wrong.
+    """
+    problems = _unknown(name, extra, entries, foreign, own)
+    values: dict[str, t.Any] = {}
+    for canonical, variable in {**INVENTORY, **PLAYBOOKS[name].variables}.items():
+        words = [word for word in (canonical, *variable.aliases) if word in extra]
+        if len(words) > 1:
+            problems.append(f"{' and '.join(words)} mean the same: leave out {words[1]}")
+        elif words:
+            try:
+                values[canonical] = _converted(words[0], extra[words[0]], variable)
+            except NovaliteError as error:
+                problems.append(str(error))
+    if problems:
+        raise NovaliteError(f"{name}.yml: " + "; ".join(problems))
+    return values
+
+
+def lacking(name: str, said: c.Container[str]) -> None:
+    """Raises NovaliteError when playbook `name` is not told what it is about by any of the variables `said`."""
+    variables = PLAYBOOKS[name].variables
+    for words in PLAYBOOKS[name].needs:
+        if not any(word in said for word in words):
+            others = f" (or {', '.join(words[1:])})" if words[1:] else ""
+            raise NovaliteError(f"{name}.yml: say -e {words[0]}=...{others}: {variables[words[0]].help}")
+
+
+def misspelt(names: c.Iterable[str], own: c.Iterable[str]) -> None:
+    """Raises NovaliteError for inventory variables that are nearly ours."""
+    for name in names:
+        if name.startswith(NAMESPACES) and name not in INVENTORY and not _matches(name, own):
+            near = difflib.get_close_matches(name, INVENTORY, 1, 0.9)
+            if near:
+                raise NovaliteError(
+                    f"the inventory's variable {name} is not one of novalite's: did you mean {near[0]}? "
+                    "If not, name it in novalite_extra_variables"
+                )
+
+
+def _unknown(
+    name: str, extra: c.Iterable[str], entries: c.Collection[str], foreign: bool, own: c.Iterable[str]
+) -> list[str]:
+    books: dict[str, Playbook] = {entry: PLAYBOOKS[entry] for entry in (*entries, name)}
+    words = {word for book in books.values() for word in _words(book)}
+    known = words | set(INVENTORY) | JOBS
+    problems = []
+    for word in extra:
+        if word in known or word.startswith("ansible_") or _matches(word, own):
+            continue
+        # an old word is no advice
+        advised = [canonical for book in books.values() for canonical in book.variables]
+        near = difflib.get_close_matches(word, [*advised, *INVENTORY], 1, CLOSER if foreign else CLOSE)
+        if near:
+            problems.append(f"there is no variable '{word}': did you mean '{near[0]}'?")
+        elif not foreign:
+            problems.append(
+                f"there is no variable '{word}'. It knows {', '.join(sorted(advised)) or 'none'}. "
+                "Name a variable of your own in novalite_extra_variables, in the inventory or with -e"
+            )
+    return problems
+
+
+def _words(book: Playbook) -> list[str]:
+    return [word for name, variable in book.variables.items() for word in (name, *variable.aliases)]
+
+
+def _matches(word: str, patterns: c.Iterable[str]) -> bool:
+    return any(fnmatch.fnmatchcase(word, pattern) for pattern in patterns)
+
+
+def _converted(word: str, value: t.Any, variable: Variable) -> t.Any:
+    """`value` in the variable's type. A template is left to Ansible: what it stands for is known to hosts alone."""
+    if variable.kind == "raw" or value is None or (isinstance(value, str) and ("{{" in value or "{%" in value)):
+        return value
+    shown = word if variable.secret else f"{word}={value!r}"
+    if variable.kind == "list":
+        return _list(shown, word, value, variable)
+    if variable.kind == "str":
+        if isinstance(value, (dict, list)):
+            raise NovaliteError(f"{shown} is no text: {variable.help}")
+        if variable.choices and value not in variable.choices:
+            raise NovaliteError(f"{shown} is none of {', '.join(variable.choices)}: {variable.help}")
+        return value
+    convert, description = CONVERTERS[variable.kind]
+    try:
+        if isinstance(value, bool) and variable.kind != "bool":
+            raise TypeError
+        return convert(value)
+    except (TypeError, ValueError) as error:
+        raise NovaliteError(f"{shown} is not {description}: {variable.help}") from error
+
+
+def _list(shown: str, word: str, value: t.Any, variable: Variable) -> list[t.Any]:
+    if isinstance(value, str) and value.lstrip().startswith("["):
+        try:
+            value = json.loads(value)
+        except ValueError as error:
+            raise NovaliteError(f"{shown} is no list in JSON: {error}") from error
+    if isinstance(value, str) and variable.commas:
+        return [part.strip() for part in check_type_list(value) if part.strip()]
+    if not isinstance(value, list):
+        remedy = f"-e {word}=a,b" if variable.commas else f"-e @file.yml with {word}: [...] in it"
+        raise NovaliteError(f"{shown} is no list: say {remedy}")
+    return value

@@ -1,0 +1,283 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What each playbook can be told with `-e`: data, which plugin_utils/_playbook_variables.py checks.
+
+A word that Ansible reserves (`ansible.vars.reserved`), or that means anything anywhere (`state`, `from`, `size`), is
+no variable of ours; some older ones are kept as aliases.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+from ..modules import server
+from ._settings import WAIT_FOR, Variable
+
+
+@dataclasses.dataclass(frozen=True)
+class Playbook:
+    variables: t.Mapping[str, Variable]
+    needs: tuple[tuple[str, ...], ...] = ()  # of each, one must be said
+    hosts: bool = True  # it works on the compute hosts, and is of no use without one
+
+
+def _server_options() -> dict[str, Variable]:
+    """What can be said of one server, as the module takes it in a list."""
+    options: dict[str, t.Any] = dict(server.ARGUMENT_SPEC["servers"]["options"])  # type: ignore[index]
+    del options["name"], options["count"]  # with all playbooks that name servers
+    return {
+        name: Variable(
+            "see `ansible-doc novalite.cloud.server`",
+            option["type"],
+            commas=option["type"] == "list" and option["elements"] != "dict",
+            secret=bool(option.get("no_log")) or name == "files",
+        )
+        for name, option in options.items()
+    }
+
+
+OPTIONS = _server_options()
+
+PROJECT = {"project": Variable("project, by its name")}
+TAKEOVER = {"takeover": Variable("begin again what another run was at", "bool")}
+UUIDS = {"uuids": Variable("servers that the ledger knows, of any project", "list", commas=True)}
+SERVERS = {
+    "server": Variable("name of a server", aliases=("name",)),
+    "count": Variable("so many of them: web-1, web-2 ...", "int"),
+    "servers": Variable("list of servers", "list"),
+    **UUIDS,
+    **PROJECT,
+}
+WHOM = (("server", "servers", "uuids"),)
+ACTION = {**SERVERS, **TAKEOVER}
+SHUTDOWN = {"shutdown_timeout": Variable("seconds that guests get to shut down", "float")}
+WAIT = {"wait_for": Variable("what guests must do before the run ends", choices=WAIT_FOR)}
+SCHEDULING = {"scheduler_options": Variable("Nova's options of its filters and weighers", "dict")}
+MOVE = {**ACTION, **SCHEDULING, "host": Variable("compute host to move to")}
+LAUNCH = {
+    **ACTION,
+    **OPTIONS,
+    **SCHEDULING,
+    "scheduler": Variable("how a host is chosen", choices=("filter_scheduler", "simple", "chance", "zone")),
+    "all_or_nothing": Variable("launch all or none", "bool"),
+}
+REPORT = {
+    "output": Variable("`json`, or the file that the report is written to as JSON"),
+    "detailed_exitcode": Variable("with --check: fail when something differs", "bool"),
+}
+INTERFACES = {
+    "server": Variable("name of the server"),
+    "network": Variable("name of the network"),
+    "port_id": Variable("UUID of a port", aliases=("port",)),
+    "fixed_ip": Variable("address on the network"),
+    "interfaces": Variable("list of interfaces", "list"),
+    "detach_timeout": Variable("seconds that a guest gets to let go of it", "float"),
+    **UUIDS,
+    **PROJECT,
+}
+ATTACHMENTS = {
+    "volume": Variable("name of the volume"),
+    "server": Variable("name of the server"),
+    "attachments": Variable("list of attachments", "list"),
+    **PROJECT,
+    **TAKEOVER,
+}
+VOLUME = {
+    "volume": Variable("name of the volume", aliases=("name",)),
+    "volume_size": Variable("GiB", "int", aliases=("size",)),
+    "volumes": Variable("list of volumes", "list"),
+    **PROJECT,
+    **TAKEOVER,
+}
+HOST = {"host": Variable("name of the compute host"), **TAKEOVER, **SCHEDULING}
+STATES = ("present", "absent")
+
+
+def _of_servers(*more: t.Mapping[str, Variable]) -> Playbook:
+    variables = dict(ACTION)
+    for mapping in more:
+        variables.update(mapping)
+    return Playbook(variables, WHOM)
+
+
+def _options(*names: str) -> dict[str, Variable]:
+    return {name: OPTIONS[name] for name in names}
+
+
+PLAYBOOKS: dict[str, Playbook] = {
+    "attach": Playbook(SERVERS, WHOM, hosts=False),
+    "cloud_picture": Playbook(
+        {"picture": Variable("file to draw into: .svg, .png ...", aliases=("file",)), **PROJECT}, hosts=False
+    ),
+    "compute_nodes": Playbook({}),
+    "confirm_resize": _of_servers(),
+    "console": _of_servers(
+        {"lines": Variable("lines at most", "int"), "max_bytes": Variable("bytes at most of each console", "int")}
+    ),
+    "evacuate": Playbook(
+        {**MOVE, "from_host": Variable("the host that is dead: all of its servers", aliases=("from",))},
+        (("server", "servers", "uuids", "from_host"),),
+    ),
+    "evict": Playbook(
+        {
+            "max_age": Variable("seconds that an unused image is kept", "int"),
+            "max_cache_gb": Variable("GiB of unused images that are kept", "int"),
+        }
+    ),
+    "firewall": Playbook({}),
+    "floating_ips": Playbook(
+        {
+            "floating_ip": Variable("the address", aliases=("address",)),
+            "floating_ip_state": Variable("absent: give it back", choices=STATES, aliases=("state",)),
+            "pool": Variable("pool that a new one comes from"),
+            "server": Variable("name of the server that it leads to; empty: nowhere"),
+            "fixed_ip": Variable("which of the server's addresses"),
+            "floating_ips": Variable("list of floating IPs", "list"),
+            "everywhere": Variable("all hosts", "bool"),
+            "network_hosts": Variable("hosts that gained or lost one", "list", commas=True),
+            "holders": Variable("hosts that gained one", "list", commas=True),
+            **PROJECT,
+        }
+    ),
+    "host_evacuate": Playbook({**HOST, "reason": Variable("why the host is closed")}, (("host",),)),
+    "host_restore": Playbook({**HOST, "bring_back": Variable("bring back what was there", "bool")}, (("host",),)),
+    "interface_attach": Playbook(INTERFACES, (("server", "interfaces", "uuids"),)),
+    "interface_detach": Playbook(INTERFACES, (("server", "interfaces", "uuids"),)),
+    "launch": Playbook({**LAUNCH, **WAIT}, WHOM),
+    "live_migrate": Playbook(MOVE, WHOM),
+    "lock": Playbook({**ACTION, "reason": Variable("why")}, WHOM, hosts=False),
+    "may": Playbook(
+        {
+            "source": Variable("server, address or network that sends", aliases=("from",)),
+            "destination": Variable("server or address that it is sent to", aliases=("to",)),
+            "protocol": Variable("tcp, udp, icmp ..."),
+            "destination_port": Variable("port, or type of an ICMP message", "int", aliases=("port",)),
+            **PROJECT,
+        },
+        (("source",), ("destination",)),
+        hosts=False,
+    ),
+    "migrate": Playbook(MOVE, WHOM),
+    "pause": _of_servers(),
+    "picture": Playbook(
+        {
+            "picture": Variable("file to draw into: .svg, .png ...", aliases=("file",)),
+            "all_projects": Variable("of all projects", "bool"),
+            **PROJECT,
+        },
+        hosts=False,
+    ),
+    "plan": Playbook(LAUNCH, WHOM),
+    "precache": Playbook(
+        {
+            "image": Variable("name of an image"),
+            "images": Variable("names of images", "list", commas=True),
+            "download_by": Variable("who downloads them", choices=("host", "controller")),
+            **PROJECT,
+        },
+        (("image", "images"),),
+    ),
+    "reboot": _of_servers(
+        SHUTDOWN,
+        {
+            "reboot_type": Variable(
+                "hard: cut off the power", choices=("soft", "hard", "SOFT", "HARD"), aliases=("type",)
+            ),
+            "hard": Variable("as reboot_type=hard, which is the newer word", "bool"),
+        },
+    ),
+    "rebuild": _of_servers(
+        SHUTDOWN, WAIT, _options("image", "key", "metadata", "user_data", "files", "admin_password")
+    ),
+    "reconcile": Playbook(
+        {**REPORT, "build_timeout": Variable("seconds of silence after which a run is taken for dead", "int")}
+    ),
+    "rescue": _of_servers(SHUTDOWN, WAIT, _options("image", "admin_password")),
+    "resize": Playbook(
+        {
+            **MOVE,
+            **_options("flavor"),
+            "same_host": Variable("whether they may stay where they are", choices=("allowed", "never", "only")),
+        },
+        WHOM,
+    ),
+    "resume": _of_servers(),
+    "revert_resize": _of_servers(),
+    "security_groups": Playbook(
+        {
+            "security_groups": Variable("groups and their rules", "list"),
+            "join": Variable("servers and the groups that they join", "list"),
+            "leave": Variable("servers and the groups that they leave", "list"),
+            **PROJECT,
+        },
+        (("security_groups", "join", "leave"),),
+    ),
+    "seed": Playbook({}, hosts=False),
+    "site": Playbook(
+        {
+            "site": Variable("the document, or its file", "raw"),
+            "replace": Variable("replace servers that cannot be changed", "bool"),
+            "prune": Variable("remove what this site made and does not name any more", "bool"),
+            **TAKEOVER,
+            **REPORT,
+        },
+        (("site",),),
+        hosts=False,  # asked for when there is something to do on one
+    ),
+    "snapshot": _of_servers(
+        {
+            "image_name": Variable("name of the image"),
+            "image_properties": Variable("properties of the image", "dict"),
+        }
+    ),
+    "start": _of_servers(),
+    "stop": _of_servers(SHUTDOWN),
+    "suspend": _of_servers(),
+    "terminate": Playbook(SERVERS, WHOM),
+    "unlock": Playbook({**ACTION, "reason": Variable("why")}, WHOM, hosts=False),
+    "unpause": _of_servers(),
+    "unrescue": _of_servers(SHUTDOWN, WAIT),
+    "users": Playbook({}, hosts=False),
+    "volume_attach": Playbook(
+        {
+            **ATTACHMENTS,
+            "device": Variable("name of the device in the guest"),
+            "delete_on_termination": Variable("the volume goes with the server", "bool"),
+        },
+        (("volume", "attachments"),),
+    ),
+    "volume_detach": Playbook(ATTACHMENTS, (("volume", "attachments"),)),
+    "volume_extend": Playbook(VOLUME, (("volume", "volumes"),)),
+    "volume_snapshot": Playbook(
+        {
+            "snapshot": Variable("name of the snapshot", aliases=("name",)),
+            "volume": Variable("name of the volume"),
+            "snapshot_description": Variable("what it is", aliases=("description",)),
+            "snapshot_state": Variable("absent: delete it", choices=STATES, aliases=("state",)),
+            "snapshots": Variable("list of snapshots", "list"),
+            **PROJECT,
+            **TAKEOVER,
+        },
+        (("snapshot", "snapshots"),),
+    ),
+    "volumes": Playbook(
+        {
+            **VOLUME,
+            "volume_type": Variable("type of the volume", aliases=("type",)),
+            "volume_state": Variable("absent: delete it", choices=STATES, aliases=("state",)),
+            "volume_description": Variable("what it is", aliases=("description",)),
+            "volume_types": Variable("list of types that there shall be", "list"),
+            "host": Variable("compute host that it lies on"),
+            "snapshot": Variable("snapshot that it is made from"),
+            "source_volume": Variable("volume that it is a copy of"),
+            **_options("image", "availability_zone"),
+        },
+        (("volume", "volumes"),),
+    ),
+}
+
+# What the API's jobs add of their own
+JOBS = frozenset({"novalite_alone", "novalite_reservations"})

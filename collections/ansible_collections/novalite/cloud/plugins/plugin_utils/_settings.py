@@ -1,0 +1,91 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Our variables of an inventory, which may be said with `-e`, too: data."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+Kind = t.Literal["str", "int", "float", "bool", "list", "dict", "raw"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Variable:
+    help: str
+    kind: Kind = "str"
+    choices: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
+    commas: bool = False  # a list that may be written `a,b`
+    secret: bool = False  # its value is in no message
+
+
+WAIT_FOR = ("running", "ssh", "agent")
+
+
+def _of_role(role: str, **kinds: Kind) -> dict[str, Variable]:
+    """The role's options that a person sets; tests hold them against its argument_specs."""
+    help = f"see `ansible-doc -t role novalite.cloud.{role}`"
+    return {f"{role}_{name}": Variable(help, kind, commas=name == "aggregates") for name, kind in kinds.items()}
+
+
+INVENTORY: dict[str, Variable] = {
+    "novalite_home": Variable("directory on the controller that holds the ledger"),
+    "novalite_ledger_url": Variable("SQLAlchemy URL of a ledger in PostgreSQL", secret=True),
+    "novalite_compute_group": Variable("the group of the compute hosts"),
+    "novalite_identity_file": Variable("private key to offer to guests"),
+    "novalite_metadata_url": Variable("where the metadata service is"),
+    "novalite_wait_for": Variable("what launches wait for, where wait_for does not say it", choices=WAIT_FOR),
+    "novalite_mac_prefix": Variable("how the guests' MAC addresses begin"),
+    "novalite_antispoof": Variable(
+        "what keeps guests from sending under foreign addresses", choices=("nwfilter", "chains")
+    ),
+    "novalite_extra_variables": Variable("names of your own variables; * stands for anything", "list", commas=True),
+    "novalite_cloud": Variable("what seed.yml records", "dict"),
+    "novalite_projects": Variable("projects that users.yml records", "list"),
+    "novalite_users": Variable("users that users.yml records", "list", secret=True),
+    **_of_role(
+        "compute_node",
+        aggregates="list",
+        antispoof="str",
+        cpu_ratio="float",
+        disabled_reason="str",
+        disk_ratio="float",
+        domain_type="str",
+        enabled="bool",
+        packages="list",
+        ram_ratio="float",
+        reserved_disk_gb="int",
+        reserved_memory_mb="int",
+        reserved_vcpus="int",
+        shares="list",
+        state_dir="str",
+        tunnel_address="str",
+        zone="str",
+    ),
+    **_of_role("interfaces", timeout="float"),
+    **_of_role(
+        "move",
+        auto_converge="bool",
+        bandwidth="int",
+        download_by="str",
+        shutdown_timeout="float",
+        state_dir="str",
+    ),
+    **_of_role("power", shutdown_timeout="float"),
+    **_of_role("reclaim", metadata="bool", move_address="bool", state_dir="str", wipe="str"),
+    **_of_role(
+        "spawn",
+        controller_dir="str",
+        download_by="str",
+        inject_backend="str",
+        metadata_url="str",
+        move_address="bool",
+        shutdown_timeout="float",
+        state_dir="str",
+        wait_for="str",
+        wait_timeout="int",
+    ),
+}

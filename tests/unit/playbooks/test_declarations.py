@@ -1,0 +1,102 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Every playbook begins with the check of what it was told, and what is declared is what is used."""
+
+from __future__ import annotations
+
+import pathlib
+import re
+import typing as t
+
+import pytest
+import yaml
+from ansible.vars.reserved import get_reserved_names
+
+from ansible_collections.novalite.cloud.plugins.plugin_utils._playbooks import PLAYBOOKS
+from ansible_collections.novalite.cloud.plugins.plugin_utils._settings import INVENTORY
+
+ROOT = pathlib.Path(__file__).parents[3]
+BOOKS = sorted((ROOT / "playbooks").glob("*.yml"))
+ROLES = sorted((ROOT / "roles").glob("*/meta/argument_specs.yml"))
+COMMAND = re.compile(
+    r"(?<![\w/])(?:playbooks/)?([a-z_]+)\.yml((?: +(?:-e '[^']*'|-e \"[^\"]*\"|--?[^\s`]+|[^\s`]*=[^\s`]+))*)"
+)
+WORD = re.compile(r"-e '?\"?([a-z_]+)=")
+
+
+def _plays(path: pathlib.Path) -> list[dict[str, t.Any]]:
+    return t.cast("list[dict[str, t.Any]]", yaml.safe_load(path.read_text()))
+
+
+def _everything(path: pathlib.Path, seen: set[pathlib.Path] | None = None) -> str:
+    """A playbook's text without comments, with that of all that it imports and includes, and of the roles."""
+    seen = set() if seen is None else seen
+    if path in seen:
+        return ""
+    seen.add(path)
+    text = re.sub(r"^#.*$", "", path.read_text(), flags=re.MULTILINE)
+    for name in re.findall(r"(?:import_playbook|import_tasks|include_tasks): ([\w./]+\.yml)", text):
+        text += _everything((path.parent / name).resolve(), seen)
+    return text
+
+
+def test_each_has_a_declaration() -> None:
+    assert {path.stem for path in BOOKS} == set(PLAYBOOKS)
+
+
+@pytest.mark.parametrize("path", BOOKS, ids=lambda path: path.stem)
+def test_begins_with_the_check(path: pathlib.Path) -> None:
+    first = _plays(path)[0]
+    assert first["ansible.builtin.import_playbook"] == "parts/check.yml"
+    assert first["vars"] == {"novalite_playbook": path.stem}
+
+
+@pytest.mark.parametrize("path", BOOKS, ids=lambda path: path.stem)
+def test_what_is_declared_is_used(path: pathlib.Path) -> None:
+    text = _everything(path.resolve())
+    unused = [name for name in PLAYBOOKS[path.stem].variables if not re.search(rf"\b{name}\b", text)]
+    assert not unused
+
+
+@pytest.mark.parametrize("name", sorted(PLAYBOOKS))
+def test_needs_are_variables(name: str) -> None:
+    book = PLAYBOOKS[name]
+    assert {word for words in book.needs for word in words} <= set(book.variables)
+    words = [word for variable in book.variables.values() for word in variable.aliases] + list(book.variables)
+    assert len(words) == len(set(words))
+
+
+def test_no_variable_is_reserved_by_ansible() -> None:
+    assert not {name for book in PLAYBOOKS.values() for name in book.variables} & get_reserved_names()
+
+
+def test_the_roles_options_are_known_with_their_types() -> None:
+    options: dict[str, str] = {}
+    for path in ROLES:
+        for entry in yaml.safe_load(path.read_text())["argument_specs"].values():
+            options.update({name: option["type"] for name, option in entry["options"].items()})
+    # what playbooks hand to roles is nothing for a person to say
+    internal = ("_plan", "_state", "_step", "_failed", "_keep_disks", "_transfers", "_leaving")
+    declared = {
+        name: variable.kind if variable.kind != "str" or options.get(name) != "path" else "path"
+        for name, variable in INVENTORY.items()
+        if not name.startswith("novalite_")
+    }
+    assert declared == {name: kind for name, kind in options.items() if not name.endswith(internal)}
+
+
+@pytest.mark.parametrize(
+    "path", [ROOT / "README.md", ROOT / "api/README.md", ROOT / "Makefile", *BOOKS], ids=lambda path: str(path.name)
+)
+def test_documented_commands_use_declared_words(path: pathlib.Path) -> None:
+    wrong = []
+    for book, arguments in COMMAND.findall(path.read_text()):
+        if book in PLAYBOOKS:
+            wrong += [
+                f"{book}.yml -e {word}="
+                for word in WORD.findall(arguments)
+                if word not in PLAYBOOKS[book].variables and word not in INVENTORY
+            ]
+    assert not wrong
