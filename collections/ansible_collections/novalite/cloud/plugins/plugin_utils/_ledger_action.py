@@ -64,15 +64,16 @@ class LedgerAction(ActionBase):
             result = run_operation(self.operation, params, self._task.check_mode)
         except NovaliteError as error:
             result = {"failed": True, "msg": str(error)}
-        if not self._task.check_mode:
-            _decision_log.write(_decision_log.decisions(self.operation.__name__, result))
         if not self._task.diff:
             result.pop("diff", None)
         if result.pop("secret", False):
             result["_ansible_no_log"] = True  # for the steps that follow, not for the screen
         # An error could hold the ledger's URL. What else is secret is in no result by construction; to blot out every
         # occurrence of it, as modules do, would garble each name that a weak password happens to be.
-        return remove_values(result, {params["ledger_url"]} if params["ledger_url"] else set())
+        result = remove_values(result, {params["ledger_url"]} if params["ledger_url"] else set())
+        if not self._task.check_mode:
+            _decision_log.write(_decision_log.decisions(self.operation.__name__, result))
+        return result
 
     def complete(self, params: dict[str, t.Any], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
         """`params` with what only the controller's process knows; a subclass may add some."""
