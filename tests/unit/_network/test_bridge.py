@@ -15,9 +15,12 @@ import pytest
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError, NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._network import bridge, links
 from ansible_collections.novalite.cloud.plugins.module_utils._network.bridge import Bridge, Host, Link
+from ansible_collections.novalite.cloud.plugins.module_utils._network.ownership import NO_LEDGER
 
 ETH1 = Link("eth1", "52:54:00:00:00:01", 1500, up=True)
-BR100 = Link("br100", ETH1.mac, 1500, up=True, kind="bridge", addresses=("10.20.0.2/24",), permanent_mac=True)
+OURS = NO_LEDGER.text
+BR100 = Link("br100", ETH1.mac, 1500, up=True, kind="bridge", addresses=("10.20.0.2/24",), permanent_mac=True,
+             alias=OURS)  # fmt: skip
 SPEC = Bridge("br100", "eth1", ("10.20.0.2/24",))
 
 
@@ -32,6 +35,7 @@ def commands(steps: t.Iterable[bridge.Step]) -> list[str]:
 def test_a_new_bridge() -> None:
     assert commands(bridge.plan_present(SPEC, host(ETH1))) == [
         "link add name br100 address 52:54:00:00:00:01 type bridge stp_state 0 forward_delay 0",
+        "link set dev br100 alias novalite:-",
         "link set eth1 master br100",
         "link set br100 up",
         "addr add 10.20.0.2/24 brd + dev br100",
@@ -57,7 +61,9 @@ def test_a_vlan_with_its_mtu() -> None:
                                            ssh=frozenset({"eth1"}), routed=frozenset({"eth1"})))
     assert commands(steps) == [
         "link add name br100 address 52:54:00:00:00:01 type bridge stp_state 0 forward_delay 0",
+        "link set dev br100 alias novalite:-",
         "link add link eth1 name vlan100 type vlan id 100",
+        "link set dev vlan100 alias novalite:-",
         "link set eth1 mtu 9000",
         "link set vlan100 mtu 9000",
         "link set eth1 up",
@@ -138,7 +144,7 @@ def test_absent() -> None:
     assert (commands(steps), kept) == (["link set eth1 nomaster", "link del br100"], [])
     guest = Link("vnet3", "fe::", 1500, True, master="br100")
     assert bridge.plan_absent(SPEC, host(port, BR100, guest)) == ([], ["vnet3"])
-    vlan = Link("vlan100", ETH1.mac, 1500, True, "vlan", "br100", "eth1", 100)
+    vlan = Link("vlan100", ETH1.mac, 1500, True, "vlan", "br100", "eth1", 100, alias=OURS)
     steps, kept = bridge.plan_absent(dataclasses.replace(SPEC, vlan=100), host(ETH1, BR100, vlan))
     assert commands(steps) == ["link set vlan100 nomaster", "link del vlan100", "link del br100"]
 
@@ -165,11 +171,11 @@ TENANT = Bridge("br10000", vxlan=bridge.Vxlan(10000, "192.0.2.1", ("192.0.2.2",)
 def tenant_host() -> Host:
     """A host that has all of TENANT."""
     return host(
-        Link("br10000", "02::", 1450, True, "bridge", permanent_mac=True),
+        Link("br10000", "02::", 1450, True, "bridge", permanent_mac=True, alias=OURS),
         Link("vxlan10000", "02::", 1450, True, "vxlan", "br10000", number=10000, local="192.0.2.1",
-             remotes=("192.0.2.2",)),
-        Link("nv-br10000", "02::", 1450, True, "veth", "br10000"),
-        inside={"nova-br10000": {"lo": Link("lo", "", 65536, True),
+             remotes=("192.0.2.2",), alias=OURS, dstport=4789),
+        Link("nv-br10000", "02::", 1450, True, "veth", "br10000", alias=OURS),
+        inside={"nova-br10000": {"lo": Link("lo", "", 65536, True, alias=OURS),
                                  "br10000": Link("br10000", "02::", 1450, True, addresses=("10.0.0.2/24",))}},
     )
 
@@ -193,7 +199,7 @@ def test_after_its_namespace_was_lost() -> None:
     there = tenant_host()
     there.inside.clear()
     steps = commands(bridge.plan_present(TENANT, there))
-    assert steps[:2] == ["netns add nova-br10000", "-n nova-br10000 link set lo up"]
+    assert steps[:2] == ["netns add nova-br10000", "-n nova-br10000 link set dev lo up alias novalite:-"]
     assert steps[2:4] == [
         "link del nv-br10000", "link add name nv-br10000 type veth peer name br10000 netns nova-br10000"
     ]
@@ -221,7 +227,9 @@ def test_a_tenant_network_goes_with_its_namespace_and_way_out() -> None:
         "link del nv-br10000", "link del nt-br10000", "link del vxlan10000", "link del br10000",
         "netns del nova-br10000",
     ]
-    assert commands(bridge.plan_absent(TENANT, host(inside={"nova-br10000": {}}))[0]) == ["netns del nova-br10000"]
+    assert commands(
+        bridge.plan_absent(TENANT, host(inside={"nova-br10000": {"lo": Link("lo", "", 65536, True, alias=OURS)}}))[0]
+    ) == ["netns del nova-br10000"]
 
 
 def test_a_routers_link_local_address_is_the_only_one() -> None:

@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import typing as t
 
 import pytest
@@ -25,21 +26,26 @@ from ansible_collections.novalite.cloud.plugins.module_utils._network import dhc
 
 pytestmark = pytest.mark.root
 
+MINE, THEIRS = "0f5c8a52-9d2e-4a53-8c53-9a1d3c2b7e11", "7b0f6a52-9d2e-4a53-8c53-9a1d3c2b7e22"
+
 ENSURE = """
 import json, sys
 from ansible_collections.novalite.cloud.plugins.module_utils import _host
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._network import bridge, bridging
+from ansible_collections.novalite.cloud.plugins.module_utils._network import additions, bridge, bridging
+from ansible_collections.novalite.cloud.plugins.module_utils._network.ownership import of_ledger
+additions.DIRECTORY = sys.argv[1] + "/run"
 _host.locked.__wrapped__.__defaults__ = (60.0, sys.argv[1])
-for spec, state, check in json.loads(sys.argv[2]):
+for spec, state, check, *ledger in json.loads(sys.argv[2]):
     try:
-        print(json.dumps(bridging.ensure(bridge.parse([spec]), state, check)))
+        asked = bridge.parse([spec], state, of_ledger(*ledger or [None]))
+        print(json.dumps(bridging.ensure(asked, state, check)))
     except NovaliteError as error:
         print(json.dumps(str(error)))
 """
 
 
-def ensure_bridges(place: str, directory: pathlib.Path, calls: list[tuple[dict[str, t.Any], str, bool]],
+def ensure_bridges(place: str, directory: pathlib.Path, calls: t.Sequence[t.Any],
                    environment: dict[str, str] | None = None) -> list[t.Any]:
     """In a process of its own: what is in /sys belongs to the namespace that it was mounted in."""
     done = subprocess.run(
@@ -93,6 +99,64 @@ def test_a_failure_takes_back_what_was_made(lan: t.Any, tmp_path: pathlib.Path) 
     by_name = {link["ifname"]: link for link in links}
     assert "br100" not in by_name
     assert "master" not in by_name["p0"] and by_name["p0"]["mtu"] == 1500
+
+
+@pytest.mark.parametrize("lan", [0], indirect=True)
+def test_an_operators_bridge_is_as_before(lan: t.Any, tmp_path: pathlib.Path) -> None:
+    """A bridge with its uplink and guests that are off, through a launch and a deletion, and through one that fails."""
+
+    def ip(*words: str) -> str:
+        return subprocess.run(["ip", "-n", lan.hypervisor, *words], check=True, capture_output=True, text=True).stdout
+
+    def shown() -> list[t.Any]:
+        rows = json.loads(ip("-d", "-j", "addr", "show"))
+        ours = [row for row in rows if row.get("ifname") in ("up0", "br1", "brop")]
+        for row in ours:
+            data = row.get("linkinfo", {}).get("info_data", {})
+            for key in [key for key in data if key.endswith("_timer")]:
+                del data[key]
+        forwarding = subprocess.run(
+            ["ip", "netns", "exec", lan.hypervisor, "sysctl", "net.ipv4.ip_forward", "net.ipv4.conf.br1.forwarding"],
+            check=True, capture_output=True, text=True,
+        )
+        return [*ours, forwarding.stdout]
+
+    ip("link", "add", "up0", "type", "veth", "peer", "name", "far0")
+    ip("link", "add", "br1", "type", "bridge", "priority", "4096", "ageing_time", "12300")
+    ip("link", "add", "brop", "type", "bridge")
+    ip("link", "set", "up0", "master", "br1")
+    for name in ("up0", "far0", "br1", "brop"):
+        ip("link", "set", name, "up")
+    ip("addr", "add", "192.0.2.1/24", "dev", "br1")
+    time.sleep(2.2)  # the kernel's own addresses are there, and no carrier comes any more
+    before = shown()
+    used = {"name": "br1", "interface": "up0", "addresses": ["10.98.0.2/24"], "mtu": 1450}
+    broken = {"name": "brop", "interface": "nothere", "addresses": ["10.99.0.2/24"]}
+    made, failed, undone, gone, gone_again = ensure_bridges(
+        lan.hypervisor, tmp_path,
+        [(used, "present", False, MINE), (broken, "present", False, MINE), (broken, "absent", False, MINE),
+         (used, "absent", False, MINE), (used, "absent", False, MINE)],
+    )
+    assert made["diff"]["after"]["br1"]["addresses"] == ["192.0.2.1/24", "10.98.0.2/24"]
+    assert "no interface nothere" in failed and not undone["changed"]
+    assert gone["changed"] and not gone_again["changed"]
+    assert shown() == before
+    assert not (tmp_path / "run" / MINE).exists()
+
+
+@pytest.mark.parametrize("lan", [0], indirect=True)
+def test_two_ledgers_on_one_host(lan: t.Any, tmp_path: pathlib.Path) -> None:
+    spec = {"name": "br100", "addresses": ["10.98.0.2/24"], "namespace": "nova-br100"}
+    made, refused, left, again, gone = ensure_bridges(
+        lan.hypervisor, tmp_path,
+        [(spec, "present", False, MINE), (spec, "present", False, THEIRS), (spec, "absent", False, THEIRS),
+         (spec, "present", False, MINE), (spec, "absent", False, MINE)],
+    )
+    assert made["changed"] and not again["changed"] and gone["changed"]
+    assert "made by another ledger" in refused and MINE in refused
+    assert not left["changed"] and MINE in left["kept"]["br100"][0]
+    there = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True).stdout
+    assert "nova-br100" not in there
 
 
 class Site:

@@ -13,8 +13,10 @@ import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger import moves, tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ledger_identity import ledger_id
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.leftovers import leftovers
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables_moves import migration
+from ansible_collections.novalite.cloud.plugins.module_utils._network.ownership import Mark
 
 NOTHING: dict[str, list[t.Any]] = {
     "domains": [], "disks": [], "filters": [], "chains": [], "dhcp_networks": [], "bridges": []
@@ -23,7 +25,8 @@ NOTHING: dict[str, list[t.Any]] = {
 
 def compare(cloud: t.Any, host: str, found: dict[str, t.Any]) -> dict[str, t.Any]:
     with transaction(cloud.engine) as connection:
-        return leftovers(connection, {"host": host, "found": {**NOTHING, **found}})
+        marks = {"bridge_owners": {"br-private": [Mark(ledger_id(connection)).text]}}
+        return leftovers(connection, {"host": host, "found": {**NOTHING, **marks, **found}})
 
 
 def traces(one: dict[str, t.Any], number: int | None = None, mac: str | None = None) -> dict[str, t.Any]:
@@ -53,7 +56,9 @@ def web(cloud: t.Any) -> dict[str, t.Any]:
 
 def test_nothing_of_a_placed_instance_is_left_over(cloud: t.Any, web: dict[str, t.Any]) -> None:
     result = compare(cloud, "hv2", traces(web))
-    assert not result["left"] and not result["changed"] and not any(result["plan"].values())
+    assert not result["left"] and not result["changed"] and not any(
+        value for key, value in result["plan"].items() if key != "ledger"
+    )
 
 
 def test_all_of_an_instance_that_is_elsewhere_is_left_over(cloud: t.Any, web: dict[str, t.Any]) -> None:
@@ -98,6 +103,19 @@ def test_a_guest_of_another_ledger_keeps_what_it_stands_on(cloud: t.Any, web: di
     foreign = traces({"uuid": "f" * 8 + "-0000-4000-8000-000000000000", "name": "x"}, web["id"], "fa:16:3e:00:00:01")
     result = compare(cloud, "hv1", foreign)
     assert not result["left"] and [one["uuid"] for one in result["unknown"]] == [foreign["disks"][0]]
+
+
+def test_what_others_made_is_not_left_over(cloud: t.Any, web: dict[str, t.Any]) -> None:
+    """A bridge of the operator's that a network uses, and another ledger's bridge and DHCP server of the same name."""
+    found = {"dhcp_networks": traces(web)["dhcp_networks"], "bridges": ["br-private"]}
+    other = Mark("7b0f6a52-9d2e-4a53-8c53-9a1d3c2b7e22").text
+    for owners in ([], [other]):
+        plan = compare(cloud, "hv1", {**found, "bridge_owners": {"br-private": owners}})["plan"]
+        assert plan["last_bridges"] == plan["last_routers"] == plan["last_metadata_networks"] == []
+    assert plan["dhcp_networks"]  # without a mark: made before there were any
+    assert not compare(
+        cloud, "hv1", {**found, "bridge_owners": {}, "dhcp_owners": {"br-private": other}}
+    )["left"]
 
 
 def test_an_address_of_the_hosts_own_goes_with_its_last_instance(cloud: t.Any, web: dict[str, t.Any]) -> None:

@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import os
 import re
 import time
@@ -29,7 +30,7 @@ from ._firewall.present import of_ruleset
 from ._firewall.rules import FAMILIES
 from ._host import STATE_DIR
 from ._libvirt import DEFAULT_URI, connect
-from ._network import bindings
+from ._network import additions, bindings, ownership
 from ._network.dnsmasq import read_config, read_hosts
 
 with contextlib.suppress(ImportError):  # connect() reports it
@@ -80,7 +81,9 @@ def look(state_dir: str, uri: str) -> dict[str, t.Any]:
         "filters": filters,
         "chains": _chains(),
         "dhcp_networks": _dhcp_networks(state_dir),
+        "dhcp_owners": _dhcp_owners(state_dir),
         "bridges": sorted(name for name in os.listdir(_NET) if os.path.isdir(os.path.join(_NET, name, "bridge"))),
+        "bridge_owners": _bridge_owners(),
     }
 
 
@@ -171,6 +174,31 @@ def _chains() -> list[dict[str, t.Any]]:
                 for number in who.split("+"):
                     found.setdefault(int(number), set()).add(to_cidr(key, family).partition("/")[0])
     return [{"id": number, "addresses": sorted(found[number])} for number in sorted(found)]
+
+
+def _bridge_owners() -> dict[str, list[str]]:
+    """Bridge -> the marks of the ledgers that made it, or that have added something to it."""
+    found: dict[str, list[str]] = {}
+    for name in os.listdir(_NET):
+        if os.path.isdir(os.path.join(_NET, name, "bridge")):
+            marks = additions.owners(name)
+            with contextlib.suppress(OSError), open(os.path.join(_NET, name, "ifalias"), encoding="utf-8") as handle:
+                alias = handle.read().strip()
+                if ownership.read(alias) is not None:
+                    marks.append(alias)
+            found[name] = sorted(set(marks))
+    return found
+
+
+def _dhcp_owners(state_dir: str) -> dict[str, str]:
+    """Bridge -> the mark of the ledger whose DHCP server is there; without those from before there were marks."""
+    found: dict[str, str] = {}
+    for path in glob.glob(os.path.join(glob.escape(state_dir), "networks", "*", "conf")):
+        with contextlib.suppress(OSError), open(path, encoding="utf-8") as handle:
+            mark = ownership.of_file(handle)
+            if mark is not None:
+                found[os.path.basename(os.path.dirname(path))] = mark
+    return found
 
 
 def _dhcp_networks(state_dir: str) -> list[dict[str, t.Any]]:

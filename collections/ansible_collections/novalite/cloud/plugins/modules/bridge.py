@@ -19,6 +19,8 @@ description:
   - Turns on forwarding where the host has addresses, and makes sure that bridged packets pass the packet filter.
   - Refuses an interface that carries an address, a route or the ssh session of Ansible itself, rather than cutting the
     host off, unless O(move_address) is set.
+  - What it makes carries a mark, the alias of the device. A bridge without one is used as it is; it gets an address,
+    and O(bridges[].interface) where that is free, and loses both again with O(state=absent).
   - Warns of packet filter rules of other programs, Docker for example, that would drop what goes over the bridges.
 author:
   - novalite contributors (@novalite)
@@ -93,8 +95,16 @@ options:
       - That holds until the host boots again; make its network configuration agree.
     type: bool
     default: false
+  ledger:
+    description:
+      - Identity of the ledger that the host is given this by, the C(ledger) of its plan. What is made carries it as a
+        mark, and only what carries it is removed.
+      - Without it, what is made is nobody's in particular, and is removed by calls without it.
+    type: str
   state:
-    description: V(absent) removes the bridges that no guest is connected to, and leaves the others.
+    description: >-
+      V(absent) removes the bridges that no guest is connected to, and leaves the others. From a bridge that was there
+      before it takes back what the module added.
     type: str
     choices: [present, absent]
     default: present
@@ -130,7 +140,7 @@ kept:
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._errors import NovaliteError
-from ..module_utils._network import bridge, bridging
+from ..module_utils._network import bridge, bridging, ownership
 
 ARGUMENT_SPEC = {
     "bridges": {
@@ -156,6 +166,7 @@ ARGUMENT_SPEC = {
         },
     },
     "move_address": {"type": "bool", "default": False},
+    "ledger": {"type": "str"},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
 }
 
@@ -163,7 +174,9 @@ ARGUMENT_SPEC = {
 def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
     try:
-        bridges = bridge.parse(module.params["bridges"], module.params["state"])
+        bridges = bridge.parse(
+            module.params["bridges"], module.params["state"], ownership.of_ledger(module.params["ledger"])
+        )
         result = bridging.ensure(
             bridges, module.params["state"], module.check_mode, module.params["move_address"]
         )

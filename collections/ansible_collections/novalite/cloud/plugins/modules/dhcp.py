@@ -149,6 +149,12 @@ options:
     description: novalite's directory on the host; the servers' files go into C(networks) in it.
     type: path
     default: /var/lib/novalite
+  ledger:
+    description:
+      - Identity of the ledger that the host is given this by, the C(ledger) of its plan. What is made carries it as a
+        mark, and only what carries it is removed.
+      - Without it, what is made is nobody's in particular, and is removed by calls without it.
+    type: str
   state:
     description: V(absent) takes the hosts out by their MAC. With its last host a server ends and its files are removed.
     type: str
@@ -177,7 +183,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._errors import NovaliteError
 from ..module_utils._host import STATE_DIR
-from ..module_utils._network import dhcp, dnsmasq
+from ..module_utils._network import dhcp, dnsmasq, ownership
 
 HOST_SPEC = {
     "mac": {"type": "str", "required": True},
@@ -218,6 +224,7 @@ NETWORK_SPEC = {
 }
 ARGUMENT_SPEC = {
     "networks": {"type": "list", "elements": "dict", "default": [], "options": NETWORK_SPEC},
+    "ledger": {"type": "str"},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
     "state_dir": {"type": "path", "default": STATE_DIR},
 }
@@ -227,7 +234,10 @@ def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
     try:
         networks = dnsmasq.parse(module.params["networks"])
-        result = dhcp.ensure(networks, module.params["state"], module.check_mode, module.params["state_dir"])
+        result = dhcp.ensure(
+            networks, module.params["state"], module.check_mode, module.params["state_dir"],
+            ownership.of_ledger(module.params["ledger"]),
+        )
     except NovaliteError as error:
         module.fail_json(msg=str(error))
     module.exit_json(**result)

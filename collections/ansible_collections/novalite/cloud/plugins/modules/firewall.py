@@ -245,6 +245,11 @@ options:
     type: list
     elements: str
     default: []
+  ledger:
+    description:
+      - Identity of the ledger that the host is given this by, the C(ledger) of its plan. A host carries the security
+        groups of one ledger at a time; with those of another one there, V(present) fails and V(absent) leaves them.
+    type: str
   state:
     description:
       - V(present) ensures the given instances and groups and leaves other instances as they are.
@@ -299,6 +304,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._errors import NovaliteError
 from ..module_utils._firewall import apply, boot, merge, policy, sets
+from ..module_utils._network import ownership
 
 RULE_SPEC = {
     "id": {"type": "str"},
@@ -375,6 +381,7 @@ ARGUMENT_SPEC = {
     },
     "bridges": {"type": "list", "elements": "str", "default": []},
     "serving": {"type": "list", "elements": "str", "default": []},
+    "ledger": {"type": "str"},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
     "exclusive": {"type": "bool", "default": False},
     "backend": {"type": "str", "choices": ["auto", "nft", "legacy"], "default": "auto"},
@@ -396,7 +403,10 @@ def main() -> None:
             serving=policy.parse_bridges(params["serving"]),
             sets=sets.usable() if any(group.remotes for group in groups) else True,
         )
-        outcome = apply.apply(request, check_mode=module.check_mode, backend=params["backend"])
+        outcome = apply.apply(
+            request, check_mode=module.check_mode, backend=params["backend"],
+            mark=ownership.of_ledger(params["ledger"]),
+        )
         kept = [] if module.check_mode else boot.keep(outcome.changed)
     except NovaliteError as error:
         module.fail_json(msg=str(error))

@@ -61,6 +61,12 @@ options:
     description: novalite's directory on the host; the proxies' files go into C(metadata) in it.
     type: path
     default: /var/lib/novalite
+  ledger:
+    description:
+      - Identity of the ledger that the host is given this by, the C(ledger) of its plan. What is made carries it as a
+        mark, and only what carries it is removed.
+      - Without it, what is made is nobody's in particular, and is removed by calls without it.
+    type: str
   state:
     description: V(absent) ends the proxies of O(bridges) and of O(networks) and removes all that belongs to them.
     type: str
@@ -98,7 +104,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._errors import NovaliteError
 from ..module_utils._host import STATE_DIR
-from ..module_utils._network import haproxy, metadata_proxy
+from ..module_utils._network import haproxy, metadata_proxy, ownership
 
 NETWORK_SPEC = {
     "bridge": {"type": "str", "required": True},
@@ -110,6 +116,7 @@ ARGUMENT_SPEC = {
     "bridges": {"type": "list", "elements": "str", "default": []},
     "url": {"type": "str"},
     "host": {"type": "str"},
+    "ledger": {"type": "str"},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
     "state_dir": {"type": "path", "default": STATE_DIR},
     "home": {"type": "path"},
@@ -123,9 +130,10 @@ def main() -> None:
     params = module.params
     try:
         proxies = haproxy.parse(params["networks"])
+        mark = ownership.of_ledger(params["ledger"])
         if params["state"] == "absent":
             bridges = dict.fromkeys([*map(haproxy.parse_bridge, params["bridges"]), *(one.bridge for one in proxies)])
-            result = metadata_proxy.remove(list(bridges), module.check_mode, params["state_dir"])
+            result = metadata_proxy.remove(list(bridges), module.check_mode, params["state_dir"], mark)
         else:
             try:
                 key = bytes.fromhex(params["key"] or "")
@@ -133,7 +141,7 @@ def main() -> None:
                 key = b""
             if len(key) != 32 or not params["host"]:
                 raise NovaliteError("there is no key for this host: run metadata_proxy as a task, which brings one")
-            service = metadata_proxy.Service(haproxy.parse_upstream(params["url"]), params["host"], key)
+            service = metadata_proxy.Service(haproxy.parse_upstream(params["url"]), params["host"], key, mark)
             result = metadata_proxy.ensure(proxies, service, module.check_mode, params["state_dir"])
     except NovaliteError as error:
         module.fail_json(msg=str(error))

@@ -71,6 +71,12 @@ options:
     type: list
     elements: str
     default: []
+  ledger:
+    description:
+      - Identity of the ledger that the host is given this by, the C(ledger) of its plan. What is made carries it as a
+        mark, and only what carries it is removed.
+      - Without it, what is made is nobody's in particular, and is removed by calls without it.
+    type: str
   state:
     description:
       - V(absent) undefines the filters. Their guests must have ended before.
@@ -101,7 +107,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._errors import NovaliteError
 from ..module_utils._libvirt import DEFAULT_URI
-from ..module_utils._network import nwfilter
+from ..module_utils._network import nwfilter, ownership
 
 ARGUMENT_SPEC = {
     "filters": {
@@ -120,6 +126,7 @@ ARGUMENT_SPEC = {
         },
     },
     "renew": {"type": "list", "elements": "str", "default": []},
+    "ledger": {"type": "str"},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
     "uri": {"type": "str", "default": DEFAULT_URI},
 }
@@ -130,7 +137,10 @@ def main() -> None:
     params = module.params
     try:
         filters = nwfilter.parse(params["filters"])
-        result = nwfilter.ensure(filters, params["state"], params["uri"], module.check_mode, params["renew"])
+        result = nwfilter.ensure(
+            filters, params["state"], params["uri"], module.check_mode, params["renew"],
+            ownership.of_ledger(params["ledger"]),
+        )
     except NovaliteError as error:
         module.fail_json(msg=str(error))
     module.exit_json(**result)

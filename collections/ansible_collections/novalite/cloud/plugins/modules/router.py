@@ -84,6 +84,12 @@ options:
     description: With O(state=present), whether networks that are not given lose their translation.
     type: bool
     default: false
+  ledger:
+    description:
+      - Identity of the ledger that the host is given this by, the C(ledger) of its plan. What is made carries it as a
+        mark, and only what carries it is removed.
+      - Without it, what is made is nobody's in particular, and is removed by calls without it.
+    type: str
   state:
     description: V(absent) removes all of this for the given networks.
     type: str
@@ -109,7 +115,7 @@ RETURN = r""" # """
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._errors import NovaliteError
-from ..module_utils._network import router, routing
+from ..module_utils._network import ownership, router, routing
 
 FLOATING_SPEC = {
     "fixed": {"type": "str", "required": True},
@@ -128,6 +134,7 @@ ROUTER_SPEC = {
 ARGUMENT_SPEC = {
     "routers": {"type": "list", "elements": "dict", "default": [], "options": ROUTER_SPEC},
     "exclusive": {"type": "bool", "default": False},
+    "ledger": {"type": "str"},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
 }
 
@@ -137,7 +144,10 @@ def main() -> None:
     params = module.params
     try:
         routers = router.parse(params["routers"])
-        result = routing.ensure(routers, params["state"], module.check_mode, params["exclusive"])
+        result = routing.ensure(
+            routers, params["state"], module.check_mode, params["exclusive"],
+            ownership.of_ledger(params["ledger"]),
+        )
     except NovaliteError as error:
         module.fail_json(msg=str(error))
     for warning in result.pop("warnings"):

@@ -20,7 +20,8 @@ import typing as t
 from .._command import CommandError
 from .._errors import NovaliteError
 from .._host import locked
-from . import bridged, cache, conntrack, dispatch, fingerprint, merge, passage, ports, ruleset, sets
+from .._network.ownership import NO_LEDGER, Mark
+from . import bridged, cache, conntrack, dispatch, fingerprint, merge, owner, passage, ports, ruleset, sets
 from .cache import DIRECTORY
 from .policy import group_of, set_name
 from .present import Present, everything, of_ruleset, root_rules
@@ -60,16 +61,24 @@ class Known:
 
 
 def apply(
-    request: Request, *, check_mode: bool = False, backend: str = "auto", directory: str = DIRECTORY
+    request: Request, *, check_mode: bool = False, backend: str = "auto", directory: str = DIRECTORY,
+    mark: Mark = NO_LEDGER,
 ) -> Outcome:
     """Ensure the request on this host. One `iptables-restore` per family, none where nothing differs.
 
-    Raises NovaliteError; what this call changed in one family is taken back when the other one fails.
+    Raises NovaliteError (ConflictError on a host with another ledger's chains); what this call changed in one family is
+    taken back when the other one fails.
     """
     tables = Tables(backend)
     outcome = Outcome()
     # Reading needs no lock: a check must not queue behind a run.
     with contextlib.nullcontext() if check_mode else locked("firewall"):
+        other = owner.is_others(mark)
+        if other is not None and request.state == "absent":
+            outcome.warnings.append(f"the chains on this host are another ledger's ({other}) and were left alone")
+            return outcome
+        if other is not None or (request.instances and request.state == "present" and not check_mode):
+            owner.take(mark)
         _before_rules(request, outcome, check_mode)
         _Run(tables, request, outcome, check_mode, directory).converge()
     return outcome

@@ -17,6 +17,7 @@ import typing as t
 import sqlalchemy as sa
 
 from .._launch.networks import bridge, namespace_of, routed, router
+from .._network.ownership import Mark, Owner
 from . import moves
 from .addresses import release_host_address
 from .ledger_identity import ledger_id
@@ -49,9 +50,11 @@ def leftovers(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[
     macs = {mac for one in staying for mac in one["macs"]} | _macs(connection, here)
     numbers = _numbers(connection)
     served = _networks_of(connection, here)
-    bridges = _unused_bridges(connection, found["bridges"], served, bool(unknown))
+    mark = Mark(ledger_id(connection))
+    bridges = _unused_bridges(connection, found, served, mark, bool(unknown))
+    dhcp_owners = found.get("dhcp_owners", {})
     plan = {
-        "ledger": ledger_id(connection),
+        "ledger": mark.ledger,
         "uuids": sorted(going),
         "domains": [{"uuid": one["uuid"], "name": one["name"]} for one in domains],
         "firewall_instances": [
@@ -66,7 +69,8 @@ def leftovers(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[
         "dhcp_networks": [
             {**one, "hosts": gone}
             for one in found["dhcp_networks"]
-            if (gone := [entry for entry in one["hosts"] if entry["mac"] not in macs])
+            if mark.owner(dhcp_owners.get(one["bridge"])) is not Owner.OTHER_LEDGER
+            and (gone := [entry for entry in one["hosts"] if entry["mac"] not in macs])
         ],
         "last_bridges": [bridge(row, host, None, {}) for row in bridges],
         "last_routers": [router(row, None, []) for row in bridges if routed(row, ())],
@@ -135,13 +139,24 @@ def _networks_of(connection: sa.Connection, uuids: t.Iterable[str]) -> set[int]:
 
 
 def _unused_bridges(
-    connection: sa.Connection, found: t.Sequence[str], served: set[int], others: bool
+    connection: sa.Connection, found: t.Mapping[str, t.Any], served: set[int], mark: Mark, others: bool
 ) -> list[dict[str, t.Any]]:
-    """This ledger's networks whose bridges no instance here uses; none where guests of another ledger are."""
+    """This ledger's networks whose bridges no instance here uses; none where guests of another ledger are.
+
+    A bridge of somebody else's that one of them is to use stays, unless this ledger has added something to it.
+    """
     if others:
         return []
-    rows = connection.execute(sa.select(network).where(network.c.bridge.in_(found)).order_by(network.c.bridge))
-    return [dict(row) for row in rows.mappings() if row["id"] not in served]
+    names = found["bridges"]
+    rows = connection.execute(sa.select(network).where(network.c.bridge.in_(names)).order_by(network.c.bridge))
+    owners = found.get("bridge_owners", {})
+
+    def is_ours(row: sa.RowMapping) -> bool:
+        marks = owners.get(row["bridge"], [])
+        # made before there were marks; the module looks closer
+        return mark.text in marks or (not marks and (row["vni"] is not None or bool(row["isolated"])))
+
+    return [dict(row) for row in rows.mappings() if row["id"] not in served and is_ours(row)]
 
 
 def _release(connection: sa.Connection, host: str, served: set[int]) -> list[str]:

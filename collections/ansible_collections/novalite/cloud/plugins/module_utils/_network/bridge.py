@@ -13,116 +13,18 @@ the same addresses.
 
 from __future__ import annotations
 
-import dataclasses
 import ipaddress
 import os
-import re
 import typing as t
 
-from .._errors import ConflictError, NotFoundError, NovaliteError
-from . import move, namespaces
+from .._errors import ConflictError, NovaliteError
+from . import bridge_shared, move, namespaces
+from .bridge_ports import add_address, enslave, give_back, marked, physical, port_of
+from .bridge_request import NAME, VXLAN_PORT, Bridge, Vxlan, parse
 from .links import Host, Link, Living, Step, flood, ip
+from .ownership import Owner
 
-VXLAN_PORT = 4789
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,14}")  # the kernel's limit is 15 characters
-
-
-@dataclasses.dataclass(frozen=True)
-class Vxlan:
-    """`local` is this host's tunnel end point, `remotes` those of the other hosts that have guests on the network."""
-
-    vni: int
-    local: str = ""
-    remotes: tuple[str, ...] = ()
-
-
-@dataclasses.dataclass(frozen=True)
-class Bridge:
-    """`interface` is the physical port; with `vlan` the port is `vlan<ID>` on top of it, named as Nova names it, and
-    with `vxlan` it is `vxlan<VNI>`. `addresses` are the host's own in this network (CIDR), in `namespace` if there is
-    one. `mtu` in bytes."""
-
-    name: str
-    interface: str | None = None
-    addresses: tuple[str, ...] = ()
-    vlan: int | None = None
-    vxlan: Vxlan | None = None
-    namespace: str | None = None
-    mtu: int | None = None
-    taps: tuple[str, ...] = ()  # guests' devices, plugged in again where they are on no bridge or on another one
-
-    @property
-    def port(self) -> str | None:
-        if self.vxlan is not None:
-            return f"vxlan{self.vxlan.vni}"
-        return self.interface if self.vlan is None else f"vlan{self.vlan}"
-
-
-def parse(values: t.Iterable[t.Mapping[str, t.Any]], state: str = "present") -> list[Bridge]:
-    """The module's `bridges`. Raises NovaliteError for a name, VLAN, address or MTU that cannot be."""
-    bridges = [_parse_one(value) for value in values]
-    for bridge in bridges:
-        if state == "present" and bridge.vxlan is not None and not bridge.vxlan.local:
-            raise NovaliteError(f"bridge {bridge.name}: vxlan needs local, this host's address for its tunnels")
-    for what, found in (("bridge", [bridge.name for bridge in bridges]),
-                        ("namespace", [bridge.namespace for bridge in bridges if bridge.namespace])):
-        if len(set(found)) != len(found):
-            raise NovaliteError(f"a {what} is given twice; give each {what} once")
-    return bridges
-
-
-def _parse_one(value: t.Mapping[str, t.Any]) -> Bridge:
-    name = value["name"]
-    for device in (name, value.get("interface")):
-        if device is not None and not _NAME.fullmatch(device):
-            raise NovaliteError(f"{device!r} is no name of a network device; use up to 15 letters, digits, - _ .")
-    vlan, mtu, tunnel = value.get("vlan"), value.get("mtu"), value.get("vxlan")
-    if vlan is not None and (value.get("interface") is None or not 1 <= vlan <= 4094):
-        raise NovaliteError(f"bridge {name}: VLAN {vlan} needs an interface and an id from 1 to 4094")
-    if mtu is not None and not 576 <= mtu <= 65535:
-        raise NovaliteError(f"bridge {name}: MTU {mtu} is not between 576 and 65535 bytes")
-    if tunnel is not None and value.get("interface") is not None:
-        raise NovaliteError(f"bridge {name}: give either an interface ({value['interface']}) or vxlan")
-    return Bridge(
-        name=name,
-        interface=value.get("interface"),
-        addresses=tuple(_interface(name, text) for text in value.get("addresses") or ()),
-        vlan=vlan,
-        vxlan=None if tunnel is None else _vxlan(name, tunnel),
-        namespace=namespaces.check_name(value["namespace"]) if value.get("namespace") else None,
-        mtu=mtu,
-        taps=tuple(value.get("taps") or ()),
-    )
-
-
-def _vxlan(name: str, value: t.Mapping[str, t.Any]) -> Vxlan:
-    if not 1 <= value["vni"] < 2**24:
-        raise NovaliteError(f"bridge {name}: VXLAN identifier {value['vni']} is not between 1 and 16777215")
-    if value.get("local") is None:
-        return Vxlan(value["vni"])
-    ends = []
-    for text in (value["local"], *(value.get("remotes") or ())):
-        try:
-            ends.append(ipaddress.ip_address(str(text)))
-        except ValueError:
-            raise NovaliteError(f"bridge {name}: {text!r} is no address of a VXLAN tunnel's end") from None
-    local, remotes = ends[0], sorted(set(ends[1:]), key=int)
-    if any(remote.version != local.version or remote == local for remote in remotes):
-        raise NovaliteError(
-            f"bridge {name}: the remote tunnel ends {', '.join(map(str, remotes))} must be other hosts' "
-            f"IPv{local.version} addresses, as the local end is {local}"
-        )
-    return Vxlan(value["vni"], str(local), tuple(map(str, remotes)))
-
-
-def _interface(name: str, text: str) -> str:
-    try:
-        address = str(ipaddress.ip_interface(text))
-    except ValueError:
-        address = ""
-    if "/" not in text or not address:
-        raise NovaliteError(f"bridge {name}: {text!r} is no address with a prefix; write it as 10.20.0.2/24")
-    return address
+__all__ = ["Bridge", "Host", "Link", "Step", "Vxlan", "parse", "plan_absent", "plan_present", "summary"]
 
 
 def plan_present(bridge: Bridge, host: Host, move_address: bool = False) -> list[Step]:
@@ -133,26 +35,36 @@ def plan_present(bridge: Bridge, host: Host, move_address: bool = False) -> list
     found = links.get(bridge.name)
     if found is not None and found.kind != "bridge":
         raise ConflictError(f"{bridge.name} exists and is no bridge ({found.kind or 'a device'}); give another name")
-    port = _port(bridge, host, move_address)
+    owner = bridge_shared.owner(bridge, host)
+    if found is not None and owner is Owner.OTHER_LEDGER:
+        raise ConflictError(
+            f"bridge {bridge.name} on this host was made by another ledger ({found.alias}); give the network another "
+            "bridge"
+        )
+    if found is not None and owner is Owner.NOT_MARKED:
+        return bridge_shared.plan_present(bridge, host) + _plugged(bridge, links)
+    port = port_of(bridge, host, move_address)
     mac = port.mac if port is not None and bridge.vxlan is None else None
     steps = []  # type: list[Step]
     if found is None:
         # No spanning tree and no delay: a guest's first DHCP request must pass.
         create = ["ip", "link", "add", "name", bridge.name, "address", mac or _random_mac(),
                   "type", "bridge", "stp_state", "0", "forward_delay", "0"]
-        steps.append(Step(create, ["ip", "link", "del", bridge.name]))
-    elif not found.permanent_mac or (mac is not None and found.mac != mac):
+        steps += [Step(create, ["ip", "link", "del", bridge.name]), marked(bridge.name, bridge.mark)]
+    elif found.alias is None:
+        steps.append(marked(bridge.name, bridge.mark))  # of a novalite that wrote no marks
+    if found is not None and (not found.permanent_mac or (mac is not None and found.mac != mac)):
         # Without a MAC of its own the bridge takes the lowest of its ports', and changes it with every guest.
         steps.append(Step(["ip", "link", "set", bridge.name, "address", mac or found.mac]))
     up = [Step(["ip", "link", "set", bridge.name, "up"])] if found is None or not found.up else []
     if bridge.vxlan is not None:
         steps += _tunnel(bridge, bridge.vxlan, links)
     elif port is not None:
-        steps += _physical(bridge, port, links)
+        steps += physical(bridge, port, links)
         moving = host.living.get(port.name)
         if moving is not None and port.master is None and (moving.addresses or moving.routes):
             return [*steps, *up, move.to_bridge(bridge.name, port.name, moving)]
-        steps += _enslave(bridge, port)
+        steps += enslave(bridge, port)
     if bridge.mtu is not None and (found is None or found.mtu != bridge.mtu):
         undo = ["ip", "link", "set", bridge.name, "mtu", str(found.mtu)] if found else None
         steps.append(Step(["ip", "link", "set", bridge.name, "mtu", str(bridge.mtu)], undo))
@@ -170,7 +82,7 @@ def _plugged(bridge: Bridge, links: t.Mapping[str, Link]) -> list[Step]:
     for name in bridge.taps:
         tap = links.get(name)
         if tap is not None and tap.master != bridge.name:
-            if not _NAME.fullmatch(name):
+            if not NAME.fullmatch(name):
                 raise NovaliteError(f"{name!r} is no name of a network device")
             undo = ["ip", "link", "set", name, *(["master", tap.master] if tap.master else ["nomaster"])]
             steps.append(Step(["ip", "link", "set", name, "master", bridge.name], undo))
@@ -178,12 +90,18 @@ def _plugged(bridge: Bridge, links: t.Mapping[str, Link]) -> list[Step]:
 
 
 def plan_absent(bridge: Bridge, host: Host) -> tuple[list[Step], list[str]]:
-    """The steps that remove the bridge and its namespace, or none and what still uses it."""
+    """The steps that remove the bridge and its namespace, or none and what still uses it; from a bridge that others
+    made, those that take back what novalite added."""
     found = host.links.get(bridge.name)
     if found is None:
-        return ([Step(["ip", "netns", "del", bridge.namespace])] if bridge.namespace in host.inside else []), []
+        return _without_namespace(bridge, host), []
     if found.kind != "bridge":
         raise ConflictError(f"{bridge.name} is no bridge ({found.kind or 'a device'}) and is left alone")
+    owner = bridge_shared.owner(bridge, host)
+    if owner is Owner.OTHER_LEDGER:
+        return [], [f"another ledger ({found.alias}), which made it"]
+    if owner is Owner.NOT_MARKED:
+        return bridge_shared.plan_absent(bridge, host), []
     own = {bridge.port, namespaces.port_name(bridge.name)}
     ports = [link.name for link in host.links.values() if link.master == bridge.name]
     others = [name for name in ports if name not in own]
@@ -200,15 +118,25 @@ def plan_absent(bridge: Bridge, host: Host) -> tuple[list[Step], list[str]]:
         ports.remove(bridge.port)
     steps += [Step(["ip", "link", "set", name, "nomaster"]) for name in ports]
     # A process that is left in a namespace keeps it, and would keep these in it.
-    steps += [Step(["ip", "link", "del", name])
-              for name in (namespaces.port_name(bridge.name), namespaces.transit_name(bridge.name))
-              if name in host.links]
-    if (bridge.vlan is not None or bridge.vxlan is not None) and bridge.port in host.links:
-        steps.append(Step(["ip", "link", "del", bridge.port]))
+    going = [name for name in (namespaces.port_name(bridge.name), namespaces.transit_name(bridge.name))
+             if name in host.links and bridge.mark.owner(host.links[name].alias) is not Owner.OTHER_LEDGER]
+    going += bridge_shared.own_port(bridge, host)
+    steps += [Step(["ip", "link", "del", name]) for name in going]
+    steps += give_back(bridge, host, host.added, going)
     steps.append(Step(["ip", "link", "del", bridge.name]))
-    if bridge.namespace in host.inside:
-        steps.append(Step(["ip", "netns", "del", bridge.namespace]))
-    return steps, []
+    return steps + _without_namespace(bridge, host), []
+
+
+def _without_namespace(bridge: Bridge, host: Host) -> list[Step]:
+    """Remove the bridge's namespace, if it is ours: marked, or with the bridge's own name in it."""
+    inside = host.inside.get(bridge.namespace or "")
+    if bridge.namespace is None or inside is None:
+        return []
+    lo = inside.get("lo")
+    owner = bridge.mark.owner(lo.alias if lo else None)
+    if owner is Owner.OURS or (owner is Owner.NOT_MARKED and bridge.name in inside):
+        return [Step(["ip", "netns", "del", bridge.namespace])]
+    return []
 
 
 def _moved(bridge: Bridge, living: Living) -> bool:
@@ -235,64 +163,6 @@ def summary(bridge: Bridge, host: Host) -> dict[str, t.Any]:
     return shown
 
 
-def _port(bridge: Bridge, host: Host, move_address: bool) -> Link | None:
-    """The link to enslave, as it will be; None for a bridge without one."""
-    if bridge.vxlan is not None:
-        return host.links.get(t.cast(str, bridge.port))
-    if bridge.interface is None or bridge.port is None:
-        return None
-    parent = host.links.get(bridge.interface)
-    if parent is None:
-        raise NotFoundError(f"bridge {bridge.name}: there is no interface {bridge.interface} on this host")
-    port = parent
-    if bridge.vlan is not None:
-        known = host.links.get(bridge.port)
-        if known is not None and (known.kind != "vlan" or known.number != bridge.vlan or known.parent != parent.name):
-            raise ConflictError(
-                f"bridge {bridge.name}: {bridge.port} exists, but is not VLAN {bridge.vlan} on {bridge.interface}"
-            )
-        port = known or Link(bridge.port, parent.mac, parent.mtu, up=False, kind="vlan", parent=parent.name)
-    if port.master == bridge.name:
-        return port
-    if port.master is not None:
-        raise ConflictError(f"bridge {bridge.name}: {port.name} already belongs to {port.master}")
-    if not move_address:
-        move.refuse(bridge.name, port, host)
-    return port
-
-
-def _physical(bridge: Bridge, port: Link, links: t.Mapping[str, Link]) -> list[Step]:
-    """The port, there and up, with the MTU that is asked for."""
-    steps = []
-    parent = links[t.cast(str, bridge.interface)]
-    if port.name not in links:
-        steps.append(Step(
-            ["ip", "link", "add", "link", parent.name, "name", port.name, "type", "vlan", "id", str(bridge.vlan)],
-            ["ip", "link", "del", port.name],
-        ))
-    if bridge.mtu is not None:
-        for link in (parent, port) if parent.mtu < bridge.mtu else (port,):
-            if link.mtu != bridge.mtu:
-                steps.append(Step(["ip", "link", "set", link.name, "mtu", str(bridge.mtu)],
-                                  ["ip", "link", "set", link.name, "mtu", str(link.mtu)]))
-    for link in {parent.name: parent, port.name: port}.values():
-        if not link.up:
-            steps.append(Step(["ip", "link", "set", link.name, "up"],
-                              ["ip", "link", "set", link.name, "down"] if link.name in links else None))
-    return steps
-
-
-def _enslave(bridge: Bridge, port: Link) -> list[Step]:
-    if port.master == bridge.name:
-        return []
-    steps = [Step(["ip", "link", "set", port.name, "master", bridge.name],
-                  ["ip", "link", "set", port.name, "nomaster"])]
-    if port.advertised:
-        # Dead on a port, and their prefix would compete with the bridge's own.
-        steps.append(Step(["ip", "-6", "addr", "flush", "dev", port.name, "scope", "global"]))
-    return steps
-
-
 def _tunnel(bridge: Bridge, vxlan: Vxlan, links: t.Mapping[str, Link]) -> list[Step]:
     """The VXLAN device, in the bridge, flooding to exactly the remotes.
 
@@ -305,6 +175,13 @@ def _tunnel(bridge: Bridge, vxlan: Vxlan, links: t.Mapping[str, Link]) -> list[S
         raise ConflictError(f"bridge {bridge.name}: {name} exists, but is not VXLAN {vxlan.vni}")
     if found is not None and found.master not in (None, bridge.name):
         raise ConflictError(f"bridge {bridge.name}: {name} already belongs to {found.master}")
+    if found is not None and bridge.mark.owner(found.alias) is Owner.OTHER_LEDGER:
+        raise ConflictError(
+            f"bridge {bridge.name}: another ledger ({found.alias}) has VXLAN {vxlan.vni} on this host; give the "
+            "network another identifier"
+        )
+    if found is not None and found.alias is None and found.dstport != VXLAN_PORT:
+        raise ConflictError(f"bridge {bridge.name}: {name} exists and is not novalite's; rename it")
     steps = []  # type: list[Step]
     if found is not None and found.local != vxlan.local:
         # The tunnel end moved: what was learned and flooded belongs to the old one.
@@ -313,7 +190,9 @@ def _tunnel(bridge: Bridge, vxlan: Vxlan, links: t.Mapping[str, Link]) -> list[S
     if found is None:
         create = ["ip", "link", "add", "name", name, "type", "vxlan", "id", str(vxlan.vni),
                   "local", vxlan.local, "dstport", str(VXLAN_PORT)]
-        steps.append(Step(create, ["ip", "link", "del", name]))
+        steps += [Step(create, ["ip", "link", "del", name]), marked(name, bridge.mark)]
+    elif found.alias is None:
+        steps.append(marked(name, bridge.mark))
     mtu = None if found is None else found.mtu
     if bridge.mtu is not None and mtu != bridge.mtu:
         steps.append(Step(["ip", "link", "set", name, "mtu", str(bridge.mtu)],
@@ -326,7 +205,7 @@ def _tunnel(bridge: Bridge, vxlan: Vxlan, links: t.Mapping[str, Link]) -> list[S
         if remote not in known:
             steps.append(Step(flood("append", name, remote), flood("del", name, remote)))
     port = found or Link(name, "", 0, up=False)
-    return steps + _enslave(bridge, port) + ([] if port.up else [Step(["ip", "link", "set", name, "up"])])
+    return steps + enslave(bridge, port) + ([] if port.up else [Step(["ip", "link", "set", name, "up"])])
 
 
 def _joined(bridge: Bridge, namespace: str, host: Host) -> list[Step]:
@@ -337,10 +216,20 @@ def _joined(bridge: Bridge, namespace: str, host: Host) -> list[Step]:
     outer, inner = host.links.get(port), (inside or {}).get(bridge.name)
     if outer is not None and (outer.kind != "veth" or outer.master not in (None, bridge.name)):
         raise ConflictError(f"bridge {bridge.name}: {port} exists and is no way into {namespace}; remove it")
+    lo = (inside or {}).get("lo", Link("lo", "", 0, up=False))
+    for what, text in ((f"the namespace {namespace}", lo.alias), (port, outer.alias if outer else None)):
+        if bridge.mark.owner(text) is Owner.OTHER_LEDGER:
+            raise ConflictError(
+                f"bridge {bridge.name}: another ledger ({text}) made {what} on this host; give the network another "
+                "bridge"
+            )
+    strangers = [name for name, link in (inside or {}).items() if link.up and name not in ("lo", namespaces.TRANSIT)]
+    if lo.alias is None and inner is None and strangers:
+        raise ConflictError(f"bridge {bridge.name}: {namespace} exists, with {strangers[0]}, and is not novalite's")
     if inside is None:
         steps.append(Step(["ip", "netns", "add", namespace], ["ip", "netns", "del", namespace]))
-    if not (inside or {}).get("lo", Link("lo", "", 0, up=False)).up:
-        steps.append(Step(ip(namespace, "link", "set", "lo", "up")))
+    if not lo.up or lo.alias is None:  # its mark is that of the namespace
+        steps.append(Step(ip(namespace, "link", "set", "dev", "lo", "up", "alias", bridge.mark.text)))
     if outer is not None and inner is None:
         steps.append(Step(["ip", "link", "del", port]))  # it leads into a namespace that is gone
         outer = None
@@ -349,6 +238,8 @@ def _joined(bridge: Bridge, namespace: str, host: Host) -> list[Step]:
     if outer is None:
         create = ["ip", "link", "add", "name", port, "type", "veth", "peer", "name", bridge.name, "netns", namespace]
         steps.append(Step(create, ["ip", "link", "del", port]))
+    if outer is None or outer.alias is None:
+        steps.append(marked(port, bridge.mark))
     if bridge.mtu is not None:
         for where, name, link in ((None, port, outer), (namespace, bridge.name, inner)):
             if link is None or link.mtu != bridge.mtu:
@@ -358,7 +249,7 @@ def _joined(bridge: Bridge, namespace: str, host: Host) -> list[Step]:
         steps.append(Step(ip(namespace, "link", "set", bridge.name, "up")))
     steps += _addresses(bridge, namespace, inner, inside or {}, reorder=True)
     outer = outer or Link(port, "", 0, up=False)
-    return steps + _enslave(bridge, outer) + ([] if outer.up else [Step(["ip", "link", "set", port, "up"])])
+    return steps + enslave(bridge, outer) + ([] if outer.up else [Step(["ip", "link", "set", port, "up"])])
 
 
 def _own_link_local(bridge: Bridge, namespace: str | None, found: Link | None) -> list[Step]:
@@ -393,17 +284,13 @@ def _addresses(
         else:
             going = [text for text in have if text not in ours and ipaddress.ip_interface(text).ip in own]
             coming = [text for text in ours if text not in have]
-        steps += [Step(ip(namespace, "addr", "del", text, "dev", bridge.name), _add(namespace, bridge.name, text))
+        steps += [Step(ip(namespace, "addr", "del", text, "dev", bridge.name),
+                       add_address(namespace, bridge.name, text))
                   for text in going]
-        steps += [Step(_add(namespace, bridge.name, text), ip(namespace, "addr", "del", text, "dev", bridge.name))
+        steps += [Step(add_address(namespace, bridge.name, text),
+                       ip(namespace, "addr", "del", text, "dev", bridge.name))
                   for text in coming]
     return steps
-
-
-def _add(namespace: str | None, device: str, text: str) -> list[str]:
-    if ":" in text:
-        return ip(namespace, "addr", "add", text, "dev", device, "nodad")
-    return ip(namespace, "addr", "add", text, "brd", "+", "dev", device)
 
 
 def _random_mac() -> str:

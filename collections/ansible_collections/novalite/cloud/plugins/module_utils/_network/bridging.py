@@ -11,16 +11,19 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import ipaddress
+import os
 import typing as t
 
 from .._command import CommandError, run
 from .._errors import NovaliteError
 from .._firewall import bridged
 from .._host import locked
+from . import additions, bridge_shared, foreign, links, move, namespaces, settings
 from . import bridge as planning
-from . import foreign, links, move, namespaces, settings
+from .additions import Additions
 from .bridge import Bridge
 from .links import Host, Step
+from .ownership import Owner
 
 
 @dataclasses.dataclass
@@ -32,7 +35,10 @@ class _Run:
     before: dict[str, t.Any] = dataclasses.field(default_factory=dict)
     after: dict[str, t.Any] = dataclasses.field(default_factory=dict)
     kept: dict[str, list[str]] = dataclasses.field(default_factory=dict)
+    warnings: list[str] = dataclasses.field(default_factory=list)
     done: list[Step] = dataclasses.field(default_factory=list)
+    remembered: list[tuple[Bridge, Additions]] = dataclasses.field(default_factory=list)
+    claimed: list[str] = dataclasses.field(default_factory=list)  # users of settings that this call made so
 
     def look(self, bridge: Bridge) -> Host:
         host = links.look([bridge.namespace], [bridge.port] if bridge.vxlan else [])
@@ -40,21 +46,58 @@ class _Run:
             for name in (bridge.port, bridge.name):
                 if name in host.links and bridge.vxlan is None:
                     host.living[name] = move.living(name)
+        host.added = additions.read(bridge.name, bridge.mark)
         return host
 
-    def carry_out(self, steps: t.Iterable[Step]) -> None:
+    def carry_out(self, bridge: Bridge, steps: t.Iterable[Step]) -> None:
         for step in steps:
+            if step.adds is not None:
+                self.remember(bridge, additions.read(bridge.name, bridge.mark) | step.adds)
             if step.stdin is not None:
                 self.done.append(step)  # known before the attempt: it may fail half-way
             run(step.argv, stdin=step.stdin)
             if step.stdin is None:
                 self.done.append(step)
 
+    def remember(self, bridge: Bridge, added: Additions) -> None:
+        self.remembered.append((bridge, additions.read(bridge.name, bridge.mark)))
+        additions.write(bridge.name, bridge.mark, added)
+
     def take_back(self) -> None:
         for step in reversed(self.done):
             if step.undo is not None:
                 with contextlib.suppress(CommandError):
                     run(step.undo, stdin=step.undo_stdin)
+        for bridge, added in reversed(self.remembered):
+            with contextlib.suppress(OSError):
+                additions.write(bridge.name, bridge.mark, added)
+        for user in self.claimed:
+            with contextlib.suppress(NovaliteError, OSError):
+                additions.release(user)
+
+    def claim(
+        self, name: str, bridges: t.Iterable[Bridge], wanted: t.Mapping[str, str],
+        before: t.Mapping[str, str] | None = None,
+    ) -> None:
+        """Settings of the whole host, for as long as one of the bridges is there; `before` is what those were that this
+        call has changed already."""
+        wrong = settings.wrong(wanted)
+        if wrong:
+            self.before[name] = wrong
+            self.after[name] = {key: wanted[key] for key in wrong}
+        if not self.check_mode:
+            for bridge in bridges:
+                user = additions.user_of(bridge.name, bridge.mark)
+                if additions.claim(user, wanted, before or {}):
+                    self.claimed.append(user)
+
+    def release(self, bridge: Bridge) -> None:
+        if self.check_mode:
+            return
+        found = additions.release(additions.user_of(bridge.name, bridge.mark))
+        if found:
+            self.before.setdefault("net", {}).update({name: was for name, (was, _now) in found.items()})
+            self.after.setdefault("net", {}).update({name: now for name, (_was, now) in found.items()})
 
     def set(self, name: str, wanted: t.Mapping[str, str], namespace: str | None = None) -> None:
         """Kernel settings, shown under `name`."""
@@ -75,10 +118,10 @@ def ensure(
     them), `warnings` and `diff`. Raises NovaliteError; what this call did is taken back then."""
     work = _Run(check_mode, move_address)
     with contextlib.nullcontext() if check_mode else locked("bridge"):
-        if state == "present" and bridges:
-            _bridged_packets(work)
-            _forwarding(work, bridges)
         try:
+            if state == "present" and bridges:
+                _bridged_packets(work, bridges)
+                _forwarding(work, bridges)
             for bridge in bridges:
                 if state == "present":
                     _present(work, bridge)
@@ -87,8 +130,11 @@ def ensure(
         except BaseException:
             work.take_back()
             raise
-        found = foreign.warnings([bridge.name for bridge in bridges]) if state == "present" else []
-    result = {"changed": work.before != work.after, "kept": work.kept, "warnings": found}  # type: dict[str, t.Any]
+        if state == "present":
+            work.warnings += foreign.warnings([bridge.name for bridge in bridges])
+    result = {
+        "changed": work.before != work.after, "kept": work.kept, "warnings": work.warnings,
+    }  # type: dict[str, t.Any]
     if result["changed"]:
         result["diff"] = {"before": work.before, "after": work.after}
     return result
@@ -97,17 +143,21 @@ def ensure(
 def _present(work: _Run, bridge: Bridge) -> None:
     host = work.look(bridge)
     steps = planning.plan_present(bridge, host, work.move_address)
+    shared = bridge.name in host.links and bridge_shared.owner(bridge, host) is Owner.NOT_MARKED
+    if shared:
+        work.warnings += bridge_shared.warnings(bridge, host)
     if steps:
         work.before[bridge.name] = planning.summary(bridge, host)
         work.after[bridge.name] = [line for step in steps for line in step.shown()]
     if not work.check_mode:
-        work.carry_out(steps)
+        work.carry_out(bridge, steps)
         if any(step.stdin is not None for step in steps):
             _still_reached(bridge, host, work.look(bridge))
-            work.carry_out(planning.plan_present(bridge, work.look(bridge), work.move_address))
+            work.carry_out(bridge, planning.plan_present(bridge, work.look(bridge), work.move_address))
     # A bridge that this call makes comes with its settings; they are no change of their own.
     shown = work if bridge.name in host.links else _Run(work.check_mode, False)
-    shown.set(f"net of {bridge.name}", _own_settings(bridge))
+    if not shared:
+        shown.set(f"net of {bridge.name}", _own_settings(bridge))
     if bridge.namespace is not None:
         shown.set(f"net in {bridge.namespace}", _inner_settings(bridge), bridge.namespace)
     if steps and not work.check_mode:
@@ -119,12 +169,18 @@ def _absent(work: _Run, bridge: Bridge) -> None:
     steps, users = planning.plan_absent(bridge, host)
     if users:
         work.kept[bridge.name] = users
+        return
+    if bridge.name in host.links and bridge_shared.owner(bridge, host) is Owner.NOT_MARKED:
+        work.warnings += bridge_shared.warnings(bridge, host)
     if steps:
         work.before[bridge.name] = planning.summary(bridge, host) or {"namespace": {bridge.namespace: None}}
         work.after[bridge.name] = [line for step in steps for line in step.shown()]
         if not work.check_mode:
-            work.carry_out(steps)
+            work.carry_out(bridge, steps)
             work.after[bridge.name] = planning.summary(bridge, work.look(bridge))
+    if not work.check_mode and host.added != Additions():
+        work.remember(bridge, Additions())
+    work.release(bridge)
 
 
 def _still_reached(bridge: Bridge, before: Host, after: Host) -> None:
@@ -135,12 +191,21 @@ def _still_reached(bridge: Bridge, before: Host, after: Host) -> None:
         )
 
 
-def _bridged_packets(work: _Run) -> None:
+def _bridged_packets(work: _Run, bridges: t.Sequence[Bridge]) -> None:
+    # A kernel that gets the module here has the switches on from that moment, and other bridges' packets pass the
+    # packet filter that did not before: when nobody needs it any more, they are off.
+    before = {} if os.path.isdir(bridged.DIRECTORY) else {f"bridge/{name}": "0" for name in bridged.SWITCHES}
     found = bridged.missing(work.check_mode)
     if found:
         work.before["br_netfilter"], work.after["br_netfilter"] = found, dict.fromkeys(found, "1")
-        if not work.check_mode:
-            bridged.ensure(found)
+    if work.check_mode:
+        return
+    before.update({f"bridge/{name.rpartition('.')[2]}": value for name, value in found.items() if value != "absent"})
+    for bridge in bridges:
+        user = additions.user_of(bridge.name, bridge.mark)
+        if additions.claim(user, {f"bridge/{name}": "1" for name in bridged.SWITCHES}, before, put=False):
+            work.claimed.append(user)
+    bridged.ensure(found)
 
 
 def _own_settings(bridge: Bridge) -> dict[str, str]:
@@ -161,13 +226,14 @@ def _inner_settings(bridge: Bridge) -> dict[str, str]:
     return {"ipv4/ip_forward": "1", "ipv6/conf/all/forwarding": "1", f"ipv6/conf/{bridge.name}/accept_ra": "0"}
 
 
-def _forwarding(work: _Run, bridges: t.Iterable[Bridge]) -> None:
+def _forwarding(work: _Run, bridges: t.Sequence[Bridge]) -> None:
     """Forwarding, on a host that is a router for its guests. It comes first: it sets every device's own forwarding."""
     addresses = [ipaddress.ip_interface(text) for bridge in bridges if bridge.namespace is None
                  for text in bridge.addresses]
     if any(address.version == 4 for address in addresses):
-        work.set("net", {"ipv4/ip_forward": "1"})
+        work.claim("net", bridges, {"ipv4/ip_forward": "1"})
     if any(address.version == 6 and not address.is_link_local for address in addresses):
         wanted = {"ipv6/conf/all/forwarding": "1"}
         if settings.wrong(wanted):
-            work.set("net IPv6", {**settings.keep_router_advertisements(), **wanted})
+            wanted = {**settings.keep_router_advertisements(), **wanted}
+        work.claim("net IPv6", bridges, wanted)

@@ -20,28 +20,31 @@ import time
 import typing as t
 
 from .._command import run
-from .._errors import NotFoundError, NovaliteError
+from .._errors import ConflictError, NotFoundError, NovaliteError
 from .._host import STATE_DIR, in_threads, locked, write_atomically
-from . import dnsmasq
+from . import dnsmasq, ownership
 from .dnsmasq import Host, Network
 from .namespaces import entered
+from .ownership import NO_LEDGER, Mark, Owner
 from .process import Server as Process
 
 _FILES = ("conf", "hosts", "names", "others")
 
 
 def ensure(
-    networks: t.Sequence[Network], state: str, check_mode: bool = False, state_dir: str = STATE_DIR
+    networks: t.Sequence[Network], state: str, check_mode: bool = False, state_dir: str = STATE_DIR,
+    mark: Mark = NO_LEDGER,
 ) -> dict[str, t.Any]:
     """Bring the DHCP servers of `networks` to `state`. Returns `changed` and, when it is true, `diff`.
 
     `present` adds the hosts (one that has the same MAC or address is replaced), `absent` takes them out; with its last
-    host a server ends and its directory goes. Raises NovaliteError.
+    host a server ends and its directory goes. Another ledger's server is left alone. Raises NovaliteError;
+    ConflictError when another ledger has a server on one of the bridges.
     """
 
     def work(network: Network) -> tuple[dict[str, t.Any], dict[str, t.Any]]:
         with contextlib.nullcontext() if check_mode else locked(f"dhcp-{network.bridge}"):
-            server = Server(network, os.path.join(state_dir, "networks", network.bridge))
+            server = Server(network, os.path.join(state_dir, "networks", network.bridge), mark)
             return server.present(check_mode) if state == "present" else server.absent(check_mode)
 
     before, after = {}, {}  # type: dict[str, t.Any], dict[str, t.Any]
@@ -56,19 +59,27 @@ def ensure(
 class Server:
     """The dnsmasq of one network; `directory` holds all that belongs to it."""
 
-    def __init__(self, network: Network, directory: str) -> None:
+    def __init__(self, network: Network, directory: str, mark: Mark = NO_LEDGER) -> None:
         self.network = network
+        self.mark = mark
         self.directory = directory
         self.conf = os.path.join(directory, "conf")
         self.process = Process("dnsmasq", f"--conf-file={self.conf}", os.path.join(directory, "pid"))
         self._old = {name: self._read(name) for name in _FILES}
         self._hosts = dnsmasq.read_hosts(self._old["hosts"] or "")
+        self._marked = ownership.of_file((self._old["conf"] or "").splitlines())
+        self._is_others = mark.owner(self._marked) is Owner.OTHER_LEDGER
 
     def present(self, check_mode: bool) -> tuple[dict[str, t.Any], dict[str, t.Any]]:
         hosts = dnsmasq.merged(self._hosts, self.network.hosts)
         if not hosts and self._old["conf"] is None:
             return {}, {}  # it comes with its first host: there may be no bridge yet
-        new = self._texts(hosts, dnsmasq.config(self.network, self.directory))
+        if self._is_others:
+            raise ConflictError(
+                f"the DHCP server of bridge {self.network.bridge} on this host is another ledger's ({self._marked}); "
+                "give the network another bridge"
+            )
+        new = self._texts(hosts, dnsmasq.config(self.network, self.directory, self.mark))
         pid = self.process.pid()
         before, after = self._state(self._old, pid is not None), self._state(new, True)
         if before == after or check_mode:
@@ -83,7 +94,7 @@ class Server:
         return before, after
 
     def absent(self, check_mode: bool) -> tuple[dict[str, t.Any], dict[str, t.Any]]:
-        if not os.path.isdir(self.directory):
+        if not os.path.isdir(self.directory) or self._is_others:
             return {}, {}
         hosts = dnsmasq.without(self._hosts, self.network.hosts)
         self.network = dataclasses.replace(self.network, names=None)

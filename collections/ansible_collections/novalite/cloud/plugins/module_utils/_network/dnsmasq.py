@@ -15,6 +15,7 @@ import typing as t
 
 from .._errors import NovaliteError
 from .namespaces import check_name
+from .ownership import NO_LEDGER, Mark
 
 _BRIDGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,14}")
 METADATA = "169.254.169.254"
@@ -77,11 +78,12 @@ def parse(values: t.Iterable[t.Mapping[str, t.Any]]) -> list[Network]:
     return networks
 
 
-def config(network: Network, directory: str) -> str:
+def config(network: Network, directory: str, mark: Mark = NO_LEDGER) -> str:
     """dnsmasq's configuration file; `directory` holds the files that it names."""
     subnet = ipaddress.IPv4Network(network.cidr)
     lines = [
         "# Written by novalite; it is replaced whenever the network changes.",
+        mark.line,
         *([_NAMESPACE + network.namespace] if network.namespace else ()),
         "strict-order",
         "bind-interfaces",

@@ -31,6 +31,7 @@ from .._guest_data.signature import (
     SEPARATOR,
     SIGNATURE_HEADER,
 )
+from .ownership import NO_LEDGER, Mark
 
 ADDRESS = "169.254.169.254"
 PORT = 80
@@ -99,7 +100,9 @@ def parse_upstream(url: str) -> Upstream:
     return Upstream(host, port or (443 if tls else 80), tls)
 
 
-def config(proxy: Proxy, upstream: Upstream, host: str, key: bytes, place: int | None) -> str:
+def config(
+    proxy: Proxy, upstream: Upstream, host: str, key: bytes, place: int | None, mark: Mark = NO_LEDGER
+) -> str:
     """haproxy's configuration file for `proxy` on compute host `host` with `key`.
 
     `place` is the inode of the namespace, or the index of the bridge, that the socket gets tied to when the proxy
@@ -117,6 +120,7 @@ def config(proxy: Proxy, upstream: Upstream, host: str, key: bytes, place: int |
         server += f" ssl verify required ca-file @system-ca sni str({upstream.host}) verifyhost {upstream.host}"
     return f"""\
 {_DATA}{data}
+{mark.line}
 # Written by novalite; it is replaced whenever the network or the service changes. It holds a key.
 global
     user haproxy

@@ -16,6 +16,7 @@ import typing as t
 
 from .._command import CommandError, run
 from . import namespaces
+from .additions import Additions
 
 _PERMANENT_MAC = "3"  # NET_ADDR_SET: an address that does not change when ports come and go
 _EVERYWHERE = "00:00:00:00:00:00"  # a VXLAN device floods to the destinations of this entry
@@ -39,18 +40,22 @@ class Link:
     local: str | None = None
     remotes: tuple[str, ...] = ()  # of a VXLAN device: where it floods to
     advertised: bool = False  # has addresses that some router's advertisement gave it
+    alias: str | None = None  # the place of marks (ownership.py)
+    dstport: int | None = None  # of a VXLAN device
 
 
 @dataclasses.dataclass
 class Host:
     """What the host is like. `ssh` are the links that the session that runs this module depends on, `routed` those
-    with routes that somebody has set, `inside` the links of each namespace that was asked for and exists."""
+    with routes that somebody has set, `inside` the links of each namespace that was asked for and exists, `added` what
+    novalite did to the bridge in question and its ports."""
 
     links: dict[str, Link]
     routed: frozenset[str] = frozenset()
     ssh: frozenset[str] = frozenset()
     inside: dict[str, dict[str, Link]] = dataclasses.field(default_factory=dict)
     living: dict[str, Living] = dataclasses.field(default_factory=dict)
+    added: Additions = dataclasses.field(default_factory=Additions)
 
 
 class Living(t.NamedTuple):
@@ -63,12 +68,13 @@ class Living(t.NamedTuple):
 @dataclasses.dataclass
 class Step:
     """One command, and the one that takes it back. A command that reads several lines (`stdin`) may fail half-way, so
-    it is taken back when it fails, too."""
+    it is taken back when it fails, too. `adds` is what is to be remembered before it runs."""
 
     argv: list[str]
     undo: list[str] | None = None
     stdin: str | None = None
     undo_stdin: str | None = None
+    adds: Additions | None = None
 
     def shown(self) -> list[str]:
         """As the diff shows it."""
@@ -105,6 +111,8 @@ def read_links(text: str, permanent: t.Container[str] = ()) -> dict[str, Link]:
                              if entry.get("scope") == "link" and entry.get("family", "inet6") == "inet6"),
             local=data.get("local", data.get("local6")) if kind == "vxlan" else None,
             advertised=any(_advertised(entry) for entry in row.get("addr_info", ())),
+            alias=row.get("ifalias"),
+            dstport=data.get("port") if kind == "vxlan" else None,
         )
     return links
 

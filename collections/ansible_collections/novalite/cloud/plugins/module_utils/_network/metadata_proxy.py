@@ -17,10 +17,11 @@ import socket
 import typing as t
 
 from .._command import CommandError, run
-from .._errors import NovaliteError
+from .._errors import ConflictError, NovaliteError
 from .._host import STATE_DIR, in_threads, locked, write_atomically
-from . import haproxy
+from . import haproxy, ownership
 from .haproxy import ADDRESS, Proxy, Upstream
+from .ownership import NO_LEDGER, Mark, Owner
 from .process import Server
 
 _NAMESPACES = "/run/netns"
@@ -33,6 +34,7 @@ class Service:
     upstream: Upstream
     host: str
     key: bytes
+    mark: Mark = NO_LEDGER
 
 
 def ensure(
@@ -42,17 +44,19 @@ def ensure(
 
     def work(proxy: Proxy) -> tuple[dict[str, t.Any], dict[str, t.Any]]:
         with _locked(proxy.bridge, check_mode):
-            return _Place(proxy.bridge, state_dir).present(proxy, service, check_mode)
+            return _Place(proxy.bridge, state_dir, service.mark).present(proxy, service, check_mode)
 
     return _result([proxy.bridge for proxy in proxies], in_threads(work, proxies))
 
 
-def remove(bridges: t.Sequence[str], check_mode: bool = False, state_dir: str = STATE_DIR) -> dict[str, t.Any]:
-    """End the proxies of `bridges`, whatever is there of them; the rest as in ensure()."""
+def remove(
+    bridges: t.Sequence[str], check_mode: bool = False, state_dir: str = STATE_DIR, mark: Mark = NO_LEDGER
+) -> dict[str, t.Any]:
+    """End the proxies of `bridges`, whatever is there of them, but another ledger's; the rest as in ensure()."""
 
     def work(bridge: str) -> tuple[dict[str, t.Any], dict[str, t.Any]]:
         with _locked(bridge, check_mode):
-            return _Place(bridge, state_dir).absent(check_mode)
+            return _Place(bridge, state_dir, mark).absent(check_mode)
 
     return _result(bridges, in_threads(work, bridges))
 
@@ -74,7 +78,7 @@ def _result(
 class _Place:
     """The directory of one bridge's proxy, and what is there."""
 
-    def __init__(self, bridge: str, state_dir: str) -> None:
+    def __init__(self, bridge: str, state_dir: str, mark: Mark) -> None:
         self.directory = os.path.join(state_dir, "metadata", bridge)
         self.bridge = bridge
         self.server = Server(
@@ -83,16 +87,23 @@ class _Place:
         self.old = _read(self.server.conf)
         proxy = haproxy.read(self.old or "")
         self.namespace = proxy.namespace if proxy else None
+        self.marked = ownership.of_file((self.old or "").splitlines())
+        self.is_others = mark.owner(self.marked) is Owner.OTHER_LEDGER
 
     def present(
         self, proxy: Proxy, service: Service, check_mode: bool
     ) -> tuple[dict[str, t.Any], dict[str, t.Any]]:
+        if self.is_others:
+            raise ConflictError(
+                f"the metadata proxy of bridge {proxy.bridge} on this host is another ledger's ({self.marked}); give "
+                "the network another bridge"
+            )
         place = _place(proxy)
         if place is None and not check_mode:
             # haproxy would go without, and answer guests of every network in the name of this one
             missing = f"network namespace {proxy.namespace}" if proxy.namespace else f"bridge {proxy.bridge}"
             raise NovaliteError(f"there is no {missing} on this host: make it before its metadata proxy")
-        new = haproxy.config(proxy, service.upstream, service.host, service.key, place)
+        new = haproxy.config(proxy, service.upstream, service.host, service.key, place, service.mark)
         pid = self.server.pid()
         running, address = pid is not None, _has_address(proxy.namespace)
         before, after = _state(self.old, running, address), _state(new, True, True)
@@ -116,7 +127,7 @@ class _Place:
 
     def absent(self, check_mode: bool) -> tuple[dict[str, t.Any], dict[str, t.Any]]:
         running = self.server.pid() is not None
-        if self.old is None and not running and not os.path.isdir(self.directory):
+        if self.is_others or (self.old is None and not running and not os.path.isdir(self.directory)):
             return {}, {}
         before = _state(self.old, running, _has_address(self.namespace))
         if not check_mode:

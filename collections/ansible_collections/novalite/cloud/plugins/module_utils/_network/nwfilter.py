@@ -22,12 +22,14 @@ import ipaddress
 import re
 import time
 import typing as t
+import uuid as uuids
 from xml.etree import ElementTree
 
-from .._errors import NotFoundError, NovaliteError
+from .._errors import ConflictError, NotFoundError, NovaliteError
 from .._host import locked
 from .._libvirt import connect
 from . import bindings
+from .ownership import NO_LEDGER, Mark
 
 try:
     import libvirt
@@ -130,24 +132,29 @@ def _pair(mac: str, cidr: str) -> t.Iterator[_Rule]:
 
 
 def ensure(
-    filters: t.Sequence[Filter], state: str, uri: str, check_mode: bool = False, renew: t.Sequence[str] = ()
+    filters: t.Sequence[Filter], state: str, uri: str, check_mode: bool = False, renew: t.Sequence[str] = (),
+    mark: Mark = NO_LEDGER,
 ) -> dict[str, t.Any]:
     """Define (`present`) or undefine (`absent`) the filters. Returns `changed` and, when it is true, `diff`.
 
-    Raises NovaliteError; filters that this call added are gone again then.
+    A filter has no place for a mark but its UUID, which follows from the ledger and the name. One with a random UUID is
+    from before there were marks. Raises NovaliteError (ConflictError for a filter that is another ledger's); filters
+    that this call added are gone again then.
     """
     lock = contextlib.nullcontext() if check_mode else locked("nwfilter")
     with lock, contextlib.closing(connect(uri)) as connection:
         try:
             if state == "present":
-                before, after = _define(connection, filters, check_mode)
+                before, after = _define(connection, filters, check_mode, mark)
                 if renew:
                     before |= {f"rules of {device}": "not in force" for device in renew}
                     after |= {f"rules of {device}": "written anew" for device in renew}
                     if not check_mode:
                         bindings.renew(connection, renew)
             else:
-                before, after = _undefine(connection, [filter_.name for filter_ in filters], check_mode)
+                before, after = _undefine(
+                    connection, [filter_.name for filter_ in filters], check_mode, mark
+                )
         except libvirt.libvirtError as error:
             raise NovaliteError(f"libvirt refused a network filter: {error.get_error_message()}") from error
     if before == after:
@@ -156,7 +163,7 @@ def ensure(
 
 
 def _define(
-    connection: t.Any, filters: t.Sequence[Filter], check_mode: bool
+    connection: t.Any, filters: t.Sequence[Filter], check_mode: bool, mark: Mark
 ) -> tuple[dict[str, str], dict[str, str]]:
     before, after = {}, {}  # type: dict[str, str], dict[str, str]
     present = set(connection.listNWFilters())
@@ -170,11 +177,24 @@ def _define(
         for filter_ in [*(STATIC[name] for name in referenced if name in STATIC), *filters]:
             old = connection.nwfilterLookupByName(filter_.name) if filter_.name in present else None
             old_xml = old.XMLDesc(0) if old is not None else None
+            if old is not None and filter_.name not in STATIC and _is_others(old, mark):
+                raise ConflictError(
+                    f"the network filter {filter_.name} on this host is another ledger's, whose guest has the same "
+                    "name: take another host"
+                )
             if old_xml is not None and meaning(old_xml) == meaning(to_xml(filter_)):
                 continue
+            if old_xml is not None and filter_.name in STATIC and _is_strange(old_xml):
+                raise ConflictError(
+                    f"the network filter {filter_.name} on this host is not novalite's (OpenStack has one of this "
+                    "name): remove it, or take another host"
+                )
             if old_xml is not None:
                 before[filter_.name] = old_xml
-            after[filter_.name] = to_xml(filter_, old.UUIDString() if old is not None else None)
+            after[filter_.name] = to_xml(
+                filter_, old.UUIDString() if old is not None
+                else None if filter_.name in STATIC else mark.uuid_of(filter_.name)
+            )
             if not check_mode:
                 made = connection.nwfilterDefineXML(after[filter_.name])
                 if old is None:
@@ -188,7 +208,7 @@ def _define(
 
 
 def _undefine(
-    connection: t.Any, names: t.Sequence[str], check_mode: bool
+    connection: t.Any, names: t.Sequence[str], check_mode: bool, mark: Mark
 ) -> tuple[dict[str, str], dict[str, str]]:
     present = set(connection.listNWFilters())
     before = {}  # type: dict[str, str]
@@ -196,10 +216,23 @@ def _undefine(
         if name not in present:
             continue
         found = connection.nwfilterLookupByName(name)
+        if _is_others(found, mark):
+            continue
         before[name] = found.XMLDesc(0)
         if not check_mode:
             _undefine_one(found)
     return before, {}
+
+
+def _is_others(found: t.Any, mark: Mark) -> bool:
+    """Whether the filter's UUID was made from a name (RFC 4122, version 5) and another ledger."""
+    text = found.UUIDString()
+    return uuids.UUID(text).version == 5 and text != mark.uuid_of(found.name())
+
+
+def _is_strange(xml: str) -> bool:
+    """Whether a filter of one of our static names was made by another program: ours have rules and no references."""
+    return ElementTree.fromstring(xml).find("filterref") is not None
 
 
 def _undefine_one(found: t.Any) -> None:

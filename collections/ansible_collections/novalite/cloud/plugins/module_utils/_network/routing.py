@@ -17,11 +17,12 @@ import struct
 import typing as t
 
 from .._command import CommandError, run
-from .._errors import NotFoundError, NovaliteError
+from .._errors import ConflictError, NotFoundError, NovaliteError
 from .._host import in_threads, locked
-from . import links, namespaces, router, rules, settings
+from . import additions, links, namespaces, router, rules, settings
 from .links import Link, ip
 from .namespaces import TRANSIT, entered, transit_name
+from .ownership import NO_LEDGER, Mark, Owner
 from .router import Router
 
 _WAIT = "20"  # seconds for the xtables lock of other programs
@@ -35,6 +36,7 @@ class _Run:
     check_mode: bool
     root: dict[str, dict[str, list[str]]]
     links: dict[str, Link]
+    mark: Mark = NO_LEDGER
     before: dict[str, t.Any] = dataclasses.field(default_factory=dict)
     after: dict[str, t.Any] = dataclasses.field(default_factory=dict)
     warnings: list[str] = dataclasses.field(default_factory=list)
@@ -66,14 +68,15 @@ class _Run:
 
 
 def ensure(
-    routers: t.Sequence[Router], state: str, check_mode: bool = False, exclusive: bool = False
+    routers: t.Sequence[Router], state: str, check_mode: bool = False, exclusive: bool = False, mark: Mark = NO_LEDGER
 ) -> dict[str, t.Any]:
-    """Bring the routing of these networks to `state`; with `exclusive` no other network of this host keeps any.
+    """Bring the routing of these networks to `state`; with `exclusive` no other network of this ledger's keeps any on
+    this host.
 
     Returns `changed`, `warnings` and `diff`. Raises NovaliteError; what this call did is taken back then.
     """
     with contextlib.nullcontext() if check_mode else locked("router"):
-        work = _Run(check_mode, _read(None), links.look().links)
+        work = _Run(check_mode, _read(None), links.look().links, mark)
         with work.undo:
             changing = _carry_out(work, routers, state == "present", exclusive)
             work.undo.pop_all()
@@ -95,9 +98,10 @@ def _carry_out(
     names = {one.bridge for one in routers}
     leaving = {one.bridge: one.namespace for one in routers if one not in wanted}
     if exclusive and present:
-        leaving.update({bridge: f"{namespaces.PREFIX}{bridge}" for bridge in known - names})
+        leaving.update({bridge: f"{namespaces.PREFIX}{bridge}" for bridge in known - names
+                        if not _is_others(work, bridge)})
     if wanted:
-        _forward(work)
+        _forward(work, wanted)
     inner, chains, gone = {}, [], []  # type: dict[str, tuple[str, str]], list[router.TablesOf], list[t.Any]
     old, arrived = {}, []  # type: dict[str, dict[str, str]], list[tuple[Router, router.Floating]]
     for one in wanted:
@@ -135,14 +139,32 @@ def _is_in(names: t.Container[str], bridge: str) -> bool:
     return bridge in names
 
 
-def _forward(work: _Run) -> None:
+def _is_others(work: _Run, bridge: str) -> bool:
+    """Whether the bridge serves another ledger: it carries that one's mark, or that one has added something to it."""
+    link = work.links.get(bridge)
+    owner = work.mark.owner(link.alias if link else None)
+    adding = additions.owners(bridge)
+    return owner is Owner.OTHER_LEDGER or (
+        owner is Owner.NOT_MARKED and bool(adding) and work.mark.text not in adding
+    )
+
+
+def _claim(work: _Run, bridges: t.Iterable[str], wanted: t.Mapping[str, str]) -> None:
+    """Settings of the host, for as long as these bridges are there."""
+    for bridge in bridges:
+        user = additions.user_of(bridge, work.mark)
+        if additions.claim(user, wanted):
+            work.undo.callback(_release_quietly, user)
+
+
+def _forward(work: _Run, wanted: t.Sequence[Router]) -> None:
     name = {"ipv4/ip_forward": "1"}
     found = settings.wrong(name)
+    if not work.check_mode:
+        _claim(work, [one.bridge for one in wanted], name)
     if found:
         work.before["net"], work.after["net"] = dict(found), dict(name)
         if not work.check_mode:
-            settings.put(name)
-            work.undo.callback(_put_quietly, found)
             # It sets every device's own switch, and those of isolated networks are off.
             settings.put({f"ipv4/conf/{device}/forwarding": "0" for device in work.links
                           if namespaces.port_name(device) in work.links})
@@ -166,6 +188,11 @@ def _transit(work: _Run, one: Router) -> tuple[str, str]:
     if namespaces.exists(namespace):
         inside = links.read_links(run(ip(namespace, "-d", "-j", "addr", "show")).stdout)
     found, there = work.links.get(name), inside.get(TRANSIT)
+    if found is not None and work.mark.owner(found.alias) is Owner.OTHER_LEDGER:
+        raise ConflictError(
+            f"network {one.network!r}: another ledger ({found.alias}) made {name} on this host; give the network "
+            "another bridge"
+        )
     have = found.addresses[0].partition("/")[0] if found and found.addresses else None
     taken = {text.partition("/")[0] for link in work.links.values() if link.name != name for text in link.addresses}
     outer, inner = router.transit_pair(one.bridge, have, taken)
@@ -182,8 +209,8 @@ def _transit(work: _Run, one: Router) -> tuple[str, str]:
     for where, device, link, address in ((None, name, found, outer), (namespace, TRANSIT, there, inner)):
         if link is None or f"{address}/31" not in link.addresses:
             work.command(ip(where, "addr", "add", f"{address}/31", "dev", device))
-        if link is None or not link.up:
-            work.command(ip(where, "link", "set", device, "up"))
+        if link is None or not link.up or link.alias is None:
+            work.command(ip(where, "link", "set", "dev", device, "up", "alias", work.mark.text))
     if there is None or not _routes(namespace, "default", outer):
         work.command(ip(namespace, "route", "replace", "default", "via", outer, "dev", TRANSIT))
     return outer, inner
@@ -206,8 +233,8 @@ def _offer(work: _Run, one: Router, each: router.Floating, inner: tuple[str, str
     delay = {f"ipv4/neigh/{each.interface}/proxy_delay": "0"}
     for key, value in settings.wrong(delay).items():
         work.before.setdefault("net", {})[key], work.after.setdefault("net", {})[key] = value, "0"
-        if not work.check_mode:
-            settings.put(delay)
+    if not work.check_mode:
+        _claim(work, [one.bridge], delay)
     # An address of its own would make the host take the packets for itself; so it answers for the namespace.
     if (each.floating, each.interface) not in _proxied():
         argv = ["ip", "neigh", "add", "proxy", each.floating, "dev", each.interface]
@@ -232,7 +259,8 @@ def _withdraw(work: _Run, addresses: t.Collection[str]) -> None:
 
 
 def _close(work: _Run, bridge: str, namespace: str | None) -> None:
-    if transit_name(bridge) in work.links:
+    transit = work.links.get(transit_name(bridge))
+    if transit is not None and work.mark.owner(transit.alias) is not Owner.OTHER_LEDGER:
         work.command(["ip", "link", "del", transit_name(bridge)])
     if namespace is not None and namespaces.exists(namespace):
         work.write(_read(namespace), {}, namespace)
@@ -267,9 +295,9 @@ def _quietly(argv: list[str]) -> None:
         run(argv)
 
 
-def _put_quietly(values: t.Mapping[str, str]) -> None:
-    with contextlib.suppress(NovaliteError):
-        settings.put(values)
+def _release_quietly(user: str) -> None:
+    with contextlib.suppress(NovaliteError, OSError):
+        additions.release(user)
 
 
 def _rows(argv: list[str]) -> list[dict[str, t.Any]]:

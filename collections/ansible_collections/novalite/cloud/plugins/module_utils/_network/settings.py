@@ -52,6 +52,18 @@ def keep_router_advertisements() -> dict[str, str]:
     return found
 
 
+def forwarding(name: str) -> list[tuple[str, str]]:
+    """The settings that the kernel changes along with `name`, when that is forwarding: every device's own switch."""
+    family = {"ipv4/ip_forward": "ipv4", "ipv6/conf/all/forwarding": "ipv6"}.get(name)
+    found = []
+    with contextlib.suppress(OSError):
+        for device in sorted(os.listdir(os.path.join(ROOT, family, "conf"))) if family else ():
+            value = _read(f"{family}/conf/{device}/forwarding")
+            if device != "all" and value is not None:
+                found.append((f"{family}/conf/{device}/forwarding", value))
+    return found
+
+
 def _read(name: str) -> str | None:
     try:
         with open(os.path.join(ROOT, name), encoding="ascii") as handle:

@@ -1,0 +1,147 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Bridges that novalite did not make: whose a bridge is, and what is added to one of others and taken back. Pure.
+
+Ports, addresses, MAC, MTU, spanning tree, up or down and the settings of such a bridge stay as they are. It gets the
+host's addresses in the network, and the network's interface where that is free; both are written down (additions.py).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import ipaddress
+
+from .._errors import ConflictError, NotFoundError
+from . import namespaces
+from .additions import Additions
+from .bridge_ports import add_address, enslave, give_back, physical
+from .bridge_request import VXLAN_PORT, Bridge
+from .links import Host, Link, Step
+from .ownership import Owner
+
+
+def owner(bridge: Bridge, host: Host) -> Owner:
+    """Whose the bridge is. One without a mark is ours where its port can be nobody else's: the way into the namespace
+    of the network, or its VXLAN device (made by a novalite that wrote no marks yet)."""
+    found = host.links.get(bridge.name)
+    whose = bridge.mark.owner(found.alias if found else None)
+    if found is None or whose is not Owner.NOT_MARKED:
+        return whose
+    way = host.links.get(namespaces.port_name(bridge.name)) if bridge.namespace else None
+    tunnel = host.links.get(bridge.port or "") if bridge.vxlan is not None else None
+    joined = way is not None and way.kind == "veth" and way.master == bridge.name
+    tunnelled = tunnel is not None and tunnel.master == bridge.name and _is_tunnel(bridge, tunnel)
+    return Owner.OURS if joined or tunnelled else Owner.NOT_MARKED
+
+
+def own_port(bridge: Bridge, host: Host) -> list[str]:
+    """The name of the VLAN or VXLAN device below the bridge, if it is there and ours."""
+    link = host.links.get(bridge.port or "")
+    if link is None or (bridge.vlan is None and bridge.vxlan is None):
+        return []
+    whose = bridge.mark.owner(link.alias)
+    ours = whose is Owner.OURS or (whose is Owner.NOT_MARKED and bridge.vxlan is not None and _is_tunnel(bridge, link))
+    return [link.name] if ours else []
+
+
+def plan_present(bridge: Bridge, host: Host) -> list[Step]:
+    """What is added to a bridge of others. Raises NovaliteError where that would change anything of theirs."""
+    found = host.links[bridge.name]
+    if bridge.vxlan is not None or bridge.namespace is not None:
+        raise ConflictError(
+            f"bridge {bridge.name} exists on this host and novalite did not make it, and a network with a namespace or "
+            f"VXLAN needs a bridge of its own; rename it, or, if it is a leftover of novalite's, mark it: ip link set "
+            f"{bridge.name} alias {bridge.mark.text}"
+        )
+    if not found.up:
+        raise ConflictError(f"bridge {bridge.name} is down, and novalite did not make it: set it up on this host")
+    steps = []  # type: list[Step]
+    if bridge.interface is not None:
+        port = _free_port(bridge, host)
+        if port is not None:
+            steps += [*physical(bridge, port, host.links), *enslave(bridge, port)]
+    return steps + _addresses(bridge, found, host)
+
+
+def _free_port(bridge: Bridge, host: Host) -> Link | None:
+    """The link that is to become a port of the bridge; None when it is one."""
+    name, interface = bridge.port or "", bridge.interface or ""
+    known, parent = host.links.get(name), host.links.get(interface)
+    if known is not None and known.master == bridge.name:
+        return None
+    if parent is None:
+        raise NotFoundError(f"bridge {bridge.name}: there is no interface {interface} on this host")
+    if bridge.vlan is not None and known is None:
+        return Link(name, parent.mac, parent.mtu, up=False, kind="vlan", parent=interface)
+    link = known or parent
+    if bridge.vlan is not None and (link.kind, link.number, link.parent) != ("vlan", bridge.vlan, interface):
+        raise ConflictError(f"bridge {bridge.name}: {name} exists, but is not VLAN {bridge.vlan} on {interface}")
+    use = (
+        f"belongs to {link.master}" if link.master
+        else "carries the ssh session that Ansible came by" if name in host.ssh
+        else f"carries the address {link.addresses[0]}" if link.addresses
+        else "has routes of this host" if name in host.routed
+        else None
+    )
+    if use is not None:
+        raise ConflictError(
+            f"bridge {bridge.name} was not made by novalite and {name} is no port of it: {name} {use}. Put it into "
+            "the bridge on this host, or give the network no bridge_interface"
+        )
+    return link
+
+
+def _addresses(bridge: Bridge, found: Link, host: Host) -> list[Step]:
+    steps = []
+    have = {ipaddress.ip_interface(text).ip for text in (*found.addresses, *found.link_local)}
+    for text in bridge.addresses:
+        address = ipaddress.ip_interface(text).ip
+        holder = next((link.name for link in host.links.values() if link.name != bridge.name and address in
+                       {ipaddress.ip_interface(one).ip for one in link.addresses}), None)
+        if holder is not None:
+            raise ConflictError(
+                f"bridge {bridge.name}: the address {address} is on {holder} already; remove it there"
+            )
+        if address not in have:
+            undo = ["ip", "addr", "del", text, "dev", bridge.name]
+            steps.append(Step(add_address(None, bridge.name, text), undo, adds=Additions(addresses=(text,))))
+    return steps
+
+
+def plan_absent(bridge: Bridge, host: Host) -> list[Step]:
+    """Take back what this ledger added, as far as it is still there."""
+    found, added = host.links[bridge.name], host.added
+    there = {*found.addresses, *found.link_local}
+    steps = [Step(["ip", "addr", "del", text, "dev", bridge.name]) for text in added.addresses if text in there]
+    ports = [name for name in added.ports if name in host.links and host.links[name].master == bridge.name]
+    steps += [Step(["ip", "link", "set", name, "nomaster"]) for name in ports]
+    going = own_port(bridge, host)
+    steps += [Step(["ip", "link", "del", name]) for name in going]
+    left = dataclasses.replace(added, downs=tuple(name for name in added.downs if name != bridge.name))
+    return steps + give_back(bridge, host, left, going)
+
+
+def warnings(bridge: Bridge, host: Host) -> list[str]:
+    """What a person should know about a bridge that carries no mark."""
+    found, port = host.links[bridge.name], host.links.get(bridge.port or "")
+    unmarked = port is not None and port.alias is None and port.master == bridge.name
+    if port and unmarked and bridge.vlan is not None and bridge.name == f"br{bridge.vlan}":
+        return [
+            f"{bridge.name} and {port.name} carry no mark, so they stay as they are and are never removed; if an "
+            f"earlier novalite made them, say so: ip link set {bridge.name} alias {bridge.mark.text}; "
+            f"ip link set {port.name} alias {bridge.mark.text}"
+        ]
+    if bridge.mtu is not None and found.mtu < bridge.mtu:
+        return [f"bridge {bridge.name} has an MTU of {found.mtu} bytes, its network one of {bridge.mtu}; novalite did "
+                "not make the bridge and leaves it: set it on this host, or give the network the smaller one"]
+    return []
+
+
+def _is_tunnel(bridge: Bridge, link: Link) -> bool:
+    return bridge.vxlan is not None and (link.kind, link.number, link.dstport) == (
+        "vxlan", bridge.vxlan.vni, VXLAN_PORT
+    )
