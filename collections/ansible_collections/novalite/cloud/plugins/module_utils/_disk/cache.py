@@ -107,8 +107,8 @@ def ensure_images(
     Returns `changed`, `diff`, `images` (checksum, path, status: cached, fetched, absent; after a download also bytes,
     seconds and resumed_from) and `missing`: those that the controller has to push, each with the `staged` path to push
     it to. Files that are in the cache under their former names get today's, whatever is asked for. Only one process of
-    a host fetches and converts an image; the others wait for it. Raises NovaliteError; a failed image leaves nothing but
-    the part of its download that came.
+    a host fetches and converts an image; the others wait for it. Raises NovaliteError; a failed image leaves nothing
+    but the part of its download that came.
     """
     unique = list({image.checksum: image for image in images}.values())
     renamed = layout.formerly_named(state_dir)

@@ -43,8 +43,8 @@ def evict(
     """Remove what was not used for `max_age` seconds, then the least recently used until `max_size` bytes (None: no
     limit) are left. What a disk's record names stays, whatever its age.
 
-    Returns `changed`, `evicted` (name: the key in the cache, bytes, age in seconds), `kept` (count and bytes) and `diff`. Raises
-    NovaliteError when some instance's record cannot be read: nobody can say then what is used.
+    Returns `changed`, `evicted` (name: the key in the cache, bytes, age in seconds), `kept` (count and bytes) and
+    `diff`. Raises NovaliteError when some instance's record cannot be read: nobody can say then what is used.
     """
     if not os.path.isdir(layout.base_dir(state_dir)):
         return _result([], [], time.time())
