@@ -35,6 +35,12 @@ def test_the_hosts_own_architecture_is_taken() -> None:
     )
 
 
+@pytest.mark.parametrize(("model", "driver"), [("none", "none"), ("apparmor", "apparmor"), ("selinux", "selinux")])
+def test_what_confines_guests(model: str, driver: str) -> None:
+    xml = XML.format(arch="x86_64").replace("<model>none</model>", f"<model>{model}</model>")
+    assert capabilities.parse_capabilities(xml).security_driver == driver
+
+
 def test_without_a_dac_label_qemus_user_is_unknown() -> None:
     assert capabilities.parse_capabilities(XML.format(arch="x86_64").replace("+64055:+64056", "")).qemu_user is None
 

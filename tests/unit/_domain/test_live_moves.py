@@ -6,9 +6,17 @@
 
 from __future__ import annotations
 
+import os
+import re
+
 import pytest
 
-from ansible_collections.novalite.cloud.plugins.module_utils._domain.lifecycle_migrate import own_disks, stay_whole
+from ansible_collections.novalite.cloud.plugins.module_utils._disk import channel
+from ansible_collections.novalite.cloud.plugins.module_utils._domain.lifecycle_migrate import (
+    own_disks,
+    sockets,
+    stay_whole,
+)
 
 STATE, UUID = "/var/lib/novalite", "6a6f4d3e-1f0b-4f77-9f0e-0b7f0f2b7c11"
 OWN = f"{STATE}/instances/{UUID}/disk"
@@ -26,6 +34,13 @@ def domain(*disks: str) -> str:
 
 def file(path: str) -> str:
     return f'file="{path}"'
+
+
+def test_sockets_have_the_names_that_a_confined_guest_may_use() -> None:
+    # virt-aa-helper's rule for each guest, and what fits into a sockaddr_un
+    allowed = re.compile(r"/run/libvirt/.*[^/]\.tunnelmigrate\.dest\.instance-0000002a\Z")
+    paths = [os.path.join(channel.directory_of(UUID), name) for name in sockets("instance-0000002a")]
+    assert len(set(paths)) == 2 and all(allowed.match(path) and len(path) < 108 for path in paths)
 
 
 def test_what_is_in_its_own_directory_goes_with_it() -> None:

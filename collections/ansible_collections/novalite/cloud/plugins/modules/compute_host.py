@@ -169,6 +169,9 @@ compute_host:
     machine:
       description: The machine type of new guests.
       type: str
+    security_driver:
+      description: What libvirt confines guests with, V(apparmor), V(selinux), or V(none).
+      type: str
     disk_cache:
       description: V(none) where the file system of O(state_dir) can do O_DIRECT, V(writethrough) otherwise.
       type: str

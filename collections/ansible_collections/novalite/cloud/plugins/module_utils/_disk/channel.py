@@ -29,7 +29,8 @@ from .._errors import NovaliteError
 from .._host import locked, write_atomically
 from . import layout
 
-RUN_DIR = "/run/novalite-moves"  # not in /run/novalite, which is closed to QEMU
+# Where AppArmor and SELinux let a confined QEMU make sockets at all; a socket's path has at most 107 bytes.
+RUN_DIR = "/run/libvirt/qemu/novalite"
 INCOMING = "incoming"  # in the state directory: what is on its way, by instance
 LIFETIME = 12 * 3600  # seconds
 PREFIX = "novalite-move-"

@@ -41,7 +41,7 @@ CACHE_KEY = re.compile(r"[0-9a-f]{64}\Z|(?:ephemeral|swap)_[1-9][0-9]*\Z")
 
 
 def cache_key(checksum: str) -> str:
-    """The name of an image in the cache: the hex digits of "sha256:<hex>". The content's owner cannot choose it."""
+    """The name of an image in the cache: the hex digits of "sha256:<hex>". Its owner cannot choose them."""
     match = CHECKSUM.match(checksum)
     if match is None:
         raise NovaliteError(f"checksum '{checksum}' is not sha256:<64 lower case hex digits>")

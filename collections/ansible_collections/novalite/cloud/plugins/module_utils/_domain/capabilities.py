@@ -51,6 +51,7 @@ class Capabilities:
     machine: str
     domain_types: tuple[str, ...]
     qemu_user: tuple[int, int] | None = None  # uid and gid that QEMU runs as
+    security_driver: str = "none"  # what libvirt confines guests with: "apparmor", "selinux" or "none"
 
 
 def parse_capabilities(xml: str) -> Capabilities:
@@ -70,6 +71,7 @@ def parse_capabilities(xml: str) -> Capabilities:
             machine=default if default in machines or not machines else machines[0],
             domain_types=tuple(domain.get("type", "") for domain in element.iterfind("domain")),
             qemu_user=_qemu_user(root),
+            security_driver=_security_driver(root),
         )
     raise NovaliteError(
         f"libvirt on this host cannot run {arch or 'any'} guests: it found no QEMU for them; install "
@@ -83,6 +85,12 @@ def _qemu_user(root: ElementTree.Element) -> tuple[int, int] | None:
         if model.findtext("model") == "dac" and found:
             return int(found[1]), int(found[2])
     return None
+
+
+def _security_driver(root: ElementTree.Element) -> str:
+    """libvirt uses AppArmor only where its own daemon is confined by it, so what it names holds its guests."""
+    models = [model.findtext("model") or "" for model in root.iterfind("host/secmodel")]
+    return next((model for model in models if model in ("apparmor", "selinux")), "none")
 
 
 def traits_of(cpuinfo: str) -> list[str]:

@@ -27,7 +27,7 @@ from . import lifecycle
 with contextlib.suppress(ImportError):  # connect() reports it
     import libvirt
 
-LIBVIRT, MEMORY, DISKS = "libvirt.sock", "memory.sock", "disks.sock"
+LIBVIRT, MEMORY, DISKS = "libvirt.sock", "ram", "nbd"
 UNCACHED = ("none", "directsync")  # https://libvirt.org/formatdomain.html, `cache`: the host's page cache is bypassed
 
 Move = t.Mapping[str, t.Any]
@@ -69,11 +69,13 @@ def _one(
             raise NovaliteError(f"domain {move['domain_name']} does not run on this host")
         what = f"domain {move['domain_name']} cannot be moved to {move['to_host']}"
         keys, there = host_keys[move["to_host"]], _daemon(daemons, move)
-        with lifecycle.clear(what), tunnel(move, keys, {LIBVIRT: there.socket}, [MEMORY, DISKS]) as directory:
+        names = sockets(move["domain_name"])
+        with lifecycle.clear(what), tunnel(move, keys, {LIBVIRT: there.socket}, names) as directory:
             uri = f"qemu+unix:///system?socket={os.path.join(directory, LIBVIRT)}"
             xml = domain.XMLDesc(libvirt.VIR_DOMAIN_XML_MIGRATABLE | libvirt.VIR_DOMAIN_XML_SECURE)
             copied = own_disks(xml, move["uuid"], state_dir)
-            params = _parameters(xml, move, directory, bandwidth, copied)
+            memory, disks = (os.path.join(directory, name) for name in names)
+            params = _parameters(xml, move, memory, disks, bandwidth, copied)
             domain.migrateToURI3(
                 uri, params, _flags(auto_converge, bool(copied), stay_whole(xml, move["uuid"], state_dir))
             )
@@ -124,18 +126,29 @@ def _flags(auto_converge: bool, copies: bool, safe: bool) -> int:
     return int(flags)
 
 
-def _parameters(xml: str, move: Move, directory: str, bandwidth: int, copied: list[str]) -> dict[str, t.Any]:
+def _parameters(
+    xml: str, move: Move, memory: str, disks: str, bandwidth: int, copied: list[str]
+) -> dict[str, t.Any]:
     params: dict[str, t.Any] = {
-        libvirt.VIR_MIGRATE_PARAM_URI: f"unix://{os.path.join(directory, MEMORY)}",
+        libvirt.VIR_MIGRATE_PARAM_URI: f"unix://{memory}",
         libvirt.VIR_MIGRATE_PARAM_DEST_XML: merged(xml, move["xml"]),
         libvirt.VIR_MIGRATE_PARAM_PERSIST_XML: move["xml"],
     }
     if copied:
-        params[libvirt.VIR_MIGRATE_PARAM_DISKS_URI] = f"unix://{os.path.join(directory, DISKS)}"
+        params[libvirt.VIR_MIGRATE_PARAM_DISKS_URI] = f"unix://{disks}"
         params[libvirt.VIR_MIGRATE_PARAM_MIGRATE_DISKS] = copied
     if bandwidth:
         params[libvirt.VIR_MIGRATE_PARAM_BANDWIDTH] = bandwidth
     return params
+
+
+def sockets(domain_name: str) -> tuple[str, str]:
+    """The names of the sockets for a domain's memory and its disks.
+
+    AppArmor lets a guest have /run/libvirt/**/*.tunnelmigrate.dest.<its name>, and no other socket that is not its own;
+    the rule is in the profile that libvirt's virt-aa-helper writes for each, for libvirt's own tunnels.
+    """
+    return f"{MEMORY}.tunnelmigrate.dest.{domain_name}", f"{DISKS}.tunnelmigrate.dest.{domain_name}"
 
 
 def own_disks(xml: str, uuid: str, state_dir: str) -> list[str]:

@@ -1,0 +1,78 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""SELinux's labels of what guests use below the state directory.
+
+libvirt labels what a domain's XML names when the guest starts (svirt_image_t with the guest's own categories), and
+gives each file its default label back when it ends. The default is said here; without it, it is that of /var/lib, which
+no guest may read.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+import typing as t
+
+from .._command import run
+from .._errors import NovaliteError
+from . import layout
+
+IMAGES = "virt_image_t"  # libvirt gives these to guests, and takes them back
+CONTENT = "virt_content_t"  # every guest may read these, none may write to them
+_LOCAL = re.compile(r"(?P<pattern>\S+)\s+(?P<kind>\S.*?)\s+(?P<context>\S+)\Z")
+
+
+@dataclasses.dataclass(frozen=True)
+class Label:
+    """The `type` of all files whose whole paths match the regular expression `pattern`."""
+
+    pattern: str
+    type: str
+
+
+def labels(state_dir: str) -> tuple[Label, ...]:
+    """The labels of what guests use below `state_dir`; of two that match, the later rule holds for SELinux."""
+    top = re.escape(os.path.abspath(state_dir))
+    read_only = "|".join(re.escape(name) for name in (layout.KERNEL, layout.RAMDISK, layout.CONFIG_DRIVE))
+    return (
+        *(Label(f"{top}/{name}(/.*)?", IMAGES) for name in (layout.INSTANCES, "volumes", "snapshots", "incoming")),
+        Label(f"{top}/{layout.BASE}(/.*)?", CONTENT),
+        Label(f"{top}/{layout.INSTANCES}/[^/]+/({read_only})({re.escape(layout.RESCUE)})?", CONTENT),
+    )
+
+
+def missing(wanted: t.Iterable[Label], listing: str) -> list[tuple[str, Label]]:
+    """Of `wanted`, what is not in the `listing` of `semanage fcontext -l -C -n`, each with the option that sets it: -a
+    adds a rule, -m changes one that is there."""
+    known = {}
+    for line in listing.splitlines():
+        match = _LOCAL.match(line.strip())
+        if match and match["kind"] == "all files":
+            known[match["pattern"]] = ([*match["context"].split(":"), "", "", ""])[2]
+    return [("-m" if label.pattern in known else "-a", label)
+            for label in wanted if known.get(label.pattern) != label.type]
+
+
+def ensure_labels(state_dir: str, check_mode: bool = False) -> dict[str, t.Any]:
+    """Have the labels of labels() in SELinux's local policy and on the files. Returns `changed` and `diff`.
+
+    Files of guests that run keep theirs: restorecon leaves svirt_image_t alone (a customizable type) unless it is
+    forced. Raises NovaliteError.
+    """
+    if not os.path.exists("/sys/fs/selinux/enforce"):
+        raise NovaliteError("SELinux is not enabled on this host: there is nothing to label")
+    changes = missing(labels(state_dir), run(["semanage", "fcontext", "-l", "-C", "-n"], timeout=120).stdout)
+    if changes and not check_mode:
+        for option, label in changes:
+            run(["semanage", "fcontext", option, "-t", label.type, label.pattern], timeout=120)
+        if os.path.isdir(state_dir):
+            run(["restorecon", "-R", os.path.abspath(state_dir)], timeout=600)
+    return {
+        "changed": bool(changes),
+        "diff": {"before": {}, "after": {label.pattern: label.type for _option, label in changes}},
+    }
