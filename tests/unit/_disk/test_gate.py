@@ -143,6 +143,15 @@ def test_nothing_is_left_when_it_closes_under_a_session(host: Host) -> None:
     assert not gate.close_gate(str(host.gate))
 
 
+def test_a_gate_that_nobody_closes_goes_by_itself(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gate, "IDLE", 0.5)
+    host.open('restrict,command="echo in"')
+    deadline = time.monotonic() + 30
+    while host.gate.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not host.gate.exists()
+
+
 def test_a_home_leads_root_nowhere(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     nobody = authorized_keys.account(LOGIN)
     home = pathlib.Path(tempfile.mkdtemp(prefix="novalite-home-", dir="/run"))

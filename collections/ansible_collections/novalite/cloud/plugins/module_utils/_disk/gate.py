@@ -182,6 +182,8 @@ def _serve(listener: socket.socket, directory: str, sshd: str, uid: int) -> None
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(session.pid, signal.SIGKILL)
             session.wait()
+        if _inode(directory) == ours:  # nobody closed it
+            shutil.rmtree(directory)
 
 
 def _inode(directory: str) -> int | None:
