@@ -6,12 +6,17 @@ import os
 import pathlib
 import socket
 import subprocess
+import sys
 import threading
 import typing as t
 
 import pytest
 
-from ansible_collections.novalite.cloud.plugins.module_utils._launch.ssh import jump_options, render
+from ansible_collections.novalite.cloud.plugins.module_utils import _launch
+from ansible_collections.novalite.cloud.plugins.module_utils._launch.ssh import REACH, jump_options, render
+from ansible_collections.novalite.cloud.plugins.module_utils._relay import TO_ADDRESS
+
+REACH_FILE = pathlib.Path(next(iter(_launch.__path__))).parents[2] / "roles/compute_node/files/novalite-reach"
 
 HYPERVISORS = {
     "hv1": {
@@ -73,8 +78,9 @@ def test_an_instance_without_host_or_address_is_left_out() -> None:
     assert "Host" not in render([homeless, bare], HYPERVISORS, "/k", None, "/c")
 
 
-def test_a_guest_of_an_isolated_network_is_reached_from_inside_it(tmp_path: pathlib.Path) -> None:
-    """What ssh would run, with a stand-in for ssh and for ip: the relay carries both ways to the end."""
+@pytest.mark.parametrize("uid", [0, 2000])
+def test_a_guest_of_an_isolated_network_is_reached_from_inside_it(tmp_path: pathlib.Path, uid: int) -> None:
+    """What ssh would run, with stand-ins for ssh and what root alone may do: it carries both ways to the end."""
     path = tmp_path / "a path" / "ssh_config"
     path.parent.mkdir()
     one = guest("web", "u-1", "127.0.0.1")
@@ -86,7 +92,9 @@ def test_a_guest_of_an_isolated_network_is_reached_from_inside_it(tmp_path: path
     bin_dir.mkdir()
     for name, text in (
         ("ssh", f'test "$1 $2 $3" = "-F {path} hv1" && exec sh -c "$4"'),
-        ("ip", 'test "$1 $2 $3" = "netns exec nova-br10000" && shift 3 && exec "$@"'),
+        ("id", f"echo {uid}"),
+        ("ip", f'test {uid} = 0 && test "$1 $2 $3" = "netns exec nova-br10000" && shift 3 && exec "$@"'),
+        ("sudo", f'test "$1 $2 $3" = "-n {REACH} nova-br10000" && exec python3 -c "{TO_ADDRESS}" "$4" "$5"'),
     ):
         (bin_dir / name).write_text(f"#!/bin/sh\n{text}\n")
         (bin_dir / name).chmod(0o755)
@@ -112,6 +120,17 @@ def test_a_guest_of_an_isolated_network_is_reached_from_inside_it(tmp_path: path
         out, _err = relay.communicate(sent, timeout=20)
         thread.join()
     assert (received, out, relay.returncode) == ([sent], answer, 0)
+
+
+@pytest.mark.parametrize("arguments", [
+    [], ["nova-br1", "10.20.0.5"], ["../../proc/1/ns/net", "10.20.0.5", "22"], ["default", "10.20.0.5", "22"],
+    ["nova-br1", "example.org", "22"], ["nova-br1", "10.20.0.5", "ssh"], ["nova-br1", "10.20.0.5", "22", "more"],
+])  # fmt: skip
+def test_what_sudo_may_run_enters_nothing_but_guests_networks(arguments: list[str]) -> None:
+    command = [sys.executable, "-IS", str(REACH_FILE), *arguments]
+    refused = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert refused.stderr.startswith("novalite-reach: ") and refused.stderr.count("\n") == 1
 
 
 def test_an_address_that_two_networks_use_is_no_alias() -> None:

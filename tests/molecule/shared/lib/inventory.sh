@@ -34,6 +34,7 @@ YAML
       [[ $(host_login "$name") == root ]] || cat <<YAML
       ansible_user: $(host_login "$name")
       ansible_become: true
+      compute_node_reach_users: [$(host_login "$name")]
       ansible_become_password: "{{ lookup('ansible.builtin.file', '$STATE/$name.password') }}"
 YAML
     done

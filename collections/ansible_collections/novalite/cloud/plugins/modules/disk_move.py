@@ -86,6 +86,17 @@ options:
     description: With O(state=sent), the host keys of each destination, by its name.
     type: dict
     default: {}
+  login:
+    description:
+      - With O(state=accepted) and O(state=closed), who logs in to this host, as whom the sources come, too. One that is
+        not root only carries what the source and this host's root have to say to each other.
+      - Where Ansible becomes root on the host, the default is the user that it becomes root from.
+    type: str
+    default: root
+  logins:
+    description: With O(state=sent), the RV(login) of each destination, by its name; root where it is missing.
+    type: dict
+    default: {}
   running:
     description: Whether the instances run, so that QEMU carries their disks over.
     type: bool
@@ -134,6 +145,10 @@ libvirt_daemon:
   description: The host's daemon that a live migration is to reach, V(virtqemud) or V(libvirtd).
   returned: with O(state=accepted)
   type: str
+login:
+  description: Who is let in.
+  returned: with O(state=accepted)
+  type: str
 done:
   description: What was changed.
   returned: success
@@ -176,6 +191,8 @@ def main() -> None:
             "public_keys": {"type": "dict", "default": {}, "no_log": False},
             "purpose": {"type": "str", "choices": [channel.FILES, channel.TUNNEL], "default": channel.FILES},
             "host_keys": {"type": "dict", "default": {}, "no_log": False},
+            "login": {"type": "str", "default": channel.ROOT},
+            "logins": {"type": "dict", "default": {}},
             "running": {"type": "bool", "default": False},
             "disks": {"type": "list", "elements": "dict", "default": []},
             "made_before": {"type": "float"},
@@ -199,18 +216,20 @@ def _do(params: dict) -> dict:
     if state == "offered":
         return {"changed": bool(moves), "public_keys": channel.offer(moves), "done": uuids}
     if state == "accepted":
-        keys = channel.accept(moves, params["public_keys"], params["purpose"], state_dir)
-        return {"changed": bool(moves), "host_keys": keys, "libvirt_daemon": local_daemon().name, "done": uuids}
+        keys = channel.accept(moves, params["public_keys"], params["purpose"], state_dir, params["login"])
+        heard = {"libvirt_daemon": local_daemon().name, "login": params["login"]}
+        return {"changed": bool(moves), "host_keys": keys, **heard, "done": uuids}
     if state == "sent":
         if not params["running"]:
             _refuse_running(moves)
-        transfer.send(moves, params["host_keys"], state_dir, params["running"])
+        doors = channel.doors(moves, params["host_keys"], params["logins"])
+        transfer.send(moves, doors, state_dir, params["running"])
         return {"changed": bool(moves), "done": uuids}
     if state == "received":
         by_uuid = {disk.uuid: disk for disk in disks}
         done = transfer.receive(moves, by_uuid, state_dir, params["running"])
     elif state == "closed":
-        return {"changed": channel.close(moves, state_dir), "done": []}
+        return {"changed": channel.close(moves, state_dir, params["login"]), "done": []}
     elif state == "grown":
         done = transfer.grow(disks, state_dir)
     elif state == "kept":

@@ -50,6 +50,10 @@ options:
       - The two hosts of a move need not have the same one.
     type: dict
     required: true
+  logins:
+    description: Who lets the source in on each destination, by its name; root where it is missing.
+    type: dict
+    default: {}
   bandwidth:
     description: MiB per second that the move may take, V(0) for no limit.
     type: int
@@ -99,6 +103,7 @@ moves:
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ..module_utils._disk.channel import doors
 from ..module_utils._domain import lifecycle_migrate
 from ..module_utils._errors import NovaliteError
 from ..module_utils._host import STATE_DIR
@@ -112,6 +117,7 @@ def main() -> None:
             "domains": {"type": "list", "elements": "dict", "required": True},
             "host_keys": {"type": "dict", "default": {}, "no_log": False},
             "daemons": {"type": "dict", "required": True},
+            "logins": {"type": "dict", "default": {}},
             "bandwidth": {"type": "int", "default": 0},
             "auto_converge": {"type": "bool", "default": True},
             "state_dir": {"type": "path", "default": STATE_DIR},
@@ -127,7 +133,7 @@ def main() -> None:
         done = lifecycle_migrate.migrate(
             connect(params["uri"]),
             [{**move, "xml": xml[move["uuid"]]} for move in params["moves"]],
-            params["host_keys"],
+            doors(params["moves"], params["host_keys"], params["logins"]),
             daemons=params["daemons"],
             bandwidth=params["bandwidth"],
             auto_converge=params["auto_converge"],

@@ -9,25 +9,30 @@
 The source makes a key that never leaves it; the destination lets it in for one purpose: to unpack files into one
 directory, or to reach the sockets of a live migration. The key says itself when it ends, so that one which a killed run
 left behind opens nothing the next day. Everything goes through the ssh daemon that Ansible itself comes by: no port is
-opened, and host keys are told by Ansible instead of being trusted at first sight.
+opened, and host keys are told by Ansible instead of being trusted at first sight. Where Ansible does not log in as
+root, neither does the source: its key opens a gate of root's own (gate.py), as the user by whom Ansible comes.
 """
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import glob
 import os
 import pwd
 import re
+import shlex
 import shutil
 import socket
+import sys
 import time
 import typing as t
 
 from .._command import run
 from .._errors import NovaliteError
-from .._host import locked, write_atomically
-from . import layout
+from .._host import write_atomically
+from .._relay import TO_PATH
+from . import authorized_keys, gate, layout
 
 # Where AppArmor and SELinux let a confined QEMU make sockets at all; a socket's path has at most 107 bytes.
 RUN_DIR = "/run/libvirt/qemu/novalite"
@@ -38,7 +43,31 @@ FILES, TUNNEL = "files", "tunnel"
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
 _PUBLIC_KEY = re.compile(r"ssh-ed25519 [A-Za-z0-9+/]+={0,2}\Z")
 _HOST_KEY = re.compile(r"(ssh-|ecdsa-)[a-z0-9@.-]+ [A-Za-z0-9+/]+={0,2}\Z")
+_LOGIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@+\\-]{0,63}\Z")
+ROOT = "root"
 QEMU_USERS = ("libvirt-qemu", "qemu")
+
+
+@dataclasses.dataclass(frozen=True)
+class Door:
+    """How a source reaches a destination: its sshd at `address`, known by `host_keys`, which lets `login` in."""
+
+    address: str
+    host_keys: tuple[str, ...]
+    login: str = ROOT
+
+
+def doors(
+    moves: t.Sequence[t.Mapping[str, t.Any]], host_keys: t.Mapping[str, t.Sequence[str]], logins: t.Mapping[str, str]
+) -> dict[str, Door]:
+    """The doors of the moves' destinations, by their names. Raises NovaliteError."""
+    found = {}
+    for move in moves:
+        host = move["to_host"]
+        if not host_keys.get(host):
+            raise NovaliteError(f"instance {move['uuid']}: host {host} has let nobody in for the move")
+        found[host] = Door(move["to_address"], tuple(host_keys[host]), logins.get(host) or ROOT)
+    return found
 
 
 def directory_of(move: str) -> str:
@@ -72,16 +101,20 @@ def offer(moves: t.Sequence[t.Mapping[str, t.Any]]) -> dict[str, str]:
 
 
 def accept(
-    moves: t.Sequence[t.Mapping[str, t.Any]], keys: t.Mapping[str, str], purpose: str, state_dir: str
+    moves: t.Sequence[t.Mapping[str, t.Any]], keys: t.Mapping[str, str], purpose: str, state_dir: str, login: str = ROOT
 ) -> list[str]:
-    """On the destination: let these keys in, each for its own move. Returns this host's own keys."""
+    """On the destination: let these keys in, each for its own move. Returns this host's own keys.
+
+    `login` is who may log in here.
+    """
     layout.prepare_state_dir(state_dir)
     lines = {}
     for move in moves:
         key = keys.get(move["id"], "")
         if not _PUBLIC_KEY.match(key):
             raise NovaliteError(f"instance {move['uuid']}: its source has no key for the move")
-        lines[f"{PREFIX}{move['id']}"] = f"{_options(move, purpose, state_dir)} {key} {PREFIX}{move['id']}"
+        mark = f"{PREFIX}{move['id']}"
+        lines[mark] = f"{_options(move, purpose, state_dir)} {key} {mark}"
         if purpose == FILES:
             staging = staging_of(state_dir, move["uuid"])
             os.makedirs(os.path.dirname(staging), mode=0o700, exist_ok=True)
@@ -89,15 +122,23 @@ def accept(
             os.mkdir(staging, 0o700)
         else:
             _qemus_own(directory_of(move["id"]))
-    _change_authorized(lambda kept: [*(line for line in kept if _mark(line) not in lines), *lines.values()])
+        if login != ROOT:
+            _make_run_dir()
+            private = [path[: -len(".pub")] for path in _host_key_files()]
+            gate.open_gate(_gate_of(move), login, lines[mark], purpose == TUNNEL, private)
+            lines[mark] = f"{_to_gate(move)} {key} {mark}"
+    authorized_keys.change(login, lambda kept: [*(line for line in kept if _mark(line) not in lines), *lines.values()])
     return host_keys()
 
 
-def close(moves: t.Sequence[t.Mapping[str, t.Any]], state_dir: str) -> bool:
+def close(moves: t.Sequence[t.Mapping[str, t.Any]], state_dir: str, login: str = ROOT) -> bool:
     """On either host: let nobody in any more, and leave nothing. Returns whether there was anything."""
     going = {f"{PREFIX}{move['id']}" for move in moves}
-    changed = _change_authorized(lambda kept: [line for line in kept if _mark(line) not in going])
+    changed = False
+    for user in {ROOT, login}:  # root, too: the login may have been another one when the move began
+        changed |= authorized_keys.change(user, lambda kept: [line for line in kept if _mark(line) not in going])
     for move in moves:
+        changed |= gate.close_gate(_gate_of(move))
         for directory in (directory_of(move["id"]), staging_of(state_dir, move["uuid"])):
             if os.path.isdir(directory):
                 shutil.rmtree(directory)
@@ -105,19 +146,16 @@ def close(moves: t.Sequence[t.Mapping[str, t.Any]], state_dir: str) -> bool:
     return changed
 
 
-def stale() -> list[str]:
-    """The moves' marks of keys that are still let in here."""
-    return sorted(mark for mark in map(_mark, _read_authorized()) if mark)
-
-
-def ssh(move: str, host_keys_of: t.Sequence[str], address: str) -> list[str]:
+def ssh(move: str, door: Door) -> list[str]:
     """On the source: the beginning of the command that reaches the destination of this move."""
     directory = directory_of(move)
-    for key in host_keys_of:
+    for key in door.host_keys:
         if not _HOST_KEY.match(key):
             raise NovaliteError(f"'{key[:40]}' is no host key")
+    if not _LOGIN.match(door.login):
+        raise NovaliteError(f"'{door.login[:70]}' is no user's name")
     known = os.path.join(directory, "known_hosts")
-    write_atomically(known, "".join(f"destination {key}\n" for key in host_keys_of), 0o600)
+    write_atomically(known, "".join(f"destination {key}\n" for key in door.host_keys), 0o600)
     options = {
         "IdentitiesOnly": "yes",
         "IdentityAgent": "none",
@@ -134,13 +172,17 @@ def ssh(move: str, host_keys_of: t.Sequence[str], address: str) -> list[str]:
     argv = ["ssh", "-F", "/dev/null", "-T", "-i", os.path.join(directory, "key")]
     for name, value in options.items():
         argv += ["-o", f"{name}={value}"]
-    return [*argv, f"root@{address}"]
+    outer = [*argv, "-l", door.login, door.address]
+    if door.login == ROOT:
+        return outer
+    command = shlex.join(outer).replace("%", "%%")  # ssh fills in what follows a percent sign
+    return [*argv, "-o", f"ProxyCommand={command}", "-l", ROOT, "destination"]
 
 
 def host_keys() -> list[str]:
     """The public keys that this host's ssh daemon shows."""
     found = []
-    for path in sorted(glob.glob("/etc/ssh/ssh_host_*_key.pub")):
+    for path in _host_key_files():
         with open(path, encoding="ascii", errors="replace") as handle:
             found.append(" ".join(handle.read().split()[:2]))
     if not found:
@@ -148,9 +190,27 @@ def host_keys() -> list[str]:
     return [key for key in found if _HOST_KEY.match(key)]
 
 
-def _options(move: t.Mapping[str, t.Any], purpose: str, state_dir: str) -> str:
+def _host_key_files() -> list[str]:
+    return sorted(glob.glob("/etc/ssh/ssh_host_*_key.pub"))
+
+
+def _gate_of(move: t.Mapping[str, t.Any]) -> str:
+    return f"{directory_of(move['id'])}.gate"
+
+
+def _to_gate(move: t.Mapping[str, t.Any]) -> str:
+    """What the login's key may do: nothing but to carry what the source and this host's root have to say."""
+    relay = f"exec {sys.executable} -IS -c '{TO_PATH}' {gate.path_of(_gate_of(move))}"
+    return f'{_restricted()},command="{relay}"'
+
+
+def _restricted() -> str:
     until = time.strftime("%Y%m%d%H%M", time.localtime(time.time() + LIFETIME))
-    options = ["restrict", f'expiry-time="{until}"']
+    return f'restrict,expiry-time="{until}"'
+
+
+def _options(move: t.Mapping[str, t.Any], purpose: str, state_dir: str) -> str:
+    options = [_restricted()]
     if purpose == FILES:
         staging = staging_of(state_dir, move["uuid"])
         if '"' in staging or any(character.isspace() for character in staging):
@@ -186,29 +246,3 @@ def _mark(line: str) -> str | None:
     """The mark of a line of ours; None for everybody else's."""
     words = line.split()
     return words[-1] if words and words[-1].startswith(PREFIX) else None
-
-
-def _authorized_path() -> str:
-    return os.path.join(pwd.getpwuid(0).pw_dir, ".ssh", "authorized_keys")
-
-
-def _read_authorized() -> list[str]:
-    try:
-        with open(_authorized_path(), encoding="utf-8", errors="surrogateescape") as handle:
-            return handle.read().splitlines()
-    except FileNotFoundError:
-        return []
-
-
-def _change_authorized(change: t.Callable[[list[str]], list[str]]) -> bool:
-    with locked("authorized-keys"):
-        before = _read_authorized()
-        after = change(before)
-        if after == before:
-            return False
-        path = _authorized_path()
-        with contextlib.suppress(FileExistsError):
-            os.mkdir(os.path.dirname(path), 0o700)
-        text = "".join(f"{line}\n" for line in after)
-        write_atomically(path, text.encode("utf-8", "surrogateescape"), 0o600)
-        return True

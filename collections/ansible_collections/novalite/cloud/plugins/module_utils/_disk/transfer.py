@@ -43,11 +43,11 @@ Move = t.Mapping[str, t.Any]
 
 
 def send(
-    moves: t.Sequence[Move], host_keys: t.Mapping[str, t.Sequence[str]], state_dir: str, running: bool = False
+    moves: t.Sequence[Move], doors: t.Mapping[str, channel.Door], state_dir: str, running: bool = False
 ) -> None:
     """Send each instance's files to its destination; of one that is `running`, those that QEMU does not carry over.
 
-    `host_keys` are those of the destinations, by their names. Raises NovaliteError.
+    `doors` are those of the destinations, by their names. Raises NovaliteError.
     """
 
     def one(move: Move) -> None:
@@ -60,7 +60,7 @@ def send(
         tar = ["tar", "--create", "--sparse", "--file=-", "--owner=0", "--group=0", "--numeric-owner"]
         # the console log of a guest that runs grows meanwhile, which is no harm
         tar += ["--warning=no-file-changed", f"--directory={directory}", "--", *names]
-        ssh = channel.ssh(move["id"], host_keys[move["to_host"]], move["to_address"])
+        ssh = channel.ssh(move["id"], doors[move["to_host"]])
         pipe(tar, ssh, first_ok=(0, 1) if running else (0,), timeout=TRANSFER_TIMEOUT)
 
     in_threads(one, moves, workers=4)

@@ -23,12 +23,12 @@ TIMEOUT = 40.0  # seconds
 
 @contextlib.contextmanager
 def tunnel(
-    move: t.Mapping[str, t.Any], keys: t.Sequence[str], ours: t.Mapping[str, str], qemus: t.Sequence[str]
+    move: t.Mapping[str, t.Any], door: channel.Door, ours: t.Mapping[str, str], qemus: t.Sequence[str]
 ) -> t.Iterator[str]:
     """Lead sockets in the move's directory to the destination; yields the directory.
 
     `ours` are names and the paths that they have there. `qemus` are names in the same directory there; QEMU may use
-    these, and none but these: libvirt's would make it root on the destination. `keys` are the destination's host keys.
+    these, and none but these: libvirt's would make it root on the destination. `door` is the destination's.
     The tunnel ends with the task, even one that is killed, and libvirt on both sides takes note. Raises NovaliteError
     when the destination does not let us in.
     """
@@ -36,7 +36,7 @@ def tunnel(
     for_qemu = [os.path.join(directory, name) for name in qemus]
     paths = {os.path.join(directory, name): there for name, there in ours.items()}
     paths.update((path, path) for path in for_qemu)
-    argv = channel.ssh(move["id"], keys, move["to_address"])
+    argv = channel.ssh(move["id"], door)
     argv[1:1] = ["-N"]
     for here, there in paths.items():
         with contextlib.suppress(FileNotFoundError):

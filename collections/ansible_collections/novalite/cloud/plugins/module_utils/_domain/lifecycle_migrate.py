@@ -19,6 +19,7 @@ import time
 import typing as t
 from xml.etree import ElementTree
 
+from .._disk.channel import Door
 from .._disk.tunnel import tunnel
 from .._errors import NovaliteError
 from .._libvirt import DAEMONS, Daemon
@@ -36,7 +37,7 @@ Move = t.Mapping[str, t.Any]
 def migrate(
     connection: t.Any,
     moves: t.Sequence[Move],
-    host_keys: t.Mapping[str, t.Sequence[str]],
+    doors: t.Mapping[str, Door],
     *,
     daemons: t.Mapping[str, str],
     bandwidth: int = 0,
@@ -49,13 +50,13 @@ def migrate(
     on this host, null when nobody can say. `daemons` are the names of the destinations' daemons, by the names of the
     hosts, each of DAEMONS. `bandwidth` is in MiB/s (0: no limit).
     """
-    return [_one(connection, move, host_keys, daemons, bandwidth, auto_converge, state_dir) for move in moves]
+    return [_one(connection, move, doors, daemons, bandwidth, auto_converge, state_dir) for move in moves]
 
 
 def _one(
     connection: t.Any,
     move: Move,
-    host_keys: t.Mapping[str, t.Sequence[str]],
+    doors: t.Mapping[str, Door],
     daemons: t.Mapping[str, str],
     bandwidth: int,
     auto_converge: bool,
@@ -68,9 +69,9 @@ def _one(
         if domain is None or not domain.isActive():
             raise NovaliteError(f"domain {move['domain_name']} does not run on this host")
         what = f"domain {move['domain_name']} cannot be moved to {move['to_host']}"
-        keys, there = host_keys[move["to_host"]], _daemon(daemons, move)
+        door, there = doors[move["to_host"]], _daemon(daemons, move)
         names = sockets(move["domain_name"])
-        with lifecycle.clear(what), tunnel(move, keys, {LIBVIRT: there.socket}, names) as directory:
+        with lifecycle.clear(what), tunnel(move, door, {LIBVIRT: there.socket}, names) as directory:
             uri = f"qemu+unix:///system?socket={os.path.join(directory, LIBVIRT)}"
             xml = domain.XMLDesc(libvirt.VIR_DOMAIN_XML_MIGRATABLE | libvirt.VIR_DOMAIN_XML_SECURE)
             copied = own_disks(xml, move["uuid"], state_dir)

@@ -7,7 +7,8 @@
 """The way to a guest over ssh: through its compute host, as one ssh_config that every ssh tool understands.
 
 A guest on an isolated network is reached from the network's namespace alone, which sshd's own forwarding does not
-enter. There a few lines of Python do, on the host, where Ansible needs it anyway.
+enter. There a few lines of Python do, on the host, where Ansible needs it anyway; whoever logs in there and is not root
+has one program to enter it by, which sudo may run without a password.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import collections
 import shlex
 import typing as t
 
+from .._relay import TO_ADDRESS
 from .networks import namespace_of
 
 JUMP_VARIABLES = (
@@ -26,16 +28,7 @@ JUMP_VARIABLES = (
     "ansible_ssh_common_args",
 )
 
-# Standard input to a socket, and the socket to standard output, until the guest hangs up. One line without a quotation
-# mark of its own, since three programs unquote it.
-RELAY = (
-    "import os,socket,sys,threading as t;"
-    "s=socket.create_connection(sys.argv[1:3]);"
-    "o=sys.stdout.buffer;"
-    "u=lambda:any(s.sendall(b) for b in iter(lambda:os.read(0,65536),bytes())) or s.shutdown(1);"
-    "t.Thread(target=u,daemon=True).start();"
-    "all(o.write(b) and not o.flush() for b in iter(lambda:s.recv(65536),bytes()))"
-)
+REACH = "/usr/local/sbin/novalite-reach"  # role compute_node installs it, and the rule by which sudo runs it
 
 
 def jump_options(hostvars: t.Mapping[str, t.Any]) -> dict[str, str]:
@@ -104,22 +97,20 @@ def render(
 def _way(host: str, namespace: str | None, path: str) -> dict[str, str]:
     if namespace is None:
         return {"ProxyJump": host}
-    relay = shlex.join(["ip", "netns", "exec", namespace, "python3", "-c", RELAY])
+    relay = shlex.join(["ip", "netns", "exec", namespace, "python3", "-c", TO_ADDRESS])
     # The shell of whoever logs in there knows whether it may enter a namespace itself.
-    remote = as_root(relay)
+    remote = f'[ "$(id -u)" = 0 ] && exec {relay} "$@"; exec sudo -n {shlex.join([REACH, namespace])} "$@"'
     # %h and %p are ssh's to fill in; any other percent sign is itself.
     words = [word.replace("%", "%%") for word in ("ssh", "-F", path, host, remote)]
-    return {"ProxyCommand": shlex.join([*words[:-1], f"{words[-1]} %h %p"])}
-
-
-def as_root(command: str) -> str:
-    """A line for the shell of whoever logs in, which becomes `command` with root's rights."""
-    return f'[ "$(id -u)" = 0 ] || s="sudo -n"; exec $s {command}'
+    return {"ProxyCommand": shlex.join([*words[:-1], f"set -- %h %p; {words[-1]}"])}
 
 
 def console_command(host: str, domain: str, path: str) -> str:
-    """The command that attaches this terminal to a guest's console, by the ssh_config at `path`; ^] leaves it."""
-    remote = as_root(f"virsh -c qemu:///system console --force {domain}")
+    """The command that attaches this terminal to a guest's console, by the ssh_config at `path`; ^] leaves it.
+
+    Where the login is not root, sudo may ask for its password, on this terminal.
+    """
+    remote = f'[ "$(id -u)" = 0 ] || s=sudo; exec $s virsh -c qemu:///system console --force {domain}'
     return shlex.join(["ssh", "-t", "-F", path, host, remote])
 
 

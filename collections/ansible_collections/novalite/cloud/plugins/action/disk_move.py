@@ -1,0 +1,30 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Tells module disk_move who logs in to the host, where that is not root."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible.plugins.action import ActionBase
+
+MODULE = "novalite.cloud.disk_move"
+LETS_IN = ("accepted", "closed")
+
+
+class ActionModule(ActionBase):
+    """One module call; one question before it where Ansible becomes root."""
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
+        self._supports_check_mode = True
+        result: dict[str, t.Any] = super().run(tmp, task_vars)
+        arguments = dict(self._task.args)
+        if self._connection.become is not None and arguments.get("state") in LETS_IN and arguments.get("moves"):
+            arguments.setdefault("login", self._login())
+        result.update(self._execute_module(module_name=MODULE, module_args=arguments, task_vars=task_vars))
+        return result
+
+    def _login(self) -> str:
+        return str(self._low_level_execute_command("id -un", sudoable=False)["stdout"]).strip() or "root"
