@@ -115,7 +115,7 @@ def test_a_host_that_the_limit_leaves_out_and_that_is_needed(operation: str, res
 
 
 def test_a_host_that_the_limit_leaves_out_and_that_is_only_told() -> None:
-    plan = {"hosts": {"hv1": {"build": {}}, "hv2": {"peers": {}}, "hv3": {"keep": {}}}}
+    plan: dict[str, t.Any] = {"hosts": {"hv1": {"build": {}}, "hv2": {"peers": {}}, "hv3": {"keep": {}}}}
     assert _reach.warnings("server_plan", plan, ["hv1"]) == [
         "--limit leaves out hv2: run reconcile.yml there for what else changed"
     ]
