@@ -90,8 +90,15 @@ def plain(value: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
     return t.cast("dict[str, t.Any]", json.loads(json.dumps(value)))
 
 
-def run_operation(operation: Operation, params: Params, check_mode: bool) -> dict[str, t.Any]:
+def run_operation(
+    operation: Operation,
+    params: Params,
+    check_mode: bool,
+    judge: t.Callable[[t.Mapping[str, t.Any]], None] | None = None,
+) -> dict[str, t.Any]:
     """Open the ledger that `params` name and run `operation` in one transaction. Raises NovaliteError.
+
+    `judge` is shown the result before it is committed; what it raises takes everything back.
 
     What takes long and needs no lock comes before it, in the function `prepare_<operation>(engine, params) -> params`
     that may stand beside the operation. What goes in and out is plain().
@@ -103,7 +110,10 @@ def run_operation(operation: Operation, params: Params, check_mode: bool) -> dic
     try:
         params = plain(params) if prepare is None else prepare(engine, plain(params))
         with transaction(engine, check_mode) as connection:
-            return plain(operation(connection, params))
+            result = plain(operation(connection, params))
+            if judge is not None:
+                judge(result)
+            return result
     finally:
         engine.dispose()
 

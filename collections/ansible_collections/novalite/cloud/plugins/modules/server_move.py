@@ -75,6 +75,10 @@ options:
       - Whether the instance's own host may be chosen for a resize, V(allowed) when no other can have it.
     type: str
     choices: [allowed, never, only]
+  limit_to:
+    description: Names of the only compute hosts to consider. All that the ledger knows, when left out.
+    type: list
+    elements: str
   reason:
     description: Why, kept with the move. V(maintenance) is what C(host_restore.yml) takes back.
     type: str
@@ -215,6 +219,7 @@ ARGUMENT_SPEC = {
     "flavor": {"type": "str"},
     "host": {"type": "str"},
     "same_host": {"type": "str", "choices": ["allowed", "never", "only"]},
+    "limit_to": {"type": "list", "elements": "str"},
     "reason": {"type": "str"},
     "compute_hosts": {"type": "list", "elements": "dict", "default": []},
     "options": {"type": "dict", "default": {}},

@@ -17,7 +17,7 @@ from ansible.plugins.action import ActionBase
 
 from ..module_utils._controller import LEDGER_ARGUMENTS, operation_of, plain, run_operation
 from ..module_utils._errors import NovaliteError
-from . import _decision_log, _home
+from . import _decision_log, _home, _reach
 
 
 class LedgerAction(ActionBase):
@@ -61,7 +61,7 @@ class LedgerAction(ActionBase):
         params.update(_home.ledger(params, task_vars, self._templar))
         try:
             params = self.complete(params, task_vars)
-            result = run_operation(self.operation, params, self._task.check_mode)
+            result = self._within_limit(params, task_vars)
         except NovaliteError as error:
             result = {"failed": True, "msg": str(error)}
         if not self._task.diff:
@@ -74,6 +74,23 @@ class LedgerAction(ActionBase):
         if not self._task.check_mode:
             _decision_log.write(_decision_log.decisions(self.operation.__name__, result))
         return result
+
+    def _within_limit(self, params: dict[str, t.Any], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
+        """The operation's result, which chooses and needs no host that `--limit` leaves out. Raises NovaliteError."""
+        reach = task_vars.get("novalite_limit")  # set by the lookup plug-in playbook_variables
+        if reach is None:
+            return run_operation(self.operation, params, self._task.check_mode)
+        if "limit_to" in self.module.ARGUMENT_SPEC:
+            chosen = params["limit_to"]
+            params["limit_to"] = [host for host in reach if chosen is None or host in chosen]
+        name, warnings = self.operation.__name__, []
+        result = run_operation(
+            self.operation,
+            params,
+            self._task.check_mode,
+            lambda result: warnings.extend(_reach.warnings(name, result, reach)),
+        )
+        return {**result, "warnings": warnings} if warnings else result
 
     def complete(self, params: dict[str, t.Any], task_vars: dict[str, t.Any]) -> dict[str, t.Any]:
         """`params` with what only the controller's process knows; a subclass may add some."""

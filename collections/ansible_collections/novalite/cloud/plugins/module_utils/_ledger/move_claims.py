@@ -53,11 +53,13 @@ def place(
     same_host: str = "never",
     options: t.Mapping[str, t.Any] | None = None,
     down_time: int | None = None,
+    limit_to: t.Collection[str] | None = None,
 ) -> Place:
     """Choose a host for the instance in the size `flavor`, and claim it there.
 
     `host` is the only one that may be chosen; filters and claims hold for it all the same, as in Nova since 2.30.
-    `same_host`: whether its own host may be chosen (allowed: when no other can). Raises ConflictError when other runs
+    `same_host`: whether its own host may be chosen (allowed: when no other can). `limit_to`: the hosts there are (None:
+    all that the ledger knows). Raises ConflictError when other runs
     changed the hosts under ten choices in a row.
     """
     lock_groups(connection, [one])
@@ -65,7 +67,9 @@ def place(
     for attempt in range(claims.CLAIM_ATTEMPTS):
         try:
             with connection.begin_nested():
-                return _place(connection, wanted, one["flavor"], host, same_host, options, down_time, attempt > 0)
+                return _place(
+                    connection, wanted, one["flavor"], host, same_host, options, down_time, attempt > 0, limit_to
+                )
         except StaleChoiceError:
             continue
     raise ConflictError(
@@ -82,6 +86,7 @@ def _place(
     options: t.Mapping[str, t.Any] | None,
     down_time: int | None,
     lock: bool,
+    limit_to: t.Collection[str] | None,
 ) -> Place:
     source, now = one["host"], int(time.time())
     chosen = Options.of(options)
@@ -89,7 +94,7 @@ def _place(
     found, versions = host_states(
         connection,
         now,
-        None,
+        limit_to,
         SERVICE_DOWN_TIME if down_time is None else down_time,
         lock,
         with_instances=claims.asks_for_instances([one], chosen),

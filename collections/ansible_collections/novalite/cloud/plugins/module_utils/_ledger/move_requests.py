@@ -235,6 +235,7 @@ def _place(connection: sa.Connection, one: Instance, move: t.Any, params: Params
             same_host=same_host,
             options=params.get("options"),
             down_time=params.get("service_down_time"),
+            limit_to=params.get("limit_to"),
         )
     except NovaliteError as error:
         place = move_claims.Place(None, str(error), ())

@@ -1,0 +1,53 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What `--limit` means for a decision of the controller's.
+
+No host that it leaves out is chosen or touched. Ansible skips such hosts without a word; here, what one of them would
+have to do is refused before anything is recorded, and what it would only have to be told is named in a warning.
+"""
+
+from __future__ import annotations
+
+import collections.abc as c
+import typing as t
+
+from ..module_utils._errors import NovaliteError
+
+Result = c.Mapping[str, t.Any]
+# Parts of a host's plan, and whether the host has to do them now. `keep` is a look at what runs already.
+PLAN = {"build": True, "remove": True, "vacate": False, "peers": False, "groups": False, "network": False}
+# A dead host, too: that it is dead is known from a look at it
+MOVE = {"arriving": True, "leaving": True, "staying": True, "build": True, "peers": False, "groups": False}
+
+
+def warnings(operation: str, result: Result, reach: c.Collection[str]) -> list[str]:
+    """Return what hosts outside of `reach` are not told. Raises NovaliteError for what they would have to do."""
+    acting, told = _outside(operation, result)
+    refused = sorted(acting - set(reach))
+    if refused:
+        raise NovaliteError(f"--limit leaves out {', '.join(refused)}, which has to take part: add it to --limit")
+    left = sorted(told - set(reach))
+    if left:
+        return [f"--limit leaves out {', '.join(left)}: run reconcile.yml there for what else changed"]
+    return []
+
+
+def _outside(operation: str, result: Result) -> tuple[set[str], set[str]]:
+    """The hosts that `result` has work for, and those that are only told."""
+    hosts = result.get("hosts") or {}
+    if operation == "server":
+        return {one["host"] for one in result.get("to_delete") or [] if one["host"]}, set()
+    if operation in ("server_plan", "server_move"):
+        parts = PLAN if operation == "server_plan" else MOVE
+        acting = {host for host, plan in hosts.items() if any(parts.get(part) for part in plan)}
+        told = {host for host, plan in hosts.items() if any(part in parts for part in plan)}
+        return acting, told
+    if operation in ("server_action", "volume_action"):
+        return set(hosts), set()
+    if operation == "server_interface":
+        return set(hosts), {*(result.get("peers") or {}), *(result.get("firewall") or {})}
+    if operation in ("security_group", "server_security_groups"):
+        return set(), set(hosts)
+    return set(), set()

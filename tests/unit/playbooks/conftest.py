@@ -1,0 +1,26 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import pathlib
+
+import pytest
+
+from tests.unit.playbooks.controller import CATALOGUE, Controller
+
+
+@pytest.fixture
+def controller(tmp_path: pathlib.Path) -> Controller:
+    return Controller(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def cloud(tmp_path_factory: pytest.TempPathFactory) -> Controller:
+    """One whose ledger has a catalogue, for tests that leave it alone."""
+    controller = Controller(tmp_path_factory.mktemp("cloud"))
+    (controller.elsewhere / "catalogue.yml").write_text(CATALOGUE)
+    done = controller.play("seed.yml", "-e", "@catalogue.yml")
+    assert done.returncode == 0, done.stdout + done.stderr
+    return controller

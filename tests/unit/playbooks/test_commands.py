@@ -1,0 +1,105 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""ansible-playbook itself, with our playbooks and what people get wrong."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.playbooks.controller import ROOT, Controller
+
+MAY = ("may.yml", "-e", "source=10.20.0.2", "-e", "destination=10.20.0.3")
+
+
+def test_what_is_wrong_is_said_before_any_host_is_asked(controller: Controller) -> None:
+    done = controller.play(
+        "launch.yml", "-e", "server=web coutn=3 count=three", "-e", "security_group=x flavour=m1.nano"
+    )
+    assert done.returncode == 4, done.stdout + done.stderr
+    said = done.stdout + done.stderr
+    for meant in ("count", "security_groups", "flavor"):
+        assert f"did you mean '{meant}'?" in said
+    assert "count='three' is not a whole number" in said
+    assert "TASK" not in done.stdout and not controller.hosts_asked() and not list(controller.home.iterdir())
+
+
+def test_a_misspelt_variable_of_the_inventory_ends_the_run(controller: Controller) -> None:
+    (controller.elsewhere / "group_vars/all.yml").write_text("novalite_hme: /srv\nown: 1\nnovalite_of_ours: 2\n")
+    done = controller.play(*MAY)
+    assert done.returncode == 4 and "novalite_hme is not one of novalite's: did you mean novalite_home?" in done.stderr
+
+
+def test_own_variables_are_let_through(cloud: Controller) -> None:
+    done = cloud.play(*MAY, "-e", "vault_token=1 site_name=x", "-e", "novalite_extra_variables=vault_*,site_name")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_playbook_of_somebody_elses_keeps_its_own_variables(cloud: Controller) -> None:
+    ours = ROOT / "playbooks/may.yml"
+    theirs = cloud.elsewhere / "./theirs.yml"
+    theirs.write_text(f"- import_playbook: {ours}\n  vars: {{source: 10.20.0.2, destination: 10.20.0.3}}\n")
+    done = cloud.play("./theirs.yml", "-e", "colour=red", "--limit", "hv1")
+    assert done.returncode == 0 and "msg" in done.stdout, done.stdout + done.stderr
+
+
+def test_false_is_false(cloud: Controller) -> None:
+    """Of a role's variable, which no module converts."""
+    book = cloud.elsewhere / "false.yml"
+    parts = ROOT / "playbooks/parts/check.yml"
+    book.write_text(
+        f"- import_playbook: {parts}\n  vars: {{novalite_playbook: launch, servers: []}}\n"
+        "- hosts: localhost\n  gather_facts: false\n  tasks:\n"
+        "    - ansible.builtin.debug: {msg: taken}\n      when: spawn_wait_for_ssh or takeover or all_or_nothing\n"
+    )
+    done = cloud.play("./false.yml", "-e", "spawn_wait_for_ssh=false takeover=no", "-e", "all_or_nothing=0")
+    assert done.returncode == 0 and "taken" not in done.stdout, done.stdout + done.stderr
+
+
+def test_an_old_word_is_taken_for_the_new_one(cloud: Controller) -> None:
+    new, old = cloud.play(*MAY), cloud.play("may.yml", "-e", "from=10.20.0.2 to=10.20.0.3")
+    assert new.returncode == old.returncode == 0
+    assert new.stdout == old.stdout and "10.20.0.2" in new.stdout
+    assert not new.stderr
+
+
+def test_the_limit_is_the_hosts_that_may_be_chosen(cloud: Controller) -> None:
+    cloud.asked.unlink(missing_ok=True)
+    done = cloud.play("compute_nodes.yml", "--limit", "hv2")
+    assert cloud.hosts_asked() == {"hv2"}, done.stdout + done.stderr
+    cloud.asked.unlink()
+    done = cloud.play(*MAY, "--limit", "hv1")
+    assert done.returncode == 0 and "msg" in done.stdout and not cloud.hosts_asked()
+
+
+def test_a_limit_that_leaves_nothing_fails(controller: Controller) -> None:
+    """The group is the inventory's."""
+    hosts, variables = controller.elsewhere / "hosts.ini", controller.elsewhere / "group_vars/all.yml"
+    hosts.write_text("web\n" + hosts.read_text().replace("[compute", "[kvm"))
+    variables.write_text("novalite_compute_group: kvm\n")
+    done = controller.play("compute_nodes.yml", "--limit", "web")
+    assert done.returncode == 4
+    assert "--limit web leaves no compute host: the group 'kvm' has hv1, hv2" in done.stderr
+
+
+@pytest.mark.parametrize("said", ["environment", "inventory"])
+def test_site_and_pictures_use_the_ledger_that_is_named(controller: Controller, said: str) -> None:
+    """Also where there is a home; what launch.yml reads is what site.yml writes."""
+    other = controller.elsewhere / "other.sqlite"
+    (controller.elsewhere / "cloud.yml").write_text(
+        "name: s\nproject: {name: demo}\nflavors: [{name: f, vcpus: 1, memory_mb: 64}]\n"
+    )
+    variables = f"novalite_home: {controller.home}\n"
+    environment = {}
+    if said == "environment":
+        environment["NOVALITE_LEDGER_URL"] = f"sqlite:///{other}"
+    else:
+        variables += f"novalite_ledger_url: sqlite:///{other}\n"
+        environment["NOVALITE_LEDGER_URL"] = "sqlite:////nowhere/at/all.sqlite"
+    (controller.elsewhere / "group_vars/all.yml").write_text(variables)
+    done = controller.play("site.yml", "-e", "site=cloud.yml", **environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert other.exists() and not (controller.home / "ledger.sqlite").exists()
+    done = controller.play(*MAY, **environment)  # knows the project
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,122 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What is known, what was meant, and what `--limit` refuses."""
+
+from __future__ import annotations
+
+import typing as t
+
+import pytest
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+from ansible_collections.novalite.cloud.plugins.plugin_utils import _reach
+from ansible_collections.novalite.cloud.plugins.plugin_utils._playbook_variables import lacking, meant, misspelt
+
+
+@pytest.mark.parametrize(
+    ("playbook", "extra", "says"),
+    [
+        ("launch", {"coutn": "3"}, "there is no variable 'coutn': did you mean 'count'?"),
+        ("launch", {"novalite_hme": "/srv"}, "did you mean 'novalite_home'?"),
+        ("launch", {"zzz": 1}, "Name a variable of your own in novalite_extra_variables"),
+        ("launch", {"count": True}, "count=True is not a whole number"),
+        ("launch", {"spawn_move_address": "maybe"}, "spawn_move_address='maybe' is not true or false"),
+        ("launch", {"server": "web", "name": "db"}, "server and name mean the same: leave out name"),
+        ("launch", {"servers": "web"}, "servers='web' is no list: say -e @file.yml with servers: [...] in it"),
+        ("launch", {"hints": "group"}, "hints='group' is not a mapping"),
+        ("launch", {"scheduler": "luck"}, "scheduler='luck' is none of filter_scheduler, simple"),
+        ("terminate", {"takeover": "true"}, "there is no variable 'takeover'"),
+        ("reboot", {"reboot_type": "warm"}, "reboot_type='warm' is none of soft, hard"),
+        ("may", {"port": "ssh"}, "port='ssh' is not a whole number"),
+    ],
+)
+def test_refused(playbook: str, extra: dict[str, t.Any], says: str) -> None:
+    with pytest.raises(NovaliteError) as caught:
+        meant(playbook, extra, {playbook}, False, [])
+    assert str(caught.value).startswith(f"{playbook}.yml: ") and says in str(caught.value)
+
+
+def test_everything_wrong_is_said_at_once() -> None:
+    with pytest.raises(NovaliteError, match=r"'flavour'.*'coutn'.*takeover='perhaps'"):
+        meant("launch", {"flavour": 1, "coutn": 2, "takeover": "perhaps"}, {"launch"}, False, [])
+
+
+def test_a_secret_is_in_no_message() -> None:
+    with pytest.raises(NovaliteError) as caught:
+        meant("rebuild", {"admin_password": ["hunter2"], "files": "hunter3"}, {"rebuild"}, False, [])
+    assert "admin_password is no text" in str(caught.value) and "hunter" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("playbook", "extra", "values"),
+    [
+        ("launch", {"name": "web", "count": "3"}, {"server": "web", "count": 3}),
+        ("launch", {"all_or_nothing": "false", "takeover": "no"}, {"all_or_nothing": False, "takeover": False}),
+        ("launch", {"networks": "a, b", "security_groups": "[]"}, {"networks": ["a", "b"], "security_groups": []}),
+        ("launch", {"hints": '{"group": "g"}'}, {"hints": {"group": "g"}}),
+        ("launch", {"count": "{{ many }}"}, {"count": "{{ many }}"}),  # for Ansible to resolve
+        ("launch", {"ansible_user": "me", "spawn_wait_timeout": "5"}, {"spawn_wait_timeout": 5}),
+        ("launch", {"novalite_cpu_ratio": "5"}, {}),
+        ("stop", {"shutdown_timeout": "0"}, {"shutdown_timeout": 0}),
+        ("volumes", {"name": "data", "size": "10", "state": "absent"},
+         {"volume": "data", "volume_size": 10, "volume_state": "absent"}),
+        ("floating_ips", {"server": "", "address": "192.0.2.9"}, {"server": "", "floating_ip": "192.0.2.9"}),
+        ("site", {"site": {"name": "s"}, "prune": "False"}, {"site": {"name": "s"}, "prune": False}),
+    ],
+)  # fmt: skip
+def test_meant(playbook: str, extra: dict[str, t.Any], values: dict[str, t.Any]) -> None:
+    assert meant(playbook, extra, {playbook}, False, ["novalite_cpu_*"]) == values
+
+
+def test_several_playbooks_in_one_command_know_each_others_words() -> None:
+    assert meant("seed", {"max_age": "9"}, {"seed", "evict"}, False, []) == {}
+    assert meant("evict", {"max_age": "9"}, {"seed", "evict"}, False, []) == {"max_age": 9}
+
+
+def test_beside_others_playbooks_only_what_is_near_is_a_mistake() -> None:
+    assert meant("launch", {"colour": "red", "hosts": "web"}, set(), True, []) == {}
+    with pytest.raises(NovaliteError, match="did you mean 'count'"):
+        meant("launch", {"coutn": 1}, set(), True, [])
+
+
+def test_lacking() -> None:
+    lacking("may", {"source", "destination"})
+    lacking("seed", set())
+    with pytest.raises(NovaliteError, match=r"may.yml: say -e destination=\.\.\.: "):
+        lacking("may", {"source"})
+    with pytest.raises(NovaliteError, match=r"say -e server=\.\.\. \(or servers, uuids\)"):
+        lacking("stop", {"count"})
+
+
+def test_misspelt_in_the_inventory() -> None:
+    misspelt({"novalite_home", "ansible_user", "move_fast", "novalite_own_things", "spawning"}, [])
+    misspelt({"novalite_hme"}, ["novalite_h*"])
+    with pytest.raises(NovaliteError, match=r"compute_node_zones is not .*: did you mean compute_node_zone"):
+        misspelt({"compute_node_zones"}, [])
+
+
+@pytest.mark.parametrize(
+    ("operation", "result"),
+    [
+        ("server", {"to_delete": [{"host": "hv2"}, {"host": None}]}),
+        ("server_plan", {"hosts": {"hv1": {"build": {}}, "hv2": {"remove": {}}}}),
+        ("server_action", {"hosts": {"hv2": {}}}),
+        ("server_move", {"hosts": {"hv1": {"arriving": []}, "hv2": {"leaving": []}}}),
+        ("server_interface", {"hosts": {"hv2": {}}, "peers": {}}),
+        ("volume_action", {"hosts": {"hv2": {}}}),
+    ],
+)
+def test_a_host_that_the_limit_leaves_out_and_that_is_needed(operation: str, result: dict[str, t.Any]) -> None:
+    with pytest.raises(NovaliteError, match="--limit leaves out hv2, which has to take part: add it to --limit"):
+        _reach.warnings(operation, result, ["hv1"])
+    assert _reach.warnings(operation, result, ["hv1", "hv2"]) == []
+
+
+def test_a_host_that_the_limit_leaves_out_and_that_is_only_told() -> None:
+    plan: dict[str, t.Any] = {"hosts": {"hv1": {"build": {}}, "hv2": {"peers": {}}, "hv3": {"keep": {}}}}
+    assert _reach.warnings("server_plan", plan, ["hv1"]) == [
+        "--limit leaves out hv2: run reconcile.yml there for what else changed"
+    ]
+    assert _reach.warnings("firewall_plan", plan, ["hv1"]) == []
