@@ -11,14 +11,14 @@ export MOLECULE_GLOB := tests/molecule/*/molecule.yml
 export PATH := $(CURDIR)/.venv/bin:$(PATH):/usr/sbin:/sbin
 unexport PYTHONPATH PYTHONHOME
 
-.PHONY: help bootstrap launch api lab lab-down test lint unit sanity molecule bench conformance
+.PHONY: help bootstrap launch api lab lab-down test lint unit sanity molecule versions bench conformance
 .NOTPARALLEL:
 
 help:
 	@echo 'make launch    an instance `demo` on a throwaway hypervisor, from a bare Debian 12'
 	@echo 'make api       the REST API over the lab, on 127.0.0.1:8774, until Ctrl-C; logins are written to lab/'
 	@echo 'make lab       two throwaway hypervisors, ready to launch on; make lab-down removes them'
-	@echo 'make test      lint, unit, sanity and molecule (each is a target, too)'
+	@echo 'make test      lint, unit, sanity, molecule and versions (each is a target, too)'
 	@echo 'make bench     measurements; BENCH=<prefix> for some'
 	@echo 'make conformance runs Tempest, the test suite of OpenStack, against the API; CONFORMANCE=<regex> for some of it'
 
@@ -38,7 +38,7 @@ launch: lab
 api: bootstrap
 	@exec tools/api
 
-test: lint unit sanity molecule
+test: lint unit sanity molecule versions
 
 lint: bootstrap
 	ruff check .
@@ -54,6 +54,9 @@ sanity: bootstrap
 
 molecule: bootstrap
 	@tools/scenarios
+
+versions: bootstrap
+	@tools/ansible-versions
 
 bench: bootstrap
 	@python -m tests.bench "$(BENCH)"

@@ -7,6 +7,7 @@ usage() {
   cat <<USAGE
 usage: $TOOL up     --state DIR [--count N | --names ${PREFIX}1,${PREFIX}2] [--inventory FILE] [--disk GIB] [--memory MIB]
                     [--login ${PREFIX}1,${PREFIX}2]
+                    [--modular NAME=DIR] [--root NAME=DIR]
        $TOOL down   --state DIR
        $TOOL exec   --state DIR NAME COMMAND [ARGUMENT ...]
        $TOOL wire   --state DIR COMMAND [ARGUMENT ...]
@@ -18,6 +19,8 @@ up      makes what is missing and prints one line per hypervisor: name, address,
         --memory is what a virtual machine has (default 1024 MiB).
         --login names the hypervisors whose sshd refuses root: a user logs in who has sudo, with a password that the
         inventory knows (default "${LOGINS:-none}"; the word \`none\` for none).
+        --modular makes NAME run libvirt's modular daemons, which lie in DIR (modular-libvirt builds them).
+        --root takes NAME's system directories out of DIR, a tree of another system, instead of this machine's.
 down    ends the hypervisors and everything in them, and removes all that \`up\` made.
 exec    runs a command as root on one hypervisor.
 wire    runs a command of this machine where the guests' wire is (a bridge named \`wire\`).
@@ -26,10 +29,10 @@ USAGE
 }
 
 parse_options() {
-  STATE='' COUNT=2 NAMES='' INVENTORY='' DISK_GIB=64 MEMORY_MIB=1024 REST=()
+  STATE='' COUNT=2 NAMES='' INVENTORY='' DISK_GIB=64 MEMORY_MIB=1024 MODULAR='' TREE='' REST=()
   while (($#)); do
     case $1 in
-      --state | --count | --names | --inventory | --disk | --memory | --login)
+      --state | --count | --names | --inventory | --disk | --memory | --login | --modular | --root)
         (($# >= 2)) || die "$1 wants a value"
         case $1 in
           --state) STATE=$2 ;;
@@ -39,6 +42,8 @@ parse_options() {
           --disk) DISK_GIB=$2 ;;
           --memory) MEMORY_MIB=$2 ;;
           --login) LOGINS=$2 ;;
+          --modular) MODULAR=$2 ;;
+          --root) TREE=$2 ;;
         esac
         shift 2
         ;;
@@ -50,6 +55,10 @@ parse_options() {
   [[ $COUNT =~ ^[1-9][0-9]?$ ]] || die "--count $COUNT: want a number from 1 to 99"
   [[ $DISK_GIB =~ ^[1-9][0-9]{0,4}$ ]] || die "--disk $DISK_GIB: want a number of GiB"
   [[ $MEMORY_MIB =~ ^[1-9][0-9]{2,5}$ ]] || die "--memory $MEMORY_MIB: want a number of MiB, at least 100"
+  [[ -z $MODULAR || $MODULAR =~ ^[a-z][a-z0-9-]*=/ ]] || die "--modular $MODULAR: want NAME=/DIRECTORY"
+  [[ -z $MODULAR || -x ${MODULAR#*=}/virtqemud ]] || die "${MODULAR#*=} has no virtqemud (modular-libvirt builds it)"
+  [[ -z $TREE || $TREE =~ ^[a-z][a-z0-9-]*=/ ]] || die "--root $TREE: want NAME=/DIRECTORY"
+  [[ -z $TREE || -d ${TREE#*=}/usr ]] || die "${TREE#*=} holds no system: it has no /usr"
   STATE=$(realpath -m -- "$STATE")
   [[ -z $INVENTORY ]] || INVENTORY=$(realpath -m -- "$INVENTORY")
   local i
@@ -73,6 +82,8 @@ command_up() {
   for name in "${HOSTS[@]}"; do
     host_register "$name"
   done
+  [[ -z $MODULAR ]] || echo "${MODULAR#*=}" >"$STATE/${MODULAR%%=*}.modular" # also when it is made again
+  [[ -z $TREE ]] || echo "${TREE#*=}" >"$STATE/${TREE%%=*}.root"
   lab_write_names
   for name in $(lab_hosts); do
     host_healthy "$name" && continue

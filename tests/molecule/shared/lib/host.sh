@@ -97,7 +97,7 @@ host_wait() {
   until host_healthy "$name"; do
     if ((SECONDS > end)) || [[ -z $(ip netns pids "$(host_namespace "$name")") ]]; then
       sed "s/^/$name: /" "$STATE/$name.log" >&2
-      (host_exec "$name" sh -c 'tail -n 20 /var/log/libvirtd.log /var/log/sshd.log') >&2 </dev/null || true
+      (host_exec "$name" sh -c 'tail -n 20 /var/log/libvirtd.log /var/log/virtqemud.log /var/log/sshd.log') >&2 </dev/null || true
       host_stop "$name"
       die "$name did not come up; its last words are above"
     fi

@@ -1,9 +1,10 @@
 # shellcheck shell=bash
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 #
-# A hypervisor's root file system, built in one tmpfs out of this machine's system directories. Runs as pid 1 of
+# A hypervisor's root file system, built in one tmpfs out of this machine's system directories (or another system's, where
+# `up --root` names its tree). Runs as pid 1 of
 # the hypervisor's namespaces: all mounts are private to them and vanish with them.
-# Reads NAME, STATE, DISK_GIB, SHARED; sets CHECKOUT, TMPFS, ROOT, LOGIN.
+# Reads NAME, STATE, DISK_GIB, SHARED; sets CHECKOUT, TMPFS, ROOT, LOGIN, SYSTEM.
 
 root_make() {
   CHECKOUT=$(readlink -f "$SHARED/../../..")
@@ -11,12 +12,19 @@ root_make() {
   LOGIN=$(awk -v name="$NAME" '$1 == name { print $3 }' "$STATE/hosts")
   TMPFS=$STATE/$NAME.mnt
   ROOT=$TMPFS/root
+  SYSTEM=$(cat "$STATE/$NAME.root" 2>/dev/null || true) # empty: this machine
   mount --make-rprivate /
   mount -t tmpfs -o "mode=755,size=${DISK_GIB}G" novalite-lab "$TMPFS"
   system_directories
   own_directories
   identity
   ssh_access
+  modular_libvirt
+}
+
+# libvirt's modular daemons in place of libvirtd, where `up --modular` asked for them
+modular_libvirt() {
+  [[ ! -s $STATE/$NAME.modular ]] || install -m 755 "$(<"$STATE/$NAME.modular")"/virt*d "$ROOT/usr/sbin/"
 }
 
 # Only the system's own directories are taken from this machine; what else lies in / (/root, /home, /srv, a
@@ -27,11 +35,11 @@ system_directories() {
   mount --bind "$ROOT" "$ROOT" # pivot_root wants a mount point
   for path in /bin /boot /etc /lib /lib32 /lib64 /libx32 /sbin /usr /var; do
     name=${path#/}
-    if [[ -L $path ]]; then
-      cp -P "$path" "$ROOT$path"
-    elif [[ -d $path ]]; then
+    if [[ -L $SYSTEM$path ]]; then
+      cp -P "$SYSTEM$path" "$ROOT$path"
+    elif [[ -d $SYSTEM$path ]]; then
       mkdir -p "$TMPFS"/{upper,work}/"$name" "$ROOT$path"
-      mount -t overlay overlay -o "lowerdir=$path,upperdir=$TMPFS/upper/$name,workdir=$TMPFS/work/$name" "$ROOT$path"
+      mount -t overlay overlay -o "lowerdir=$SYSTEM$path,upperdir=$TMPFS/upper/$name,workdir=$TMPFS/work/$name" "$ROOT$path"
     fi
   done
   mkdir -p "$ROOT"/{dev,home,media,mnt,opt,proc,run,srv/shared,sys}
@@ -61,14 +69,17 @@ own_directories() {
   touch "$ROOT"/var/log/lastlog
   chmod 711 "$ROOT"/var/lib/libvirt/{boot,images}
   chmod 700 "$ROOT"/var/log/libvirt
-  chown libvirt-qemu:libvirt-qemu "$ROOT/var/lib/libvirt/qemu"
+  chown --reference="$SYSTEM/var/lib/libvirt/qemu" "$ROOT/var/lib/libvirt/qemu"
 }
 
 identity() {
+  local daemon
   # without this all hypervisors have the DMI's uuid, and libvirt takes them for one
   rm -f "$ROOT/etc/machine-id"
   tr -d - </proc/sys/kernel/random/uuid >"$ROOT/etc/machine-id"
-  echo 'host_uuid_source = "machine-id"' >>"$ROOT/etc/libvirt/libvirtd.conf"
+  for daemon in libvirtd virtqemud; do
+    echo 'host_uuid_source = "machine-id"' >>"$ROOT/etc/libvirt/$daemon.conf"
+  done
   echo "$NAME" >"$ROOT/etc/hostname"
   cp "$STATE/etc-hosts" "$ROOT/etc/hosts"
   rm -f "$ROOT/etc/resolv.conf"
