@@ -16,8 +16,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError, NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError, NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._network import nwfilter
+from ansible_collections.novalite.cloud.plugins.module_utils._network.ownership import Mark
 
 WANTED = nwfilter.parse([{"name": "nova-instance-a", "references": ["nova-base"]},
                          {"name": "nova-instance-b", "references": ["nova-base", "nova-ipv6"]}])
@@ -219,3 +220,36 @@ def test_both_filters_together_end_in_a_drop_of_everything_and_accept_no_foreign
         ("accept", (("srcipaddr", "$IP[@1]"), ("srcmacaddr", "$MAC"))))
     assert order.index(("drop", (("protocol", "icmpv6"), ("type", "134")))) < order.index(
         ("accept", (("srcipaddr", "$IPV6[@1]"), ("srcmacaddr", "$MAC"))))
+
+
+MINE, THEIRS = (Mark(f"{number}f5c8a52-9d2e-4a53-8c53-9a1d3c2b7e11") for number in "01")
+
+
+def of_ledger(mark: Mark, state: str = "present") -> dict[str, t.Any]:
+    return nwfilter.ensure(WANTED, state, "test:///", mark=mark)
+
+
+def test_another_ledgers_filter_of_the_same_name_stays_as_it_is(host: FakeLibvirt) -> None:
+    of_ledger(MINE)
+    assert of_ledger(MINE) == {"changed": False}
+    before = dict(host.filters)
+    with pytest.raises(ConflictError, match="nova-instance-a on this host is another ledger's"):
+        of_ledger(THEIRS)
+    assert of_ledger(THEIRS, "absent") == {"changed": False} and host.filters == before
+    of_ledger(MINE, "absent")
+    assert set(host.filters) == {"nova-base", "nova-ipv6"}
+
+
+def test_a_filter_from_before_there_were_marks_is_ours(host: FakeLibvirt) -> None:
+    of_ledger(MINE)
+    host.uuids["nova-instance-a"] = str(uuid.uuid4())
+    assert of_ledger(THEIRS, "absent")["changed"] and "nova-instance-a" not in host.filters
+    assert "nova-instance-b" in host.filters
+
+
+def test_openstacks_filter_of_that_name_stays(host: FakeLibvirt) -> None:
+    strange = "<filter name='nova-base' chain='root'><filterref filter='no-mac-spoofing'/></filter>"
+    host.filters["nova-base"], host.uuids["nova-base"] = strange, str(uuid.uuid4())
+    with pytest.raises(ConflictError, match="nova-base on this host is not novalite's"):
+        of_ledger(MINE)
+    assert host.filters == {"nova-base": strange}

@@ -112,9 +112,10 @@ def test_an_operators_bridge_is_as_before(lan: t.Any, tmp_path: pathlib.Path) ->
         rows = json.loads(ip("-d", "-j", "addr", "show"))
         ours = [row for row in rows if row.get("ifname") in ("up0", "br1", "brop")]
         for row in ours:
-            data = row.get("linkinfo", {}).get("info_data", {})
-            for key in [key for key in data if key.endswith("_timer")]:
-                del data[key]
+            for part in ("info_data", "info_slave_data"):
+                data = row["linkinfo"].get(part, {})
+                for key in [key for key in data if key.endswith("_timer")]:
+                    del data[key]
         forwarding = subprocess.run(
             ["ip", "netns", "exec", lan.hypervisor, "sysctl", "net.ipv4.ip_forward", "net.ipv4.conf.br1.forwarding"],
             check=True, capture_output=True, text=True,
@@ -137,7 +138,7 @@ def test_an_operators_bridge_is_as_before(lan: t.Any, tmp_path: pathlib.Path) ->
         [(used, "present", False, MINE), (broken, "present", False, MINE), (broken, "absent", False, MINE),
          (used, "absent", False, MINE), (used, "absent", False, MINE)],
     )
-    assert made["diff"]["after"]["br1"]["addresses"] == ["192.0.2.1/24", "10.98.0.2/24"]
+    assert made["diff"]["after"]["br1"]["addresses"][:2] == ["192.0.2.1/24", "10.98.0.2/24"]
     assert "no interface nothere" in failed and not undone["changed"]
     assert gone["changed"] and not gone_again["changed"]
     assert shown() == before
