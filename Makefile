@@ -38,10 +38,11 @@ launch: lab
 api: bootstrap
 	@exec tools/api
 
-test: lint unit sanity molecule versions
+test: lint unit sanity versions molecule
 
 lint: bootstrap
 	ruff check .
+	vermin --quiet --no-tips -t=3.9- --violations --exclude-regex '/_(ledger|scheduling)/' $(COLLECTION)/plugins/modules $(COLLECTION)/plugins/module_utils
 	mypy
 	ansible-lint --offline --profile production
 	tools/lint-shell
