@@ -51,9 +51,9 @@ def test_false_is_false(cloud: Controller) -> None:
     book.write_text(
         f"- import_playbook: {parts}\n  vars: {{novalite_playbook: launch, servers: []}}\n"
         "- hosts: localhost\n  gather_facts: false\n  tasks:\n"
-        "    - ansible.builtin.debug: {msg: taken}\n      when: spawn_wait_for_ssh or takeover or all_or_nothing\n"
+        "    - ansible.builtin.debug: {msg: taken}\n      when: move_auto_converge or takeover or all_or_nothing\n"
     )
-    done = cloud.play("./false.yml", "-e", "spawn_wait_for_ssh=false takeover=no", "-e", "all_or_nothing=0")
+    done = cloud.play("./false.yml", "-e", "move_auto_converge=false takeover=no", "-e", "all_or_nothing=0")
     assert done.returncode == 0 and "taken" not in done.stdout, done.stdout + done.stderr
 
 

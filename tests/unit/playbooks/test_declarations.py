@@ -16,6 +16,7 @@ from ansible.vars.reserved import get_reserved_names
 
 from ansible_collections.novalite.cloud.plugins.plugin_utils._playbooks import PLAYBOOKS
 from ansible_collections.novalite.cloud.plugins.plugin_utils._settings import INVENTORY
+from api.jobs.kinds import KINDS
 
 ROOT = pathlib.Path(__file__).parents[3]
 BOOKS = sorted((ROOT / "playbooks").glob("*.yml"))
@@ -66,6 +67,14 @@ def test_needs_are_variables(name: str) -> None:
     assert {word for words in book.needs for word in words} <= set(book.variables)
     words = [word for variable in book.variables.values() for word in variable.aliases] + list(book.variables)
     assert len(words) == len(set(words))
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_the_jobs_of_the_api_say_what_their_playbook_knows(kind: str) -> None:
+    book = PLAYBOOKS[KINDS[kind].playbook.removesuffix(".yml")]
+    known = {word for name, variable in book.variables.items() for word in (name, *variable.aliases)}
+    assert not KINDS[kind].merge or "uuids" in known
+    assert set(KINDS[kind].schema["properties"]) - {"limit"} <= known
 
 
 def test_no_variable_is_reserved_by_ansible() -> None:
