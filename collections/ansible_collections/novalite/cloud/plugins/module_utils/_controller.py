@@ -49,6 +49,7 @@ OPERATIONS = {
     "image": "images",
     "keypair": "keypairs",
     "ledger": "upkeep",
+    "ledger_rebuild": "rebuild",
     "ledger_repair": "repair",
     "leftovers": "leftovers",
     "network": "networks",
