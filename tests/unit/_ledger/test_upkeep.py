@@ -27,6 +27,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine impo
     revision_of,
     transaction,
 )
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ledger_identity import ledger_id
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.records import inserted_id
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.text import lines_of
 
@@ -201,6 +202,12 @@ def test_a_ledger_goes_back_and_forth(ledger: sa.Engine, ledger_url: str, kept: 
     assert keep(ledger_url, kept, "restore", file=older, force=True)["revision"] == OLDER
     with ledger.connect() as connection:
         assert revision_of(connection) == HEAD
+    # one that is older than the identity of the ledger: what hosts carry stays its own
+    with reading(ledger) as connection:
+        identity = ledger_id(connection)
+    keep(ledger_url, kept, "restore", file=older, force=True)
+    with reading(ledger) as connection:
+        assert ledger_id(connection) == identity
     keep(ledger_url, kept, "restore", file=went["copy"], force=True)
     assert dump(ledger) == before
 

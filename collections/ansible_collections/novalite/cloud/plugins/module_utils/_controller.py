@@ -46,6 +46,7 @@ OPERATIONS = {
     "floating_ip": "floating_ips",
     "floating_pool": "floating_pools",
     "host_differences": "differences",
+    "host_record": "slices",
     "image": "images",
     "keypair": "keypairs",
     "ledger": "upkeep",

@@ -126,14 +126,6 @@ residue:
   returned: success
   type: list
   elements: dict
-records:
-  description: What the ledger says of each instance, by its UUID, to be kept on the host.
-  returned: success
-  type: dict
-host_record:
-  description: What it says of the host, to be kept there.
-  returned: success
-  type: str
 define:
   description: Domains that are to be defined, as M(novalite.cloud.domain) takes them.
   returned: success

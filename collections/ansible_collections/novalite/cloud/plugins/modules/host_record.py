@@ -12,12 +12,14 @@ version_added: 0.1.0
 author:
   - novalite contributors (@novalite)
 description:
-  - A step of the playbooks C(reconcile.yml) and C(ledger_rebuild.yml).
+  - A step of playbooks such as C(reconcile.yml) and C(ledger_rebuild.yml).
   - Writes for each instance a file C(record.json) in its directory, and C(host-record.json) for the host. A ledger that
     is lost is made again from these by M(novalite.cloud.ledger_rebuild). M(novalite.cloud.disk) writes the file of a
     new instance.
+  - An action plug-in of the same name reads on the controller what is to be written.
   - The files have mode 0600. No passwords, tokens, keys or user data are in them.
 extends_documentation_fragment:
+  - novalite.cloud.ledger
   - novalite.cloud.state_dir
   - novalite.cloud.libvirt
 attributes:
@@ -26,21 +28,31 @@ attributes:
     description: Nothing is written.
   diff_mode:
     support: none
-    description: What is written is a copy of what the ledger says.
+    description: What is written is a copy of what the ledger says, and no change of the host.
+  action:
+    support: partial
+    description: The ledger is read on the controller, the files are written there.
+  action_group:
+    support: full
+    membership: [novalite.cloud.cloud, novalite.cloud.ledger]
+    description: Use C(group/novalite.cloud.ledger) in C(module_defaults) to set O(home) or O(ledger_url) once.
 options:
   state:
     description:
-      - V(present) writes O(records) and O(host_record). An instance without a directory here is passed over.
-      - V(read) returns them, and what of novalite's is on the host.
+      - V(present) writes the files. An instance without a directory here is passed over.
+      - V(read) returns what is in them, and what of novalite's is on the host. The ledger is not opened.
     type: str
     choices: [present, read]
     default: present
+  name:
+    description: Name of the compute host. Defaults to its name in the inventory.
+    type: str
   records:
-    description: For each instance, by its UUID, the text that is kept.
+    description: For each instance, by its UUID, the text that is kept. The action plug-in gives it.
     type: dict
     default: {}
   host_record:
-    description: The text that is kept for the host.
+    description: The text that is kept for the host. The action plug-in gives it.
     type: str
 seealso:
   - module: novalite.cloud.ledger_rebuild
@@ -76,20 +88,21 @@ found:
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._errors import NovaliteError
-from ..module_utils._presence import HOST_ARGUMENTS, look
+from ..module_utils._presence import ARGUMENT_SPEC as LOOK_ARGUMENTS
+from ..module_utils._presence import look
 from ..module_utils._records import read_records, write_records
+
+ARGUMENT_SPEC = {
+    "state": {"type": "str", "choices": ["present", "read"], "default": "present"},
+    "records": {"type": "dict", "default": {}},
+    "host_record": {"type": "str"},
+    **LOOK_ARGUMENTS,
+}
+SPEC_RULES: dict = {}
 
 
 def main() -> None:
-    module = AnsibleModule(
-        argument_spec={
-            "state": {"type": "str", "choices": ["present", "read"], "default": "present"},
-            "records": {"type": "dict", "default": {}},
-            "host_record": {"type": "str"},
-            **HOST_ARGUMENTS,
-        },
-        supports_check_mode=True,
-    )
+    module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True, **SPEC_RULES)
     params = module.params
     try:
         if params["state"] == "read":

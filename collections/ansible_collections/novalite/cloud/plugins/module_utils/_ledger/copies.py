@@ -23,10 +23,13 @@ import sqlalchemy as sa
 from .._errors import ConflictError, NovaliteError
 from . import text
 from .engine import BUSY_TIMEOUT, DEFERRED, FILE_NAME, HEAD, make_home, move_to_revision, revision_of, transaction
+from .ledger_identity import ledger_id
+from .tables_ledger import ledger_identity
 
 DIRECTORY = "ledger-copies"
 BACKUP = "backup"  # why a copy was asked for by name; others were made before something
 KEPT_COPIES = 10  # of those that were made before something: the newest
+FIRST_WITH_IDENTITY = "0013"
 _NAME = re.compile(r"ledger-\d{8}T\d{6}Z(?:\.\d+)?-(?P<revision>\w+)-(?P<why>[a-z]+[\w-]*)\.(?:sqlite|jsonl)")
 _SQLITE = b"SQLite format 3\0"
 
@@ -113,8 +116,11 @@ def load_file(engine: sa.Engine, path: str, home: str, force: bool = False, chec
             )
         copy = keep_copy(engine, home, "before-restore") if kept and not check_mode else None
         with transaction(engine, check_mode) as connection:
+            identity = ledger_id(connection)
             text.load(connection, _again(first, lines))
             move_to_revision(connection, HEAD)
+            if head.revision < FIRST_WITH_IDENTITY:  # a copy of the same ledger, from before it had one
+                connection.execute(sa.update(ledger_identity).values(uuid=identity))
     return Loaded(head.revision, copy)
 
 

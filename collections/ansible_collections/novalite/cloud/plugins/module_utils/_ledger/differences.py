@@ -26,7 +26,6 @@ from . import actions, moves, power_states, server_actions, volume_repair
 from .kept_disks import kept_disks
 from .leftovers import leftovers
 from .plans import server_plan
-from .slices import Slicer
 from .tables import instance, vif
 from .views import Instance, instances_by
 
@@ -73,7 +72,6 @@ def host_differences(connection: sa.Connection, params: t.Mapping[str, t.Any]) -
         guests.changed = True
     if keep is not None:
         rows += [*_plug(host, found, keep), *_guard(host, found, keep)]
-    slicer = Slicer(connection)
     result |= {
         "rows": rows,
         "changed": result["changed"] or guests.changed,
@@ -84,8 +82,6 @@ def host_differences(connection: sa.Connection, params: t.Mapping[str, t.Any]) -
         "forget": kept["forget"],
         "grow": guests.grow,
         "residue": residue,
-        "records": slicer.of_instances([one["uuid"] for one in instances_by(connection, hosts=[host])]),
-        "host_record": slicer.of_host(host),
         "define": guests.define,
         "restart": guests.restart,
     }

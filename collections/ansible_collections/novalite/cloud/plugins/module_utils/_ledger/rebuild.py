@@ -33,7 +33,7 @@ LOST = (
     "tokens: whoever is logged in logs in again",
     "images, flavors, groups, networks and volume types that no instance used: seed.yml, site.yml, or by hand",
     "the history of instances, jobs, and deleted instances",
-    "the key that metadata is signed with: reconcile.yml gives the hosts a new one",
+    "the ledger's secret: new IPv6 addresses of networks with stable-privacy follow from another one",
 )
 _SUMS = ("vcpus", "memory_mb", "disk_gb")
 
@@ -144,7 +144,7 @@ class _Writer:
         if table.name in FIRM:
             raise ConflictError(
                 f"the ledger here has a {table.name} {same.get('name')!r} of its own, and the hosts know another one "
-                "of that name: move this ledger away (or drop its database), and make the lost one again in an empty one"
+                "of that name: move this ledger away (or drop its database), and make the lost one in an empty one"
             )
         if len(keys) == 1:
             self._ids[table.name, row[keys[0]]] = same[keys[0]]

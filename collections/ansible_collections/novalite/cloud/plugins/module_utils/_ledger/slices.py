@@ -19,6 +19,7 @@ tokens and the ledger's secret are in none.
 
 from __future__ import annotations
 
+import functools
 import json
 import time
 import typing as t
@@ -40,6 +41,14 @@ POOL = "pool"
 
 Row = dict[str, t.Any]
 Rows = dict[str, list[Row]]
+
+
+def host_record(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """Operation `host_record`: what `params["host"]` is to keep, `records` by UUID and its own `host_record`."""
+    i = tables.instance.c
+    slicer = Slicer(connection)
+    uuids = connection.execute(sa.select(i.uuid).where(i.host == params["host"], i.deleted == 0)).scalars().all()
+    return {"records": slicer.of_instances(uuids), "host_record": slicer.of_host(params["host"])}
 
 
 class Slicer:
@@ -81,7 +90,7 @@ class Slicer:
         mine = {row["uuid"]: row for row in self._rows(i, sa.and_(i.c.uuid.in_(uuids), i.c.deleted == 0))}
         by_id = {row["id"]: uuid for uuid, row in mine.items()}
         found: dict[str, Rows] = {uuid: {"instance": [row]} for uuid, row in mine.items()}
-        create = sa.and_(tables.instance_action.c.action == "create")
+        create = tables.instance_action.c.action == "create"
         unfinished = migration.c.status.in_(OPEN)
         for table, only in (
             (tables.vif, None), (tables.allocation, None), (server_group_member, None), (ec2_instance, None),
@@ -126,9 +135,9 @@ class Slicer:
         volumes: t.Sequence[Row],
     ) -> None:
         """Add what these ids lead to: rows that several instances have."""
-        records = [json.loads(row) if isinstance(row, str) else row for row in self._instances_of(rows)]
-        flavors = {row["flavor"]["name"] for row in records}
-        images = {row["image"].get("id") for row in records} | {(row["image"] or {}).get("id") for row in volumes}
+        instances = rows.get("instance", [])
+        flavors = {row["flavor"]["name"] for row in instances}
+        images = {row["image"].get("id") for row in instances} | {(row["image"] or {}).get("id") for row in volumes}
         self._groups(rows, groups)
         self._networks(rows, networks, hosts)
         owners = {row["owner"] for row in rows.get("network", ())} | {
@@ -145,18 +154,14 @@ class Slicer:
             row["external_pool"] for row in rows.get("router", ())}  # fmt: skip
         for name in sorted(pool_names - {None}):
             self._add(rows, "floating_pool", self._of(tables.floating_pool, tables.floating_pool.c.name, [name]))
-            self._add(rows, POOL, self._once(("floating", name), lambda name=name: [self._floating_ranges(name)]))
-
-    def _instances_of(self, rows: Rows) -> list[Row]:
-        return rows.get("instance", [])
+            self._add(rows, POOL, self._once(("floating", name), functools.partial(self._floating_ranges, name)))
 
     def _keys(self, own: Row) -> list[Row]:
         if own["key_name"] is None:
             return []
         key, k = (own["project_id"], own["key_name"]), tables.keypair
-        return self._once(
-            ("keypair", key), lambda: self._rows(k, sa.and_(k.c.project_id == key[0], k.c.name == key[1]))
-        )
+        mine = sa.and_(k.c.project_id == key[0], k.c.name == key[1])
+        return self._once(("keypair", key), functools.partial(self._rows, k, mine))
 
     def _groups(self, rows: Rows, groups: set[int]) -> None:
         """Add these groups, those that their rules name, and the rules of all."""
@@ -177,14 +182,10 @@ class Slicer:
         for number in sorted(networks):
             self._add(rows, "network", self._of(tables.network, tables.network.c.id, [number]))
             self._add(rows, subnet.name, self._of(subnet, subnet.c.network_id, [number]))
-            self._add(rows, POOL, self._once(("ranges", number), lambda number=number: [self._ranges(number)]))
-            hosted = self._once(
-                ("hosted", number),
-                lambda number=number: self._rows(
-                    fixed, sa.and_(fixed.c.network_id == number, fixed.c.owner.like("dhcp:%"))
-                ),
-            )
-            self._add(rows, fixed.name, hosted)
+            self._add(rows, POOL, self._once(("ranges", number), functools.partial(self._ranges, number)))
+            hosted = sa.and_(fixed.c.network_id == number, fixed.c.owner.like("dhcp:%"))
+            read = functools.partial(self._rows, fixed, hosted)
+            self._add(rows, fixed.name, self._once(("hosted", number), read))
             for interface in self._of(router_interface, router_interface.c.network_id, [number]):
                 self._add(rows, router_interface.name, [interface])
                 self._add(rows, "router", self._of(router, router.c.id, [interface["router_id"]]))
@@ -201,7 +202,7 @@ class Slicer:
             ids = [row["aggregate_id"] for row in links]
             self._add(rows, "aggregate", self._of(tables.aggregate, tables.aggregate.c.id, ids))
 
-    def _ranges(self, number: int) -> Row:
+    def _ranges(self, number: int) -> list[Row]:
         """The addresses of a network by what they are reserved for, as [first, last, role]."""
         fixed = tables.fixed_ip
         by_role: dict[str | None, list[int]] = {}
@@ -209,20 +210,19 @@ class Slicer:
         for ip, role in self._connection.execute(query):
             by_role.setdefault(role, []).append(ip)
         ranges = [[first, last, role] for role, ips in by_role.items() for first, last in pools.bounds(ips)]
-        return {"network_id": number, "ranges": sorted(ranges, key=lambda one: int(one[0] or 0))}
+        return [{"network_id": number, "ranges": sorted(ranges, key=lambda one: int(one[0] or 0))}]
 
-    def _floating_ranges(self, name: str) -> Row:
+    def _floating_ranges(self, name: str) -> list[Row]:
         f = tables.floating_ip
         addresses = self._connection.execute(sa.select(f.c.address).where(f.c.pool == name)).scalars()
-        return {"floating_pool": name, "ranges": [[first, last, None] for first, last in pools.bounds(addresses)]}
+        return [{"floating_pool": name, "ranges": [[first, last, None] for first, last in pools.bounds(addresses)]}]
 
     def _of(self, table: sa.Table, column: sa.ColumnElement[t.Any], values: t.Iterable[t.Any]) -> list[Row]:
         """The rows whose `column` has one of `values`, each read once."""
         found: list[Row] = []
         for value in sorted(set(values)):
-            found += self._once(
-                (f"{table.name}.{column.key}", value), lambda value=value: self._rows(table, column == value)
-            )
+            read = functools.partial(self._rows, table, column == value)
+            found += self._once((f"{table.name}.{column.key}", value), read)
         return found
 
     def _once(self, key: tuple[str, t.Any], read: t.Callable[[], list[Row]]) -> list[Row]:
