@@ -61,18 +61,18 @@ def prepare(lab: Lab) -> None:
     run(lab, "keypair", project=SHOP, keypairs=[{"name": "till", "public_key": key}])
     rules = [{"protocol": "tcp", "port_min": 80, "port_max": 80}, {"protocol": "icmp", "remote_group": SHOP}]
     run(lab, "security_group", project=SHOP, security_groups=[{"name": SHOP, "rules": rules}])
-    common = {"flavor": "m1.nano", "image": "ami-tiny", "spawn_wait_for_ssh": False}
-    lab.play("launch.yml", name="lost", count=2, key="test", metadata={"kept": "yes"}, **common)
-    lab.play("launch.yml", name="till", key="till", project=SHOP, networks=["private", "inner"],
+    common = {"flavor": "m1.nano", "image": "ami-tiny"}
+    lab.play("launch.yml", server="lost", count=2, key="test", metadata={"kept": "yes"}, **common)
+    lab.play("launch.yml", server="till", key="till", project=SHOP, networks=["private", "inner"],
              security_groups=[SHOP], **common)  # fmt: skip
     lab.play("volumes.yml", project=SHOP, volumes=[{"name": "data", "size": 1}, {"name": "more", "size": 1}])
     for name in ("data", "more"):
         lab.play("volume_attach.yml", project=SHOP, volume=name, server="till")
     lab.play("volume_detach.yml", project=SHOP, volume="more", server="till")
-    lab.play("stop.yml", name="lost-2")
+    lab.play("stop.yml", server="lost-2")
     time.sleep(1)  # reconcile leaves to their runs what changed in the second of its look
     lab.reconcile()
-    lab.play("launch.yml", name="late", key="test", **common)
+    lab.play("launch.yml", server="late", key="test", **common)
 
 
 def lose(lab: Lab) -> None:
@@ -118,9 +118,9 @@ def prove(lab: Lab) -> None:
     differences, _said = lab.reconcile("--check")
     if differences or "user" not in said:
         raise Wrong(f"reconcile.yml --check: {differences}\n{said[-2000:]}")
-    common = {"flavor": "m1.nano", "image": "ami-tiny", "key": "test", "spawn_wait_for_ssh": False}
-    unchanged(lab.play("launch.yml", name="lost", count=2, metadata={"kept": "yes"}, **common), "launch.yml")
-    lab.play("launch.yml", name="next", **common)
+    common = {"flavor": "m1.nano", "image": "ami-tiny", "key": "test"}
+    unchanged(lab.play("launch.yml", server="lost", count=2, metadata={"kept": "yes"}, **common), "launch.yml")
+    lab.play("launch.yml", server="next", **common)
     [new] = run(lab, "server_info", names=["next"])["servers"]
     if new["id"] <= max(one["id"] for one in before):
         raise Wrong(f"the id {new['id']} was given again")
@@ -130,8 +130,8 @@ def prove(lab: Lab) -> None:
 
 def clean(lab: Lab) -> None:
     lab.play("terminate.yml", servers=[{"name": "lost", "count": 2}, {"name": "late"}, {"name": "next"}])
-    lab.play("terminate.yml", project=SHOP, name="till")
-    lab.play("volumes.yml", project=SHOP, volumes=[{"name": "data"}, {"name": "more"}], state="absent")
+    lab.play("terminate.yml", project=SHOP, server="till")
+    lab.play("volumes.yml", project=SHOP, volumes=[{"name": "data"}, {"name": "more"}], volume_state="absent")
     differences, _said = lab.reconcile("--check")
     if differences:
         raise Wrong(f"something is left: {differences}")

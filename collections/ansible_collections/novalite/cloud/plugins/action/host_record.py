@@ -14,6 +14,7 @@ from ..module_utils._controller import run_operation
 from ..module_utils._errors import NovaliteError
 from ..module_utils._presence import HOST_ARGUMENTS
 from ..modules import host_record
+from ..plugin_utils import _home
 from ..plugin_utils._ledger_action import LedgerAction
 
 
@@ -26,7 +27,7 @@ class ActionModule(LedgerAction):
     def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
         ActionBase.run(self, tmp, task_vars)
         task_vars = task_vars or {}
-        validated, params = self.validate_argument_spec(
+        _validated, params = self.validate_argument_spec(
             argument_spec=host_record.ARGUMENT_SPEC, **host_record.SPEC_RULES
         )
         # the ledger's URL, which holds a password, is no business of the hypervisor
@@ -36,11 +37,12 @@ class ActionModule(LedgerAction):
                 return {"changed": False, "written": []}  # what is written is a copy of the ledger, and no difference
             if self.operation is None:
                 raise AnsibleActionFail(self.missing)
-            where = {"home": params["home"], "ledger_url": params["ledger_url"]}
+            where = _home.ledger(params, task_vars, self._templar)
             try:
                 host = params["name"] or task_vars["inventory_hostname"]
                 kept = run_operation(self.operation, {**where, "host": host}, False)
             except NovaliteError as error:
-                return {"failed": True, "msg": remove_values(str(error), validated._no_log_values)}
+                secrets = {where["ledger_url"]} if where["ledger_url"] else set()
+                return {"failed": True, "msg": remove_values(str(error), secrets)}
             asked |= kept
         return self._execute_module(module_name="novalite.cloud.host_record", module_args=asked, task_vars=task_vars)
