@@ -35,13 +35,13 @@ class Wrong(Exception):
     """The ledger that was made again is not the one that was lost."""
 
 
-def run(lab: Lab, name: str, **args: t.Any) -> Row:
+def run(lab: Lab, module_name: str, **args: t.Any) -> Row:
     """Run a controller module over the lab's ledger."""
-    module = importlib.import_module(f"ansible_collections.novalite.cloud.plugins.modules.{name}")
+    module = importlib.import_module(f"ansible_collections.novalite.cloud.plugins.modules.{module_name}")
     validated = ArgumentSpecValidator(module.ARGUMENT_SPEC, **module.SPEC_RULES).validate(args)
     if validated.error_messages:
-        raise Wrong(f"{name}: {validated.error_messages}")
-    return run_operation(operation_of(name), {**validated.validated_parameters, "home": str(lab.home)}, False)
+        raise Wrong(f"{module_name}: {validated.error_messages}")
+    return run_operation(operation_of(module_name), {**validated.validated_parameters, "home": str(lab.home)}, False)
 
 
 def servers_of(lab: Lab) -> list[Row]:
