@@ -46,8 +46,11 @@ OPERATIONS = {
     "floating_ip": "floating_ips",
     "floating_pool": "floating_pools",
     "host_differences": "differences",
+    "host_record": "slices",
     "image": "images",
     "keypair": "keypairs",
+    "ledger": "upkeep",
+    "ledger_rebuild": "rebuild",
     "ledger_repair": "repair",
     "leftovers": "leftovers",
     "network": "networks",
@@ -101,8 +104,11 @@ def run_operation(
     `judge` is shown the result before it is committed; what it raises takes everything back.
 
     What takes long and needs no lock comes before it, in the function `prepare_<operation>(engine, params) -> params`
-    that may stand beside the operation. What goes in and out is plain().
+    that may stand beside the operation. What goes in and out is plain(). One that `opens_by_itself` is a function of
+    (params, check_mode), and is left to open the ledger.
     """
+    if getattr(operation, "opens_by_itself", False):
+        return plain(t.cast(t.Any, operation)(plain(params), check_mode))
     from ._ledger.engine import open_ledger, transaction
 
     prepare = getattr(sys.modules[operation.__module__], f"prepare_{operation.__name__}", None)

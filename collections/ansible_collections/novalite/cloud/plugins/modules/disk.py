@@ -70,6 +70,9 @@ options:
           - Whether it is the disk, kernel and ramdisk that the instance is rescued with. Its own ones are left alone.
         type: bool
         default: false
+      record:
+        description: What the ledger says of the instance, to be kept beside it; see M(novalite.cloud.host_record).
+        type: str
   state:
     description:
       - V(absent) removes the directories of the instances with all they hold.
@@ -150,6 +153,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ..module_utils._disk.overlay import Disk, create_disks, remove_disks, replace_disks
 from ..module_utils._errors import NovaliteError
 from ..module_utils._host import STATE_DIR
+from ..module_utils._records import write_records
 
 
 def main() -> None:
@@ -171,6 +175,7 @@ def main() -> None:
                     "swap_mb": {"type": "int", "default": 0},
                     "root": {"type": "bool", "default": True},
                     "rescue": {"type": "bool", "default": False},
+                    "record": {"type": "str"},
                 },
             },
             "state": {"type": "str", "choices": ["present", "anew", "absent"], "default": "present"},
@@ -181,13 +186,17 @@ def main() -> None:
     )
     state_dir, check_mode = module.params["state_dir"], module.check_mode
     try:
-        disks = [Disk(**disk) for disk in module.params["disks"]]
+        records = {disk["uuid"]: disk["record"] for disk in module.params["disks"] if disk["record"] is not None}
+        disks = [Disk(**{name: value for name, value in disk.items() if name != "record"})
+                 for disk in module.params["disks"]]
         if module.params["state"] == "present":
             result = create_disks(disks, state_dir, check_mode)
         elif module.params["state"] == "anew":
             result = replace_disks(disks, state_dir, check_mode, module.params["wipe"])
         else:
             result = remove_disks(disks, state_dir, check_mode, module.params["wipe"])
+        if module.params["state"] != "absent" and not check_mode:
+            write_records(state_dir, records)
     except NovaliteError as error:
         module.fail_json(msg=str(error))
     module.exit_json(**result)

@@ -164,6 +164,7 @@ from ..module_utils._domain import lifecycle
 from ..module_utils._errors import NovaliteError
 from ..module_utils._host import STATE_DIR
 from ..module_utils._libvirt import DEFAULT_URI, connect, local_daemon
+from ..module_utils._records import write_records
 
 _STATES = ["offered", "accepted", "sent", "received", "closed", "kept", "grown", "restored", "forgotten"]
 
@@ -212,7 +213,8 @@ def main() -> None:
 def _do(params: dict) -> dict:
     state, moves, state_dir = params["state"], params["moves"], params["state_dir"]
     uuids = [move["uuid"] for move in moves]
-    disks = [Disk(**disk) for disk in params["disks"]]
+    records = {disk["uuid"]: disk["record"] for disk in params["disks"] if disk.get("record")}
+    disks = [Disk(**{name: value for name, value in disk.items() if name != "record"}) for disk in params["disks"]]
     if state == "offered":
         return {"changed": bool(moves), "public_keys": channel.offer(moves), "done": uuids}
     if state == "accepted":
@@ -239,6 +241,7 @@ def _do(params: dict) -> dict:
         done = transfer.restore(uuids, state_dir)
     else:
         done = transfer.forget(uuids, state_dir, params["made_before"])
+    write_records(state_dir, records)
     return {"changed": bool(done), "done": done}
 
 

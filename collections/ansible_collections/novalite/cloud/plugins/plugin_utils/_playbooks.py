@@ -107,6 +107,15 @@ def _options(*names: str) -> dict[str, Variable]:
     return {name: OPTIONS[name] for name in names}
 
 
+RESTORE = Playbook(
+    {
+        "ledger_file": Variable("file that a backup or an export wrote", aliases=("file",)),
+        "force": Variable("replace a ledger that holds something", "bool"),
+    },
+    (("ledger_file",),),
+    hosts=False,
+)
+
 PLAYBOOKS: dict[str, Playbook] = {
     "attach": Playbook(SERVERS, WHOM, hosts=False),
     "cloud_picture": Playbook(
@@ -147,6 +156,25 @@ PLAYBOOKS: dict[str, Playbook] = {
     "interface_attach": Playbook(INTERFACES, (("server", "interfaces", "uuids"),)),
     "interface_detach": Playbook(INTERFACES, (("server", "interfaces", "uuids"),)),
     "launch": Playbook({**LAUNCH, **WAIT}, WHOM),
+    "ledger_backup": Playbook(
+        {
+            "ledger_file": Variable("file that the ledger is copied to", aliases=("file",)),
+            "keep_backups": Variable("how many dated backups are kept", "int"),
+        },
+        hosts=False,
+    ),
+    "ledger_export": Playbook(
+        {"ledger_file": Variable("file that the text is written to", aliases=("file",))}, hosts=False
+    ),
+    "ledger_import": RESTORE,
+    "ledger_migrate": Playbook({"revision": Variable("revision to go to; the newest by default")}, hosts=False),
+    "ledger_rebuild": Playbook(
+        {
+            "ledger": Variable("identity of the ledger that was lost, where hosts know several"),
+            "partial": Variable("go on without the hosts that do not answer", "bool"),
+        }
+    ),
+    "ledger_restore": RESTORE,
     "live_migrate": Playbook(MOVE, WHOM),
     "lock": Playbook({**ACTION, "reason": Variable("why")}, WHOM, hosts=False),
     "may": Playbook(

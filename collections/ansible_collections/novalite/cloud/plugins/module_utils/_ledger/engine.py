@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import pathlib
 import sqlite3
@@ -48,19 +49,50 @@ def open_ledger(home: str | None = None, url: str | None = None, check_mode: boo
 
     Raises NovaliteError: no usable directory, no connection, a ledger newer than the code, not a ledger.
     """
-    url = url or (None if home else os.environ.get("NOVALITE_LEDGER_URL")) or None
-    target = _parse(url) if url else None
-    with _clear_errors(target.render_as_string(hide_password=True) if target else "the ledger"):
-        if target is not None and target.get_backend_name() != "sqlite":
-            return _open_server(target, check_mode)
-        if target is not None and target.database in (None, "", ":memory:"):
-            raise NovaliteError(f"{target} names no file: write sqlite:////absolute/path, or pass `home` instead")
-        home = home or os.environ.get("NOVALITE_HOME") or DEFAULT_HOME
-        path = target.database if target is not None else None
+    place = place_of(home, url)
+    with clear_errors(place.shown):
+        if place.url is not None:
+            return _open_server(place.url, place.home, check_mode)
         try:
-            return _open_file(os.path.abspath(path or os.path.join(home, FILE_NAME)), check_mode)
+            return _open_file(place.path, check_mode)
         except OSError as error:
             raise NovaliteError(f"cannot open the ledger: {error.filename}: {error.strerror}") from error
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """Where a ledger lies: the `path` of its file, or the `url` of its PostgreSQL. Copies of it are kept in `home`."""
+
+    home: str
+    path: str
+    url: sa.URL | None = None
+
+    @property
+    def shown(self) -> str:
+        """What messages call it, without a password."""
+        return self.url.render_as_string(hide_password=True) if self.url else f"the ledger {self.path}"
+
+
+def place_of(home: str | None = None, url: str | None = None) -> Place:
+    """Return where the ledger lies that open_ledger() opens. Raises NovaliteError for a URL that cannot be one."""
+    url = url or (None if home else os.environ.get("NOVALITE_LEDGER_URL")) or None
+    target = _parse(url) if url else None
+    if target is not None and target.database in (None, "", ":memory:") and target.get_backend_name() == "sqlite":
+        raise NovaliteError(f"{target} names no file: write sqlite:////absolute/path, or pass `home` instead")
+    home = os.path.abspath(home or os.environ.get("NOVALITE_HOME") or DEFAULT_HOME)
+    if target is None:
+        return Place(home, os.path.join(home, FILE_NAME))
+    if target.get_backend_name() == "sqlite":
+        path = os.path.abspath(str(target.database))
+        return Place(os.path.dirname(path), path)
+    return Place(home, "", target)
+
+
+def open_as_it_is(place: Place) -> sa.Engine:
+    """Open a ledger that exists, at whatever revision it is. Raises NovaliteError when there is none there."""
+    if place.url is None and not os.path.exists(place.path):
+        raise NovaliteError(f"there is no ledger at {place.path}: name another `home`, or `ledger_url`")
+    return _server_engine(place.url) if place.url is not None else _sqlite_engine(place.path)
 
 
 @contextlib.contextmanager
@@ -70,7 +102,7 @@ def transaction(engine: sa.Engine, check_mode: bool = False) -> t.Iterator[sa.Co
     On SQLite it holds the write lock from its first statement on (BEGIN IMMEDIATE), so that what it reads cannot
     change before it writes. Raises ConflictError when other writers keep the ledger for longer than 30 s.
     """
-    with _clear_errors("the ledger"), engine.connect() as connection, connection.begin() as unit:
+    with clear_errors("the ledger"), engine.connect() as connection, connection.begin() as unit:
         yield connection
         if check_mode:
             unit.rollback()
@@ -79,7 +111,7 @@ def transaction(engine: sa.Engine, check_mode: bool = False) -> t.Iterator[sa.Co
 @contextlib.contextmanager
 def reading(engine: sa.Engine) -> t.Iterator[sa.Connection]:
     """One consistent view of the ledger, for reading only; on SQLite it neither waits for writers nor stops them."""
-    with _clear_errors("the ledger"), engine.connect().execution_options(**DEFERRED) as connection:
+    with clear_errors("the ledger"), engine.connect().execution_options(**DEFERRED) as connection:
         yield connection
 
 
@@ -100,7 +132,7 @@ def _open_file(path: str, check_mode: bool) -> sa.Engine:
         )
     if check_mode:
         return _copy_in_memory(path)
-    _make_home(home)
+    make_home(home)
     # Two first runs at once: one makes and migrates, the other waits and finds it done. The switch to WAL needs the
     # file for itself as well, and SQLite reports "locked" there without waiting.
     with locked(f"{os.path.basename(path)}.lock", directory=home):
@@ -111,11 +143,13 @@ def _open_file(path: str, check_mode: bool) -> sa.Engine:
             # by the driver alone: within a transaction SQLite ignores this
             with contextlib.closing(sqlite3.connect(path, timeout=BUSY_TIMEOUT)) as raw:
                 raw.execute("PRAGMA journal_mode=WAL")
+            _keep_copy(engine, home)
             _migrate(engine)
     return engine
 
 
-def _make_home(home: str) -> None:
+def make_home(home: str) -> None:
+    """Make the ledger's home if it is missing. Raises NovaliteError when this user cannot write there."""
     if not os.path.isdir(home):
         # On a machine that is controller and hypervisor in one, the guests' directories lie in the default home too,
         # and libvirt's unprivileged QEMU must be able to pass through. The ledger's own files are 0600 anyway.
@@ -181,7 +215,18 @@ def _parse(url: str) -> sa.URL:
     return parsed
 
 
-def _open_server(url: sa.URL, check_mode: bool) -> sa.Engine:
+def _open_server(url: sa.URL, home: str, check_mode: bool) -> sa.Engine:
+    shown = url.render_as_string(hide_password=True)
+    engine = _server_engine(url)
+    if not _is_current(engine, shown):
+        if check_mode:
+            raise NovaliteError(f"the ledger at {shown} is to be made or migrated first: run once without --check")
+        _keep_copy(engine, home)
+        _migrate(engine)
+    return engine
+
+
+def _server_engine(url: sa.URL) -> sa.Engine:
     shown = url.render_as_string(hide_password=True)
     try:
         # every guard in an UPDATE counts on it: a row that changed meanwhile is looked at again, and is no error
@@ -195,10 +240,6 @@ def _open_server(url: sa.URL, check_mode: bool) -> sa.Engine:
             cursor.execute(f"SET lock_timeout = {round(BUSY_TIMEOUT * 1000)}")
         connection.commit()
 
-    if not _is_current(engine, shown):
-        if check_mode:
-            raise NovaliteError(f"the ledger at {shown} is to be made or migrated first: run once without --check")
-        _migrate(engine)
     return engine
 
 
@@ -208,19 +249,43 @@ def _open_server(url: sa.URL, check_mode: bool) -> sa.Engine:
 def _is_current(engine: sa.Engine, shown: str) -> bool:
     """Whether the ledger is at the newest revision; False when it is older or empty. Raises NovaliteError if newer."""
     with engine.connect().execution_options(**DEFERRED) as connection:
-        if not sa.inspect(connection).has_table("alembic_version"):
-            return False
-        revision = connection.execute(sa.text("SELECT version_num FROM alembic_version")).scalar()
+        return revision_of(connection, shown) == HEAD
+
+
+def revision_of(connection: sa.Connection, shown: str = "here") -> str | None:
+    """Return the ledger's revision, None for an empty database. Raises NovaliteError when it is newer than the code."""
+    if not sa.inspect(connection).has_table("alembic_version"):
+        return None
+    revision = connection.execute(sa.text("SELECT version_num FROM alembic_version")).scalar()
     if revision is not None and revision not in REVISIONS:
         raise NovaliteError(
             f"the ledger {shown} is at revision {revision}, which this novalite (up to {HEAD}) does not know: "
             "it was written by a newer one, so upgrade novalite here"
         )
-    return revision == HEAD
+    return revision
+
+
+def _keep_copy(engine: sa.Engine, home: str) -> None:
+    """Keep a dated copy of a ledger that is to be migrated; of a new one there is nothing to keep."""
+    with engine.connect().execution_options(**DEFERRED) as connection:
+        if revision_of(connection) is None:
+            return
+    from .copies import keep_copy  # needed by migrations alone
+
+    keep_copy(engine, home, f"before-{HEAD}")
 
 
 def _migrate(engine: sa.Engine) -> None:
     """Bring the ledger to HEAD in one transaction: a crash or an error leaves it as it was."""
+    with engine.begin() as connection:
+        move_to_revision(connection, HEAD)
+
+
+def move_to_revision(connection: sa.Connection, revision: str) -> None:
+    """Migrate the ledger to `revision`, forth or back, in the transaction of `connection`.
+
+    On PostgreSQL it waits for others that migrate. Raises NovaliteError for what is no revision.
+    """
     try:
         import alembic.command
         import alembic.config
@@ -230,17 +295,19 @@ def _migrate(engine: sa.Engine) -> None:
         ) from None
     if not MIGRATIONS.is_dir():  # inside a zip file, as a module that was shipped to some host
         raise NovaliteError("the ledger is to be made or migrated first, and that is done on the controller only")
+    if revision not in REVISIONS:
+        raise NovaliteError(f"{revision!r} is no revision of the ledger: give one from {REVISIONS[0]} to {HEAD}")
     config = alembic.config.Config()
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
-    with engine.begin() as connection:
-        if connection.dialect.name == "postgresql":
-            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(MIGRATION_LOCK)))
-        config.attributes["connection"] = connection
-        alembic.command.upgrade(config, HEAD)
+    if connection.dialect.name == "postgresql":
+        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(MIGRATION_LOCK)))
+    config.attributes["connection"] = connection
+    back = (revision_of(connection) or "") > revision
+    (alembic.command.downgrade if back else alembic.command.upgrade)(config, revision)
 
 
 @contextlib.contextmanager
-def _clear_errors(shown: str) -> t.Iterator[None]:
+def clear_errors(shown: str) -> t.Iterator[None]:
     """Say in one line what the database refused; never the values of an SQL statement."""
     try:
         yield

@@ -18,6 +18,7 @@ from .._launch.networks import Wires, bridge, dhcp, router
 from .._launch.plan import Plan, plan_by_host
 from . import group_members, host_networks, moves, server_volumes
 from .ledger_identity import ledger_id
+from .slices import Slicer
 from .tables import compute_host, instance, network
 
 NAMED_HOSTS = 16
@@ -80,10 +81,21 @@ def server_plan(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dic
     for host, plan in _networks(connection, params.get("network_hosts") or [], ends).items():
         hosts.setdefault(host, {})["network"] = plan
     group_members.complete(connection, hosts, given)
+    _keep_records(connection, hosts)
     for of_host in hosts.values():
         for plan in of_host.values():
             plan["ledger"] = ledger
     return {"changed": False, "hosts": hosts, "secret": any(map(_is_secret, told.values()))}
+
+
+def _keep_records(connection: sa.Connection, hosts: t.Mapping[str, t.Mapping[str, Plan]]) -> None:
+    """Add to the disks that are built what their host keeps of the ledger about their instances."""
+    slicer = Slicer(connection)
+    for host, plans in hosts.items():
+        if "build" in plans:
+            texts = slicer.of_instances(plans["build"]["uuids"], host)
+            for disk in plans["build"]["disks"]:
+                disk["record"] = texts.get(disk["uuid"])
 
 
 def _other_ends(

@@ -1,0 +1,79 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""What this host keeps of the ledger, so that a ledger that is lost can be made again: one file for each instance in
+its directory, and one for the host in the state directory. Root's alone, mode 0600.
+
+They are written by the ledger's slices (_ledger/slices.py) and are texts here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import typing as t
+
+from ._disk import layout
+from ._errors import NovaliteError
+from ._host import write_atomically
+
+RECORD = "record.json"  # in an instance's directory
+HOST_RECORD = "host-record.json"  # in the state directory
+MODE = 0o600
+LARGEST = 64 << 20  # bytes of a record; the host's own one may be of a large cloud
+
+
+def write_records(state_dir: str, records: t.Mapping[str, str], host_record: str | None = None) -> list[str]:
+    """Write the `records` (UUID -> text) of instances that have a directory here, and the host's; return what changed.
+
+    An instance without a directory has gone meanwhile: nothing is made for it. Raises NovaliteError.
+    """
+    changed = []
+    try:
+        for uuid, text in sorted(records.items()):
+            directory = layout.instance_dir(state_dir, uuid)
+            if os.path.isdir(directory) and _replace(os.path.join(directory, RECORD), text):
+                changed.append(uuid)
+        own = os.path.join(state_dir, HOST_RECORD)
+        if host_record is not None and os.path.isdir(state_dir) and _replace(own, host_record):
+            changed.append(HOST_RECORD)
+    except OSError as error:
+        raise NovaliteError(f"{error.filename}: what the ledger says cannot be kept here: {error.strerror}") from error
+    return changed
+
+
+def read_records(state_dir: str) -> dict[str, t.Any]:
+    """`{"records": {uuid: text}, "host_record": text or None}`; changes nothing."""
+    records = {}
+    directory = os.path.join(state_dir, layout.INSTANCES)
+    with contextlib.suppress(FileNotFoundError):
+        for uuid in sorted(os.listdir(directory)):
+            with contextlib.suppress(NovaliteError):  # not an instance's
+                text = _read(os.path.join(layout.instance_dir(state_dir, uuid), RECORD))
+                if text is not None:
+                    records[uuid] = text
+    return {"records": records, "host_record": _read(os.path.join(state_dir, HOST_RECORD))}
+
+
+def _replace(path: str, text: str) -> bool:
+    if _read(path) == text:
+        return False
+    write_atomically(path, text, MODE)
+    return True
+
+
+def _read(path: str) -> str | None:
+    """The text of a record; None for what is missing, or was not written by root and for root alone."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return None
+    with os.fdopen(fd, encoding="utf-8", errors="replace") as handle:
+        status = os.fstat(handle.fileno())
+        # a guest's QEMU can write in an instance's directory nothing but its own files, and is not believed anyway
+        if status.st_uid != os.geteuid() or status.st_size > LARGEST:
+            return None
+        return handle.read()

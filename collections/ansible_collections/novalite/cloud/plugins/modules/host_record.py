@@ -1,0 +1,120 @@
+#!/usr/bin/python
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: host_record
+short_description: Keep on a hypervisor, or read there, what the ledger says of its instances
+version_added: 0.1.0
+author:
+  - novalite contributors (@novalite)
+description:
+  - A step of playbooks such as C(reconcile.yml) and C(ledger_rebuild.yml).
+  - Writes for each instance a file C(record.json) in its directory, and C(host-record.json) for the host. A ledger that
+    is lost is made again from these by M(novalite.cloud.ledger_rebuild). M(novalite.cloud.disk) writes the file of a
+    new instance.
+  - An action plug-in of the same name reads on the controller what is to be written.
+  - The files have mode 0600. No passwords, tokens, keys or user data are in them.
+extends_documentation_fragment:
+  - novalite.cloud.ledger
+  - novalite.cloud.state_dir
+  - novalite.cloud.libvirt
+attributes:
+  check_mode:
+    support: full
+    description: Nothing is written.
+  diff_mode:
+    support: none
+    description: What is written is a copy of what the ledger says, and no change of the host.
+  action:
+    support: partial
+    description: The ledger is read on the controller, the files are written there.
+  action_group:
+    support: full
+    membership: [novalite.cloud.cloud, novalite.cloud.ledger]
+    description: Use C(group/novalite.cloud.ledger) in C(module_defaults) to set O(home) or O(ledger_url) once.
+options:
+  state:
+    description:
+      - V(present) writes the files. An instance without a directory here is passed over.
+      - V(read) returns what is in them, and what of novalite's is on the host. The ledger is not opened.
+    type: str
+    choices: [present, read]
+    default: present
+  name:
+    description: Name of the compute host. Defaults to its name in the inventory.
+    type: str
+  records:
+    description: For each instance, by its UUID, the text that is kept. The action plug-in gives it.
+    type: dict
+    default: {}
+  host_record:
+    description: The text that is kept for the host. The action plug-in gives it.
+    type: str
+seealso:
+  - module: novalite.cloud.ledger_rebuild
+"""
+
+EXAMPLES = r"""
+- name: Read what the host keeps of the ledger
+  novalite.cloud.host_record:
+    state: read
+  register: kept
+"""
+
+RETURN = r"""
+written:
+  description: The UUIDs of the instances whose files were written, and C(host-record.json).
+  returned: O(state=present)
+  type: list
+  elements: str
+records:
+  description: For each instance, by its UUID, the text that is kept.
+  returned: O(state=read)
+  type: dict
+host_record:
+  description: The text that is kept for the host, or null.
+  returned: O(state=read)
+  type: str
+found:
+  description: What carries novalite's names or metadata on the host.
+  returned: O(state=read)
+  type: dict
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils._errors import NovaliteError
+from ..module_utils._presence import ARGUMENT_SPEC as LOOK_ARGUMENTS
+from ..module_utils._presence import look
+from ..module_utils._records import read_records, write_records
+
+ARGUMENT_SPEC = {
+    "state": {"type": "str", "choices": ["present", "read"], "default": "present"},
+    "records": {"type": "dict", "default": {}},
+    "host_record": {"type": "str"},
+    **LOOK_ARGUMENTS,
+}
+SPEC_RULES: dict = {}
+
+
+def main() -> None:
+    module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True, **SPEC_RULES)
+    params = module.params
+    try:
+        if params["state"] == "read":
+            found = look(params["state_dir"], params["uri"])
+            module.exit_json(changed=False, found=found, **read_records(params["state_dir"]))
+        written = []
+        if not module.check_mode:
+            written = write_records(params["state_dir"], params["records"], params["host_record"])
+    except NovaliteError as error:
+        module.fail_json(msg=str(error))
+    module.exit_json(changed=False, written=written)
+
+
+if __name__ == "__main__":
+    main()

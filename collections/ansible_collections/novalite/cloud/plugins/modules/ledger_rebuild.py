@@ -1,0 +1,107 @@
+#!/usr/bin/python
+
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: ledger_rebuild
+short_description: Make a lost ledger again from what hypervisors keep of it
+version_added: 0.1.0
+author:
+  - novalite contributors (@novalite)
+description:
+  - Records again the projects, instances, networks, addresses, security groups, claims, volumes, flavors, images and
+    keys that the hosts' files tell of (see M(novalite.cloud.host_record)), under the ids that they had, and takes the
+    lost ledger's identity.
+  - Rows are added, none is changed, so it can be repeated. Over a ledger that was restored from an older copy, it adds
+    what came since.
+  - What a domain is now counts more than what was written of it. No guest is started or stopped.
+  - Changes the ledger alone.
+extends_documentation_fragment:
+  - novalite.cloud.ledger
+  - novalite.cloud.ledger.attributes
+options:
+  hosts:
+    description: What each host keeps, as M(novalite.cloud.host_record) reads it, with the host's C(name).
+    type: list
+    elements: dict
+    required: true
+    suboptions:
+      name:
+        description: Name of the compute host.
+        type: str
+        required: true
+      records:
+        description: For each instance, by its UUID, the text that is kept.
+        type: dict
+        required: true
+      host_record:
+        description: The text that is kept for the host.
+        type: str
+      found:
+        description: What carries novalite's names or metadata on the host.
+        type: dict
+        required: true
+  ledger:
+    description: The identity of the ledger that was lost. Needed if the hosts know several.
+    type: str
+seealso:
+  - module: novalite.cloud.host_record
+  - module: novalite.cloud.ledger
+"""
+
+EXAMPLES = r"""
+- name: Make the ledger again
+  novalite.cloud.ledger_rebuild:
+    hosts: "{{ groups.compute | map('extract', hostvars) | map(attribute='novalite_kept') }}"
+"""
+
+RETURN = r"""
+ledger:
+  description: The identity of the ledger, or null if no host knows one.
+  returned: success
+  type: str
+added:
+  description: How many rows were added to each table.
+  returned: success
+  type: dict
+servers:
+  description: The instances that were recorded again, one line each.
+  returned: success
+  type: list
+  elements: str
+lost:
+  description: What no host can tell, one line each.
+  returned: success
+  type: list
+  elements: str
+"""
+
+from ..module_utils._controller import run_module
+
+ARGUMENT_SPEC = {
+    "hosts": {
+        "type": "list",
+        "elements": "dict",
+        "required": True,
+        "options": {
+            "name": {"type": "str", "required": True},
+            "records": {"type": "dict", "required": True},
+            "host_record": {"type": "str"},
+            "found": {"type": "dict", "required": True},
+        },
+    },
+    "ledger": {"type": "str"},
+}
+SPEC_RULES: dict = {}
+
+
+def main() -> None:
+    run_module("ledger_rebuild", ARGUMENT_SPEC, **SPEC_RULES)
+
+
+if __name__ == "__main__":
+    main()

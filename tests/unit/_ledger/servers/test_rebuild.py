@@ -1,0 +1,249 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A ledger that is lost is made again from what its hosts keep: what comes back, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import typing as t
+import uuid
+
+import pytest
+import sqlalchemy as sa
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import plans, tables, volume_attachments, volumes
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import reading, transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ledger_identity import ledger_id
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.plans import server_plan
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.rebuild import ledger_rebuild
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security_groups import security_group
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.slices import Slicer
+from tests.unit._ledger.servers.conftest import Cloud
+
+Host = dict[str, t.Any]
+OTHER = "e" * 32
+# what is made anew, may be known better on the hosts, or cannot be known
+LOST = ("secret", "instance_action", "instance_action_event", "user", "role_assignment", "token")
+
+
+def group(cloud: Cloud, project: str, name: str, *rules: dict[str, t.Any]) -> None:
+    with transaction(cloud.engine) as connection:
+        security_group(connection, {"project": project, "security_groups": [{"name": name, "rules": list(rules)}],
+                                    "state": "present", "plan": False})  # fmt: skip
+
+
+@pytest.fixture
+def full(cloud: Cloud) -> Cloud:
+    """Three servers of two projects on two hosts, with groups that name each other, volumes, user data and ids gone."""
+    cloud.add_network("inner", 0x0A150000, owner=OTHER)
+    row = {"project_id": OTHER, "name": "test", "public_key": "ssh-ed25519 BBBB", "fingerprint": "1", "created_at": 1}
+    with transaction(cloud.engine) as connection:
+        connection.execute(sa.insert(tables.keypair).values(**row))
+        connection.execute(sa.insert(tables.quota).values(project_id=OTHER, resource="cores", hard_limit=3))
+        one = {"uuid": str(uuid.uuid4()), "project_id": OTHER, "name": "db"}
+        number = connection.execute(sa.insert(tables.security_group).values(**one).returning(
+            tables.security_group.c.id)).scalar_one()  # fmt: skip
+        connection.execute(sa.insert(tables.security_group_rule).values(
+            id=str(uuid.uuid4()), group_id=number, ethertype="IPv4", protocol="tcp", port_min=5432, port_max=5432,
+            remote_group_id=number))  # fmt: skip
+    base = {"image": "ami-tiny", "key": "test"}
+    web = cloud.server({"name": "web", "count": 2, "flavor": "m1.nano", "metadata": {"a": "b"},
+                        "user_data": "aGVsbG8=", **base})["to_build"]  # fmt: skip
+    [shop] = cloud.server({"name": "shop", "flavor": "m1.tiny", "networks": ["private", "inner"],
+                           "security_groups": ["db"], **base}, project="other")["to_build"]  # fmt: skip
+    [gone] = cloud.server({"name": "gone", "flavor": "m1.tiny", **base})["to_build"]
+    for server, host in ((web[0], "hv1"), (web[1], "hv2"), (shop, "hv2")):
+        cloud.place(server["uuid"], host)
+        cloud.state({"uuids": [server["uuid"]], "state": "active", "host": host})
+    with transaction(cloud.engine) as connection:
+        connection.execute(sa.delete(tables.instance).where(tables.instance.c.uuid == gone["uuid"]))
+        volume = volumes.create_volume(connection, OTHER, {"size_gb": 1, "name": "data"})
+        volume_attachments.attach_new(connection, shop["uuid"], volume, device=None, boot_index=None, tag=None,
+                                      delete_on_termination=False)  # fmt: skip
+        connection.execute(sa.update(tables.tables_volumes.volume).values(status="in-use", host="hv2", made_at=5))
+        connection.execute(sa.update(tables.tables_volumes.volume_attachment).values(attached_at=6))
+    return cloud
+
+
+def kept(cloud: Cloud) -> list[Host]:
+    """What the hosts keep, and what is there: all guests run, and the last one that was deleted left its chains."""
+    hosts = []
+    with reading(cloud.engine) as connection:
+        slicer = Slicer(connection)
+        instances = tables.instance.c
+        for name in ("hv1", "hv2"):
+            rows = connection.execute(sa.select(instances.uuid, instances.id).where(instances.host == name)).all()
+            domains = [{"uuid": row.uuid, "name": f"instance-{row.id:08x}", "state": "running"} for row in rows]
+            chains = [{"id": row.id} for row in rows] + [{"id": 17}]
+            found = {"domains": domains, "chains": chains, "filters": [], "volumes": []}
+            records = slicer.of_instances([row.uuid for row in rows])
+            hosts.append({"name": name, "found": found, "records": records, "host_record": slicer.of_host(name)})
+    return hosts
+
+
+def empty(cloud: Cloud) -> None:
+    """Lose the ledger, and make a new one."""
+    with transaction(cloud.engine) as connection:
+        for table in reversed(tables.metadata.sorted_tables):
+            if table.name not in ("ledger_identity", "volume_type"):
+                connection.execute(sa.delete(table))
+        connection.execute(sa.update(tables.metadata.tables["ledger_identity"]).values(uuid=str(uuid.uuid4())))
+        connection.execute(sa.delete(tables.tables_volumes.volume_type))
+
+
+def rebuild(cloud: Cloud, hosts: list[Host], check_mode: bool = False, ledger: str | None = None) -> dict[str, t.Any]:
+    with transaction(cloud.engine, check_mode) as connection:
+        return ledger_rebuild(connection, {"hosts": hosts, "ledger": ledger})
+
+
+def known(dump: dict[str, list[t.Any]]) -> dict[str, list[t.Any]]:
+    rows = {name: sorted(json.dumps(list(row), sort_keys=True) for row in of_table) for name, of_table in dump.items()
+            if name not in LOST}  # fmt: skip
+    for name in ("flavor", "image", "compute_host"):  # those that nothing uses are on no host
+        rows[name] = [row for row in rows[name] if any(one in row for one in ("m1.nano", "m1.tiny", "ami-tiny", "hv1",
+                                                                                "hv2"))]  # fmt: skip
+    return rows
+
+
+def test_a_lost_ledger_is_made_again(full: Cloud) -> None:
+    with reading(full.engine) as connection:
+        identity = ledger_id(connection)
+    servers, hosts = full.info(all_projects=True), kept(full)
+    full.write(sa.update(tables.instance).values(user_data=None))
+    before = known(full.dump())
+    empty(full)
+    planned = rebuild(full, hosts, check_mode=True)
+    assert full.info(all_projects=True) == []
+    result = rebuild(full, hosts)
+    assert planned == result
+    assert full.info(all_projects=True) == servers
+    assert known(full.dump()) == before
+    with reading(full.engine) as connection:
+        assert ledger_id(connection) == identity
+    assert result["servers"] == ["web-1 of demo on hv1: active", "web-2 of demo on hv2: active",
+                                 "shop of other on hv2: active"]  # fmt: skip
+    assert any("user data of web-1, web-2" in line for line in result["lost"])
+    # nothing more comes of it the second time, and nothing is changed by it
+    again = full.dump()
+    assert rebuild(full, hosts)["changed"] is False
+    assert full.dump() == again
+    # what comes next takes nothing that is somebody's
+    [late] = full.server({"name": "late", "flavor": "m1.nano", "image": "ami-tiny"})["to_build"]
+    assert late["id"] == 18
+    full.place(late["uuid"], "hv1")
+    [late] = full.info(name="late")
+    assert late["nics"][0]["ip"] not in {nic["ip"] for one in servers for nic in one["nics"]}
+
+
+def test_a_restored_copy_is_completed(full: Cloud) -> None:
+    """What came after the copy was made is added; what is there stays as it is."""
+    hosts = kept(full)
+    servers = full.info(all_projects=True)
+    late = servers[2]["uuid"]
+    for table, column in ((tables.vif, "instance_uuid"), (tables.allocation, "instance_uuid"),
+                          (tables.tables_volumes.volume_attachment, "instance_uuid")):  # fmt: skip
+        if table is tables.vif:
+            owners = [f"vif:{nic['id']}" for nic in servers[2]["nics"]]
+            free = sa.update(tables.fixed_ip).where(tables.fixed_ip.c.owner.in_(owners))
+            full.write(free.values(owner=None))
+        full.write(sa.delete(table).where(table.c[column] == late))
+    full.write(sa.delete(tables.instance).where(tables.instance.c.uuid == late),
+               sa.update(tables.instance).where(tables.instance.c.name == "web-1").values(name="www"))  # fmt: skip
+    result = rebuild(full, hosts)
+    assert result["servers"] == ["shop of other on hv2: active"]
+    assert full.info(all_projects=True) == [{**servers[0], "name": "www"}, *servers[1:]]
+
+
+def test_an_address_that_was_given_out_again_stops_it(full: Cloud) -> None:
+    hosts, [web] = kept(full), full.info(names=["web-1"])
+    nic = web["nics"][0]
+    full.write(sa.update(tables.fixed_ip).where(tables.fixed_ip.c.owner == f"vif:{nic['id']}").values(owner="vif:new"))
+    before = full.dump()
+    with pytest.raises(ConflictError, match=rf"the address {nic['ip']} is vif:new's here and vif:{nic['id']}'s on"):
+        rebuild(full, hosts)
+    assert full.dump() == before
+
+
+def test_a_ledger_with_a_project_of_the_same_name_is_refused(full: Cloud) -> None:
+    hosts = kept(full)
+    empty(full)
+    full.write(sa.insert(tables.project).values(id="f" * 32, name="demo", created_at=1))
+    with pytest.raises(ConflictError, match=r"a project 'demo' of its own.*in an empty one"):
+        rebuild(full, hosts)
+
+
+def test_hosts_of_two_ledgers_are_asked_about_one(full: Cloud) -> None:
+    hosts = kept(full)
+    theirs = str(uuid.uuid4())
+    hosts[0]["records"] = {key: text.replace(json.loads(text)["ledger"], theirs)
+                           for key, text in hosts[0]["records"].items()}  # fmt: skip
+    empty(full)
+    with pytest.raises(ConflictError, match=rf"several ledgers: .*{theirs} \(1 records\).*-e ledger="):
+        rebuild(full, hosts)
+    assert rebuild(full, hosts, ledger=theirs)["servers"] == ["web-1 of demo on hv1: active"]
+
+
+@pytest.mark.parametrize(
+    ("recorded", "task", "state", "expected"),
+    [
+        ("building", "spawning", "running", ("active", None, 1)),
+        ("building", "networking", "missing", ("error", None, 0)),
+        ("active", None, "shutoff", ("stopped", None, 4)),
+        ("active", None, "missing", ("stopped", None, 4)),
+        ("stopped", "powering-on", "running", ("active", None, 1)),
+        ("active", None, "paused", ("paused", None, 3)),
+        ("active", "deleting", "running", ("active", "deleting", 1)),
+        ("error", None, "running", ("error", None, 1)),
+    ],
+)
+def test_a_guest_is_what_its_domain_is(
+    full: Cloud, recorded: str, task: str | None, state: str, expected: tuple[str, str | None, int]
+) -> None:
+    full.write(sa.update(tables.instance).where(tables.instance.c.name == "web-1")
+               .values(vm_state=recorded, task_state=task))  # fmt: skip
+    hosts = kept(full)
+    [domain] = hosts[0]["found"]["domains"]
+    domain["state"] = state
+    if state == "missing":
+        hosts[0]["found"]["domains"] = []
+    empty(full)
+    rebuild(full, hosts)
+    [web] = full.info(names=["web-1"])
+    assert (web["vm_state"], web["task_state"], web["power_state"]) == expected
+
+
+def test_what_cannot_be_told_is_named(full: Cloud) -> None:
+    hosts = kept(full)
+    [web] = full.info(names=["web-1"])
+    hosts[0]["records"] = {web["uuid"]: "{}"}
+    hosts[1]["found"]["volumes"] = ["11111111-2222-3333-4444-555555555555"]
+    empty(full)
+    lost = "\n".join(rebuild(full, hosts)["lost"])
+    assert f"what hv1 keeps of {web['uuid']} cannot be read" in lost
+    assert f"instance-{web['id']:08x} ({web['uuid']}) on hv1: no record of it" in lost
+    assert "the volume 11111111-2222-3333-4444-555555555555 on hv2" in lost
+
+
+def test_no_secret_leaves_the_ledger(full: Cloud) -> None:
+    files = [{"path": "/a", "content": "c2VjcmV0"}]
+    full.write(sa.update(tables.instance).values(password_hash="$6$hash", files=files))
+    [secret] = full.rows(sa.select(tables.secret.c.value)) or [("none",)]
+    text = json.dumps(kept(full))
+    for value in ("$6$hash", "c2VjcmV0", "aGVsbG8=", secret[0]):
+        assert value not in text
+
+
+def test_a_build_brings_its_record_along(full: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plans, "guest_of", lambda one, facts, **_where: one)
+    monkeypatch.setattr(plans, "render", lambda one: "<domain/>")
+    [web] = full.info(names=["web-1"])
+    with transaction(full.engine) as connection:
+        plan = server_plan(connection, {"instances": [web], "existing": [], "leaving": [], "compute_hosts": [],
+                                        "state_dir": "/var/lib/novalite"})["hosts"]["hv1"]["build"]  # fmt: skip
+    [disk] = plan["disks"]
+    told = json.loads(disk["record"])
+    assert (told["uuid"], told["host"]) == (web["uuid"], "hv1")
+    assert [row["name"] for row in told["tables"]["network"]] == ["private"]

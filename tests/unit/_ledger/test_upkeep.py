@@ -1,0 +1,232 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Backup, restore, export, import and migrations of a ledger with something of everything in it."""
+
+from __future__ import annotations
+
+import pathlib
+import re
+import stat
+import typing as t
+import uuid
+
+import pytest
+import sqlalchemy as sa
+
+from ansible_collections.novalite.cloud.plugins.module_utils._controller import operation_of, run_operation
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import copies, tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import (
+    HEAD,
+    REVISIONS,
+    move_to_revision,
+    open_ledger,
+    reading,
+    revision_of,
+    transaction,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ledger_identity import ledger_id
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.records import inserted_id
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.text import lines_of
+
+OLDER = REVISIONS[-2]
+DEMO = "d" * 32
+
+
+def fill(engine: sa.Engine, name: str = "web") -> None:
+    """Record a network, a group, a user and an instance; give out an id and take it back."""
+    with transaction(engine) as connection:
+        network = {"uuid": str(uuid.uuid4()), "name": "private", "cidr": "10.0.0.0/30", "bridge": "br1", "dhcp": True,
+                   "dns": ["192.0.2.1"]}  # fmt: skip
+        key = inserted_id(connection.execute(sa.insert(tables.network).values(**network)))
+        connection.execute(
+            sa.insert(tables.fixed_ip),
+            [{"network_id": key, "ip": 167772160 + number, "reserved": "network" if not number else None,
+              "released_at": 0} for number in range(4)],
+        )  # fmt: skip
+        user = {"id": "u" * 32, "name": "ann", "password_hash": "$6$salt$hash", "created_at": 1, "enabled": False}
+        connection.execute(sa.insert(tables.tables_identity.user).values(**user))
+        instance: dict[str, t.Any] = {
+            "uuid": str(uuid.uuid4()), "project_id": DEMO, "name": name, "hostname": name, "vm_state": "active",
+            "flavor": {"name": "m1.tiny", "vcpus": 1}, "image": {"name": "ämi", "kernel": None},
+            "metadata": {"ключ": 'va"lue\n'}, "attempts": [], "fault": None, "created_at": 1, "updated_at": 2,
+        }  # fmt: skip
+        connection.execute(sa.insert(tables.instance).values(**instance))
+        gone = {**instance, "uuid": str(uuid.uuid4()), "name": "gone"}
+        number = inserted_id(connection.execute(sa.insert(tables.instance).values(**gone)))
+        connection.execute(sa.delete(tables.instance).where(tables.instance.c.id == number))
+
+
+def dump(engine: sa.Engine) -> list[str]:
+    with reading(engine) as connection:
+        return list(lines_of(connection))
+
+
+def keep(url: str, home: pathlib.Path, operation: str, check_mode: bool = False, **params: t.Any) -> dict[str, t.Any]:
+    given = {"operation": operation, "force": False, "keep": 14, "file": None, "revision": None, **params}
+    return run_operation(operation_of("ledger"), {**given, "ledger_url": url, "home": str(home)}, check_mode)
+
+
+@pytest.fixture
+def kept(tmp_path: pathlib.Path, ledger_url: str) -> pathlib.Path:
+    """The home in which copies of the ledger at `ledger_url` are kept."""
+    if ledger_url.startswith("sqlite"):
+        return pathlib.Path(ledger_url.removeprefix("sqlite:///")).parent
+    return tmp_path
+
+
+@pytest.mark.parametrize("operation", ["backup", "export"])
+def test_what_was_copied_comes_back_whole(
+    operation: str, ledger: sa.Engine, ledger_url: str, kept: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    fill(ledger)
+    before = dump(ledger)
+    copy = tmp_path / "copy"
+    assert keep(ledger_url, kept, operation, file=str(copy))["revision"] == HEAD
+    assert stat.S_IMODE(copy.stat().st_mode) == 0o600
+    with transaction(ledger) as connection:
+        connection.execute(sa.delete(tables.fixed_ip))
+        connection.execute(sa.update(tables.instance).values(name="renamed"))
+    restored = keep(ledger_url, kept, "restore", file=str(copy), force=True)
+    assert dump(ledger) == before
+    # what was lost by it was kept, and comes back as well
+    keep(ledger_url, kept, "restore", file=restored["copy"], force=True)
+    assert '"renamed"' in "\n".join(dump(ledger))
+    assert "10.0.0.0/30" in "\n".join(dump(ledger))
+    assert len(dump(ledger)) == len(before) - 4
+    # an id that was given once is not given again
+    with transaction(ledger) as connection:
+        row = connection.execute(sa.select(tables.instance)).mappings().one()
+        again = {**row, "uuid": str(uuid.uuid4()), "name": "next"}
+        del again["id"]
+        assert inserted_id(connection.execute(sa.insert(tables.instance).values(**again))) == row["id"] + 2
+
+
+def test_a_ledger_moves_to_the_other_database(
+    home: pathlib.Path, tmp_path: pathlib.Path, postgresql_ledger: t.Callable[[], str]
+) -> None:
+    sqlite = f"sqlite:///{home}/ledger.sqlite"
+    engine = open_ledger(url=sqlite)
+    with transaction(engine) as connection:
+        connection.execute(sa.insert(tables.project).values(id=DEMO, name="demo", created_at=0))
+    fill(engine)
+    before = dump(engine)
+    text = tmp_path / "text"
+    keep(sqlite, home, "export", file=str(text))
+    assert text.read_text().splitlines() == before
+    assert keep(sqlite, home, "export", file=str(text))["changed"] is False
+    url = postgresql_ledger()
+    keep(url, tmp_path, "restore", file=str(text))
+    server = open_ledger(url=url)
+    assert dump(server) == before
+    # and back, into a new file
+    back = tmp_path / "back.jsonl"
+    keep(url, tmp_path, "backup", file=str(back))
+    new = f"sqlite:///{tmp_path}/new.sqlite"
+    keep(new, tmp_path, "restore", file=str(back))
+    again = open_ledger(url=new)
+    assert dump(again) == before
+    for one in (engine, server, again):
+        one.dispose()
+
+
+def test_a_ledger_that_holds_something_is_replaced_on_request_only(
+    ledger: sa.Engine, ledger_url: str, kept: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    fill(ledger)
+    copy = str(tmp_path / "copy")
+    keep(ledger_url, kept, "backup", file=copy)
+    before = dump(ledger)
+    with pytest.raises(ConflictError, match=r"not empty.*force"):
+        keep(ledger_url, kept, "restore", file=copy)
+    assert dump(ledger) == before
+    keep(ledger_url, kept, "restore", check_mode=True, file=copy, force=True)
+    assert dump(ledger) == before
+    assert copies.copies_in(str(kept)) == []
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda text: text.replace(f'"{HEAD}"', '"9999"', 1), r"revision 9999.*upgrade novalite"),
+        (lambda text: text[: len(text) // 2].rpartition("\n")[0] + "\n", r"cut off"),
+        (lambda text: "# something else\n" + text, r"no ledger"),
+        (lambda text: text.replace('{"rows"', '{"sows"'), r"line \d+ is no line of a ledger"),
+    ],
+)
+def test_a_copy_that_is_spoilt_changes_nothing(
+    spoil: t.Callable[[str], str], message: str, ledger: sa.Engine, ledger_url: str, kept: pathlib.Path,
+    tmp_path: pathlib.Path,
+) -> None:
+    fill(ledger)
+    copy = tmp_path / "copy"
+    keep(ledger_url, kept, "export", file=str(copy))
+    copy.write_text(spoil(copy.read_text()))
+    before = dump(ledger)
+    with pytest.raises(NovaliteError, match=message):
+        keep(ledger_url, kept, "restore", file=str(copy), force=True)
+    assert dump(ledger) == before
+
+
+def test_backups_are_dated_and_the_newest_are_kept(ledger: sa.Engine, ledger_url: str, kept: pathlib.Path) -> None:
+    made = [keep(ledger_url, kept, "backup", keep=2)["file"] for _ in range(4)]
+    copies.keep_copy(ledger, str(kept), "before-restore", keep=2)
+    (kept / copies.DIRECTORY / "ledger-of-mine.sqlite").write_text("")
+    keep(ledger_url, kept, "backup", check_mode=True)
+    names = [pathlib.Path(path).name for path in copies.copies_in(str(kept))]
+    assert len(set(made)) == 4
+    assert [name for name in names if "backup" in name] == sorted(pathlib.Path(path).name for path in made)[2:]
+    pattern = rf"ledger-\d{{8}}T\d{{6}}Z(\.\d)?-{HEAD}-(backup|before-restore)\.\w+"
+    assert all(re.fullmatch(pattern, name) for name in names)
+    assert len(names) == 3
+    assert (kept / copies.DIRECTORY / "ledger-of-mine.sqlite").exists()
+
+
+def test_a_ledger_goes_back_and_forth(ledger: sa.Engine, ledger_url: str, kept: pathlib.Path) -> None:
+    fill(ledger)
+    before = dump(ledger)
+    assert keep(ledger_url, kept, "migrate", check_mode=True, revision=OLDER)["changed"] is True
+    assert keep(ledger_url, kept, "info")["revision"] == HEAD
+    went = keep(ledger_url, kept, "migrate", revision=OLDER)
+    assert (went["before"], went["revision"], went["changed"]) == (HEAD, OLDER, True)
+    assert keep(ledger_url, kept, "migrate", revision=OLDER)["changed"] is False
+    told = keep(ledger_url, kept, "info")
+    assert (told["revision"], told["newest"], len(told["copies"])) == (OLDER, HEAD, 1)
+    with pytest.raises(NovaliteError, match=r"'12' is no revision"):
+        keep(ledger_url, kept, "migrate", revision="12")
+    # a copy of an older ledger is migrated when it is restored
+    older = str(kept / "older")
+    keep(ledger_url, kept, "export", file=older)
+    assert keep(ledger_url, kept, "restore", file=older, force=True)["revision"] == OLDER
+    with ledger.connect() as connection:
+        assert revision_of(connection) == HEAD
+    # one that is older than the identity of the ledger: what hosts carry stays its own
+    with reading(ledger) as connection:
+        identity = ledger_id(connection)
+    keep(ledger_url, kept, "restore", file=older, force=True)
+    with reading(ledger) as connection:
+        assert ledger_id(connection) == identity
+    keep(ledger_url, kept, "restore", file=went["copy"], force=True)
+    assert dump(ledger) == before
+
+
+def test_a_copy_is_kept_before_a_migration_that_nobody_asked_for(
+    ledger: sa.Engine, ledger_url: str, kept: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(ledger)
+    with transaction(ledger) as connection:
+        move_to_revision(connection, OLDER)
+    ledger.dispose()
+    monkeypatch.setenv("NOVALITE_HOME", str(kept))
+    open_ledger(url=ledger_url).dispose()
+    open_ledger(url=ledger_url).dispose()
+    [copy] = copies.copies_in(str(kept))
+    assert f"-{OLDER}-before-{HEAD}." in copy
+
+
+def test_there_is_nothing_to_copy_before_there_is_a_ledger(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(NovaliteError, match=r"there is no ledger at"):
+        keep(f"sqlite:///{tmp_path}/ledger.sqlite", tmp_path, "backup")
+    assert list(tmp_path.iterdir()) == []
