@@ -28,7 +28,10 @@ WAIT_FOR = ("running", "ssh", "agent")
 def _of_role(role: str, **kinds: Kind) -> dict[str, Variable]:
     """The role's options that a person sets; tests hold them against its argument_specs."""
     help = f"see `ansible-doc -t role novalite.cloud.{role}`"
-    return {f"{role}_{name}": Variable(help, kind, commas=kind == "list" and name != "shares") for name, kind in kinds.items()}
+    return {
+        f"{role}_{name}": Variable(help, kind, commas=kind == "list" and name != "shares")
+        for name, kind in kinds.items()
+    }
 
 
 INVENTORY: dict[str, Variable] = {
