@@ -28,7 +28,10 @@ WAIT_FOR = ("running", "ssh", "agent")
 def _of_role(role: str, **kinds: Kind) -> dict[str, Variable]:
     """The role's options that a person sets; tests hold them against its argument_specs."""
     help = f"see `ansible-doc -t role novalite.cloud.{role}`"
-    return {f"{role}_{name}": Variable(help, kind, commas=name == "aggregates") for name, kind in kinds.items()}
+    return {
+        f"{role}_{name}": Variable(help, kind, commas=kind == "list" and name != "shares")
+        for name, kind in kinds.items()
+    }
 
 
 INVENTORY: dict[str, Variable] = {
@@ -57,6 +60,7 @@ INVENTORY: dict[str, Variable] = {
         enabled="bool",
         packages="list",
         ram_ratio="float",
+        reach_users="list",
         reserved_disk_gb="int",
         reserved_memory_mb="int",
         reserved_vcpus="int",
