@@ -87,7 +87,7 @@ def apply(
 def _before_rules(request: Request, outcome: Outcome, check_mode: bool) -> None:
     if request.state != "present" or not request.instances:
         return
-    wrong = bridged.missing(check_mode)
+    wrong = bridged.missing(check_mode, bridges=request.bridges)
     if wrong:
         outcome.before["sysctl"] = wrong
         outcome.after["sysctl"] = dict.fromkeys(wrong, "1")
