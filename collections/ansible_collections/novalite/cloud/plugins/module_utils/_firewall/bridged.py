@@ -31,13 +31,7 @@ def missing(
 ) -> dict[str, str]:
     """The switches that are not 1, with their value ("absent" without br_netfilter, which is loaded if possible): those
     of `bridges` that are there, where the host's is not on; without `bridges`, the host's."""
-    if not os.path.isdir(directory) and not check_mode:
-        with contextlib.suppress(CommandError):
-            run(["modprobe", "br_netfilter"])
-            if bridges:
-                # Nobody on this host needed it; for other people's bridges nothing is to change.
-                for name in _LOADED_ON:
-                    _write(os.path.join(directory, name), "0")
+    load(check_mode, directory, quietly=bool(bridges))
     values = {f"net.bridge.{name}": _read(os.path.join(directory, name)) for name in SWITCHES}
     wrong = {name: value for name, value in values.items() if value != "1"}
     if "absent" in wrong.values() or not wrong or not bridges:
@@ -51,12 +45,28 @@ def missing(
     return found
 
 
+def load(check_mode: bool = False, directory: str = DIRECTORY, quietly: bool = True) -> None:
+    """Have br_netfilter loaded, if possible: `quietly` without what it turns on for every bridge of the host, of whom
+    nobody asked for that."""
+    if os.path.isdir(directory) or check_mode:
+        return
+    with contextlib.suppress(CommandError):
+        run(["modprobe", "br_netfilter"])
+        for name in _LOADED_ON if quietly else ():
+            _write(os.path.join(directory, name), "0")
+
+
+def command(bridge: str, switch: str, value: str) -> list[str]:
+    """What sets a switch of a bridge's own, by its name in iproute2."""
+    return ["ip", "link", "set", bridge, "type", "bridge", switch, value]
+
+
 def ensure(wrong: t.Mapping[str, str], directory: str = DIRECTORY) -> None:
     """Set the named switches to 1 and read them back. Raises NovaliteError when one stays off."""
     for name in wrong:
         bridge, slash, option = name.partition("/")
         if slash:
-            run(["ip", "link", "set", bridge, "type", "bridge", option, "1"])
+            run(command(bridge, option, "1"))
             value = _of_bridge(bridge).get(option, "absent")
         else:
             path = os.path.join(directory, name.rpartition(".")[2])
