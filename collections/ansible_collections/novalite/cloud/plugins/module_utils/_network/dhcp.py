@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import re
 import secrets
 import shutil
 import signal
@@ -29,7 +30,7 @@ from .ownership import NO_LEDGER, Mark, Owner
 from .process import Server as Process
 
 # what dnsmasq says when a system-wide one (Debian's listens on all addresses, also on those that come later) was faster
-_NAMES_TAKEN = "failed to create listening socket"
+_NAMES_TAKEN = re.compile(r"failed to create listening socket for \S+: Address already in use")
 _FILES = ("conf", "hosts", "names", "others")
 
 
@@ -171,7 +172,7 @@ class Server:
             try:
                 run(command)
             except CommandError as error:
-                if _NAMES_TAKEN not in str(error):
+                if not _NAMES_TAKEN.search(str(error)):
                     raise
                 self.warnings.append(
                     f"another name server of this host listens on {self.network.listen} (port 53), so guests on "
