@@ -77,6 +77,15 @@ def test_the_jobs_of_the_api_say_what_their_playbook_knows(kind: str) -> None:
     assert set(KINDS[kind].schema["properties"]) - {"limit"} <= known
 
 
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "playbooks").rglob("*.yml")), ids=lambda path: str(path.relative_to(ROOT / "playbooks"))
+)
+def test_where_the_ledger_is_stands_in_no_playbook(path: pathlib.Path) -> None:
+    """It is decided in one place, plugin_utils/_home.py; a copy was forgotten more than once."""
+    text = re.sub(r"^#.*$", "", path.read_text(), flags=re.MULTILINE)
+    assert not re.search(r"\b(NOVALITE_HOME|NOVALITE_LEDGER_URL|novalite_ledger_url|novalite_home)\b", text)
+
+
 def test_no_variable_is_reserved_by_ansible() -> None:
     assert not {name for book in PLAYBOOKS.values() for name in book.variables} & get_reserved_names()
 
