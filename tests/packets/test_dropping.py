@@ -95,6 +95,30 @@ def test_it_is_there_as_long_as_it_is_needed(bed: Bed) -> None:
     assert "nova-" not in bed.saved("IPv4") + bed.saved("IPv6")
 
 
+def test_what_bridges_of_others_carry_is_theirs(bed: Bed) -> None:
+    """An operator keeps what bridges carry from a packet filter that drops: guests are judged, others not even seen."""
+    wanted = {**state(bed), **OURS}
+    docker(bed)
+    one, other = bed.places["twin-1"], bed.places["twin-bystander"]
+    switches = [f"net.bridge.bridge-nf-call-{name}" for name in ("iptables", "ip6tables")]
+    with bed.on_host():
+        run("sysctl", "-q", *(f"{switch}=0" for switch in switches))
+    try:
+        assert bed.enforce(**wanted, check=True)["diff"]["before"]["sysctl"] == {
+            "br0/nf_call_iptables": "0", "br0/nf_call_ip6tables": "0"}
+        bed.enforce(**wanted, exclusive=True)
+        with bed.on_host():
+            assert run("sysctl", "-n", *switches).split() == ["0", "0"]
+        for kind in ("ip", "ip6"):
+            assert comes(bed, "twin-1", "twin-bystander", getattr(one, kind), getattr(other, kind), 17, 53, next(PORTS))
+        assert not mismatches(bed, wanted, probes(bed, wanted))
+        assert not bed.enforce(**wanted)["changed"]
+    finally:
+        with bed.on_host():
+            run("sysctl", "-q", *(f"{switch}=1" for switch in switches))
+            run("ip", "link", "set", "br0", "type", "bridge", "nf_call_iptables", "0", "nf_call_ip6tables", "0")
+
+
 def test_an_isolated_network_is_not_routed(bed: Bed) -> None:
     docker(bed)
     place, other = bed.places["twin-1"], bed.places["twin-bystander"]

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 import pathlib
+import shutil
 import subprocess
 
 import pytest
 
 from ansible_collections.novalite.cloud.plugins.module_utils import _presence
-from ansible_collections.novalite.cloud.plugins.module_utils._disk import layout
+from ansible_collections.novalite.cloud.plugins.module_utils._disk import channel, layout, transfer
 from ansible_collections.novalite.cloud.plugins.module_utils._disk.cache import Image, ensure_images
 from ansible_collections.novalite.cloud.plugins.module_utils._disk.evict import evict
 from ansible_collections.novalite.cloud.plugins.module_utils._disk.overlay import Disk, create_disks, remove_disks
@@ -93,3 +94,15 @@ def test_both_names_go_together_and_not_while_a_disk_stands_on_them(
         os.utime(layout.base_path(state, key), (0, 0))
     assert evict(state, DAY, check_mode=True)["evicted"] == evict(state, DAY)["evicted"]
     assert entries(state) == {}
+
+
+def test_a_disk_that_arrives_from_another_host_finds_its_image(state: str, base: str, disk: pathlib.Path) -> None:
+    staging = channel.staging_of(state, UUID)
+    os.makedirs(os.path.dirname(staging))
+    shutil.move(str(disk.parent), staging)
+    layout.carry_over(state)
+    for key in (base[7:], "swap_1"):
+        os.unlink(layout.former_path(state, key))  # this host never had it under that name
+    assert transfer.receive([{"uuid": UUID}], {UUID: Disk(UUID, base, swap_mb=1)}, state) == [UUID]
+    assert os.path.realpath(info(str(disk))["full-backing-filename"]) == layout.cache_path(state, base)
+    assert subprocess.run(["qemu-io", "-f", "qcow2", "-c", "read -P 1 0 1M", str(disk)], check=True)

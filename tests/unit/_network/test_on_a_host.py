@@ -12,6 +12,7 @@ import os
 import pathlib
 import select
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -275,6 +276,19 @@ def test_a_dead_server_is_started_and_a_strangers_pid_is_not_trusted(site: Site)
             assert site.lease() is not None
         finally:
             stranger.kill()
+
+
+@pytest.mark.parametrize("lan", [1], indirect=True)
+def test_guests_get_addresses_beside_another_name_server(site: Site) -> None:
+    """Debian's dnsmasq listens on every address of a host, and is faster on those that come."""
+    pathlib.Path(site.script).write_text('#!/bin/sh\n[ "$1" != bound ] || echo "$ip $dns" > "$0.out"\n')
+    guest = (site.mac, "10.99.0.50", "web-1")
+    with site.lan.enter(site.lan.hypervisor), socket.create_server(("10.99.0.1", 53)):
+        result = site.ensure(guest, dns=["10.99.0.9"])
+        assert result["changed"] and "another name server" in result["warnings"][0]
+        assert site.lease() == "10.99.0.50 10.99.0.9"
+        again = site.ensure(guest, dns=["10.99.0.9"])
+        assert not again["changed"] and not again["warnings"]
 
 
 @pytest.mark.parametrize("lan", [1], indirect=True)

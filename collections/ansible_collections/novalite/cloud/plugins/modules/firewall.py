@@ -19,8 +19,9 @@ description:
     never touched.
   - Where the role P(novalite.cloud.compute_node#role) has prepared the host, what is loaded at its next boot is brought
     up to date with each change.
-  - Sets C(net.bridge.bridge-nf-call-iptables) and C(net.bridge.bridge-nf-call-ip6tables) to 1 and fails when it cannot,
-    because bridged packets would bypass the rules.
+  - Where C(net.bridge.bridge-nf-call-iptables) and C(net.bridge.bridge-nf-call-ip6tables) are off, turns on the
+    switches of the O(bridges) themselves (without O(bridges), the host's), and fails when it cannot, because bridged
+    packets would bypass the rules. What bridges of others carry is not filtered by that.
 author:
   - novalite contributors (@novalite)
 requirements:

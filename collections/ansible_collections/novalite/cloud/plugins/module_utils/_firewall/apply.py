@@ -17,9 +17,11 @@ import re
 import time
 import typing as t
 
-from .._command import CommandError
+from .._command import CommandError, run
 from .._errors import NovaliteError
 from .._host import locked
+from .._network import additions
+from .._network.additions import Additions
 from .._network.ownership import NO_LEDGER, Mark
 from . import bridged, cache, conntrack, dispatch, fingerprint, merge, owner, passage, ports, ruleset, sets
 from .cache import DIRECTORY
@@ -79,20 +81,43 @@ def apply(
             return outcome
         if other is not None or (request.instances and request.state == "present" and not check_mode):
             owner.take(mark)
-        _before_rules(request, outcome, check_mode)
+        if not check_mode:
+            _hide_packets(request, mark)
         _Run(tables, request, outcome, check_mode, directory).converge()
+        _show_packets(request, outcome, check_mode, mark)
     return outcome
 
 
-def _before_rules(request: Request, outcome: Outcome, check_mode: bool) -> None:
+def _show_packets(request: Request, outcome: Outcome, check_mode: bool, mark: Mark) -> None:
+    """Have the packet filter see what goes over the guests' bridges. Not before it has the rules: on a host that drops
+    what nobody accepts, other people's packets on these bridges would be dropped until then."""
     if request.state != "present" or not request.instances:
         return
-    wrong = bridged.missing(check_mode)
-    if wrong:
-        outcome.before["sysctl"] = wrong
-        outcome.after["sysctl"] = dict.fromkeys(wrong, "1")
-        if not check_mode:
-            bridged.ensure(wrong)
+    wrong = bridged.missing(check_mode, bridges=request.bridges)
+    if not wrong:
+        return
+    outcome.before["sysctl"], outcome.after["sysctl"] = wrong, dict.fromkeys(wrong, "1")
+    if check_mode:
+        return
+    for name in wrong:
+        bridge, slash, switch = name.partition("/")
+        if slash:
+            with locked("bridge"):
+                added = additions.read(bridge, mark) | Additions(switches=(switch,))
+                additions.write(bridge, mark, added)
+    bridged.ensure(wrong)
+
+
+def _hide_packets(request: Request, mark: Mark) -> None:
+    """The reverse, for the bridges that the last instance leaves, and before the rules go."""
+    for bridge in request.bridges if request.state == "absent" else ():
+        with locked("bridge"):
+            added = additions.read(bridge, mark)
+            for switch in added.switches:
+                with contextlib.suppress(CommandError):  # the bridge is gone
+                    run(bridged.command(bridge, switch, "0"))
+            if added.switches:
+                additions.write(bridge, mark, dataclasses.replace(added, switches=()))
 
 
 class _Run:

@@ -29,13 +29,14 @@ _LOCK = "settings"
 
 @dataclasses.dataclass(frozen=True)
 class Additions:
-    """Of one ledger to one bridge. `addresses` (CIDR) and `ports` were added to a bridge of others; `mtus` (bytes) and
-    `downs` are what devices were before."""
+    """Of one ledger to one bridge. `addresses` (CIDR) and `ports` were added to a bridge of others, and its `switches`
+    (`nf_call_iptables`) turned on; `mtus` (bytes) and `downs` are what devices were before."""
 
     addresses: tuple[str, ...] = ()
     ports: tuple[str, ...] = ()
     mtus: tuple[tuple[str, int], ...] = ()  # (device, bytes), the first entry of a device counts
     downs: tuple[str, ...] = ()  # devices that were down
+    switches: tuple[str, ...] = ()
 
     def __or__(self, more: Additions) -> Additions:
         known = {device for device, _mtu in self.mtus}
@@ -44,6 +45,7 @@ class Additions:
             (*self.ports, *(one for one in more.ports if one not in self.ports)),
             (*self.mtus, *(one for one in more.mtus if one[0] not in known)),
             (*self.downs, *(one for one in more.downs if one not in self.downs)),
+            (*self.switches, *(one for one in more.switches if one not in self.switches)),
         )
 
 
@@ -67,6 +69,7 @@ def read(bridge: str, mark: Mark) -> Additions:
             tuple(map(str, found.get("ports", ()))),
             tuple((str(device), int(mtu)) for device, mtu in found.get("mtus", ())),
             tuple(map(str, found.get("downs", ()))),
+            tuple(map(str, found.get("switches", ()))),
         )
     except (TypeError, ValueError):
         return Additions()

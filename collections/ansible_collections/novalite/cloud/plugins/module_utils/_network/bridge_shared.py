@@ -16,6 +16,7 @@ import dataclasses
 import ipaddress
 
 from .._errors import ConflictError, NotFoundError
+from .._firewall import bridged
 from . import namespaces
 from .additions import Additions
 from .bridge_ports import add_address, enslave, give_back, physical
@@ -119,6 +120,7 @@ def plan_absent(bridge: Bridge, host: Host) -> list[Step]:
     steps = [Step(["ip", "addr", "del", text, "dev", bridge.name]) for text in added.addresses if text in there]
     ports = [name for name in added.ports if name in host.links and host.links[name].master == bridge.name]
     steps += [Step(["ip", "link", "set", name, "nomaster"]) for name in ports]
+    steps += [Step(bridged.command(bridge.name, switch, "0")) for switch in added.switches]
     going = own_port(bridge, host)
     steps += [Step(["ip", "link", "del", name]) for name in going]
     left = dataclasses.replace(added, downs=tuple(name for name in added.downs if name != bridge.name))

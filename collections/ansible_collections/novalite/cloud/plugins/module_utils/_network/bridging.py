@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import ipaddress
-import os
 import typing as t
 
 from .._command import CommandError, run
@@ -120,7 +119,7 @@ def ensure(
     with contextlib.nullcontext() if check_mode else locked("bridge"):
         try:
             if state == "present" and bridges:
-                _bridged_packets(work, bridges)
+                bridged.load(work.check_mode)  # the module `firewall` has it see a bridge, once there are rules
                 _forwarding(work, bridges)
             for bridge in bridges:
                 if state == "present":
@@ -189,23 +188,6 @@ def _still_reached(bridge: Bridge, before: Host, after: Host) -> None:
             f"bridge {bridge.name}: after the addresses of {bridge.port} had moved, the ssh session that Ansible came "
             "by had no route any more; they were moved back"
         )
-
-
-def _bridged_packets(work: _Run, bridges: t.Sequence[Bridge]) -> None:
-    # A kernel that gets the module here has the switches on from that moment, and other bridges' packets pass the
-    # packet filter that did not before: when nobody needs it any more, they are off.
-    before = {} if os.path.isdir(bridged.DIRECTORY) else {f"bridge/{name}": "0" for name in bridged.SWITCHES}
-    found = bridged.missing(work.check_mode)
-    if found:
-        work.before["br_netfilter"], work.after["br_netfilter"] = found, dict.fromkeys(found, "1")
-    if work.check_mode:
-        return
-    before.update({f"bridge/{name.rpartition('.')[2]}": value for name, value in found.items() if value != "absent"})
-    for bridge in bridges:
-        user = additions.user_of(bridge.name, bridge.mark)
-        if additions.claim(user, {f"bridge/{name}": "1" for name in bridged.SWITCHES}, before, put=False):
-            work.claimed.append(user)
-    bridged.ensure(found)
 
 
 def _own_settings(bridge: Bridge) -> dict[str, str]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import re
 import secrets
 import shutil
 import signal
@@ -19,7 +20,7 @@ import struct
 import time
 import typing as t
 
-from .._command import run
+from .._command import CommandError, run
 from .._errors import ConflictError, NotFoundError, NovaliteError
 from .._host import STATE_DIR, in_threads, locked, write_atomically
 from . import dnsmasq, ownership
@@ -28,6 +29,8 @@ from .namespaces import entered
 from .ownership import NO_LEDGER, Mark, Owner
 from .process import Server as Process
 
+# what dnsmasq says when a system-wide one (Debian's listens on all addresses, also on those that come later) was faster
+_NAMES_TAKEN = re.compile(r"failed to create listening socket for \S+: Address already in use")
 _FILES = ("conf", "hosts", "names", "others")
 
 
@@ -35,25 +38,30 @@ def ensure(
     networks: t.Sequence[Network], state: str, check_mode: bool = False, state_dir: str = STATE_DIR,
     mark: Mark = NO_LEDGER,
 ) -> dict[str, t.Any]:
-    """Bring the DHCP servers of `networks` to `state`. Returns `changed` and, when it is true, `diff`.
+    """Bring the DHCP servers of `networks` to `state`. Returns `changed`, `warnings` and, when it is true, `diff`.
 
     `present` adds the hosts (one that has the same MAC or address is replaced), `absent` takes them out; with its last
     host a server ends and its directory goes. Another ledger's server is left alone. Raises NovaliteError;
     ConflictError when another ledger has a server on one of the bridges.
     """
 
+    warnings = []  # type: list[str]
+
     def work(network: Network) -> tuple[dict[str, t.Any], dict[str, t.Any]]:
         with contextlib.nullcontext() if check_mode else locked(f"dhcp-{network.bridge}"):
             server = Server(network, os.path.join(state_dir, "networks", network.bridge), mark)
-            return server.present(check_mode) if state == "present" else server.absent(check_mode)
+            try:
+                return server.present(check_mode) if state == "present" else server.absent(check_mode)
+            finally:
+                warnings.extend(server.warnings)
 
     before, after = {}, {}  # type: dict[str, t.Any], dict[str, t.Any]
     for network, (old, new) in zip(networks, in_threads(work, networks)):
         if old != new:
             before[network.bridge], after[network.bridge] = old, new
     if before == after:
-        return {"changed": False}
-    return {"changed": True, "diff": {"before": before, "after": after}}
+        return {"changed": False, "warnings": warnings}
+    return {"changed": True, "warnings": warnings, "diff": {"before": before, "after": after}}
 
 
 class Server:
@@ -63,6 +71,7 @@ class Server:
         self.network = network
         self.mark = mark
         self.directory = directory
+        self.warnings: list[str] = []
         self.conf = os.path.join(directory, "conf")
         self.process = Process("dnsmasq", f"--conf-file={self.conf}", os.path.join(directory, "pid"))
         self._old = {name: self._read(name) for name in _FILES}
@@ -158,8 +167,19 @@ class Server:
         self._start()
 
     def _start(self) -> None:
+        command = ["dnsmasq", f"--conf-file={self.conf}"]
         with entered(self.network.namespace):
-            run(["dnsmasq", f"--conf-file={self.conf}"])
+            try:
+                run(command)
+            except CommandError as error:
+                if not _NAMES_TAKEN.search(str(error)):
+                    raise
+                self.warnings.append(
+                    f"another name server of this host listens on {self.network.listen} (port 53), so guests on "
+                    f"{self.network.bridge} get addresses, and are sent to the network's own dns for names: keep that "
+                    f"server off the bridge (dnsmasq: except-interface={self.network.bridge}) for names of guests"
+                )
+                run([*command, "--port=0", *dnsmasq.names_elsewhere(self.network)])
         started = self.process.written_pid()
         if started is None or not self.process.is_it(started):
             raise NovaliteError(

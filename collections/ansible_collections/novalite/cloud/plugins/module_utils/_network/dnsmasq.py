@@ -128,6 +128,12 @@ def config(network: Network, directory: str, mark: Mark = NO_LEDGER) -> str:
     return "\n".join(lines) + "\n"
 
 
+def names_elsewhere(network: Network) -> list[str]:
+    """The words that send guests to the network's own name servers, for a dnsmasq that serves no names."""
+    servers = [server for server in network.dns if ":" not in server]
+    return [f"--dhcp-option=option:dns-server,{','.join(servers)}"] if servers else []
+
+
 def _ipv6(network: Network) -> list[str]:
     """Router advertisements, from which guests make their EUI-64 address; a stable-privacy one only its owner's DHCPv6
     can tell them, since the ledger made it."""
