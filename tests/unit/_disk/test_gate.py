@@ -80,9 +80,9 @@ class Host:
                     tunnel.kill()
                     listener.shutdown(socket.SHUT_RDWR)
 
-    def processes(self) -> list[str]:
+    def processes(self, name: str) -> list[str]:
         listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
-        return [line for line in listed.splitlines() if str(self.gate) in line]
+        return [line for line in listed.splitlines() if str(self.directory) in line and name in line]
 
 
 @pytest.fixture
@@ -131,14 +131,18 @@ def test_sockets_are_reached(host: Host, tmp_path: pathlib.Path) -> None:
 
 
 def test_nothing_is_left_when_it_closes_under_a_session(host: Host) -> None:
-    host.open('restrict,command="sleep 600"')
-    with subprocess.Popen(host.command("destination"), stderr=subprocess.DEVNULL) as session:
+    host.open(f'restrict,command="tar --extract --file=- --directory={host.staging}"')
+    with subprocess.Popen(host.command("destination"), stdin=subprocess.PIPE, stderr=subprocess.DEVNULL) as session:
         deadline = time.monotonic() + 30
-        while not any("sshd" in line for line in host.processes()) and time.monotonic() < deadline:
+        while not host.processes("tar") and time.monotonic() < deadline:
             time.sleep(0.05)
+        assert host.processes("tar")
         assert gate.close_gate(str(host.gate))
         assert session.wait(30) == 255
-    assert host.processes() == []
+    deadline = time.monotonic() + 10
+    while host.processes("tar") and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert host.processes("") == []
     assert [path.name for path in host.directory.iterdir() if "gate" in path.name] == []
     assert not gate.close_gate(str(host.gate))
 
