@@ -21,7 +21,7 @@ import pytest
 
 READY = "mount -t tmpfs none /run && mkdir /run/netns && mount -t sysfs none /sys && ip link set lo up && echo ready"
 CALL = """
-import json, sys
+import dataclasses, json, sys
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._launch import wait
 from ansible_collections.novalite.cloud.plugins.module_utils._network import bridge, bridging, dhcp, dnsmasq
@@ -29,7 +29,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._network import rou
 DOORS = {
     "bridge": lambda values, state, *rest: bridging.ensure(bridge.parse(values, state), state, *rest),
     "router": lambda values, *rest: routing.ensure(router.parse(values), *rest),
-    "wait": lambda guests, *rest: wait.wait_for_banner([wait.Guest(**one) for one in guests], *rest),
+    "wait": lambda values, *rest: dataclasses.asdict(wait.wait_for_ssh([wait.Guest(**one) for one in values], *rest)),
     "dhcp": lambda values, *rest: dhcp.ensure(dnsmasq.parse(values), *rest),
 }
 for door, *arguments in json.loads(sys.argv[1]):
