@@ -86,7 +86,7 @@ def gather(
         with lifecycle.clear(f"{local_daemon().name} on this host does not answer"):
             facts["hypervisor_version"] = connection.getVersion()
             facts["libvirt_version"] = connection.getLibVersion()
-            facts["domains"] = lifecycle.list_domains(connection)
+            facts["domains"] = lifecycle.list_domains(connection, _existing(state_dir))
             capabilities = parse_capabilities(connection.getCapabilities())
     except NovaliteError as error:
         return {**facts, "up": False, "down_reason": str(error)[:255]}
