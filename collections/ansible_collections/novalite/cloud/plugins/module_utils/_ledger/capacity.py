@@ -80,7 +80,7 @@ def balance_plan(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> di
     instances = {
         one["uuid"]: one
         for one in instances_by(connection, hosts=[state.name for state in states])
-        if one["vm_state"] == "active" and one["task_state"] is None
+        if one["vm_state"] == "active" and one["task_state"] is None and one["adopted"] is None
     }
     groups = groups_of(connection, list(instances.values()))
     placed = [
