@@ -27,6 +27,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute_hos
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.differences import host_differences
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.firewalls import firewall_plan
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.floating_ips import floating_ip
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.memberships import server_security_groups
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.plans import server_plan
 from ansible_collections.novalite.cloud.plugins.modules import server_adopt as module
@@ -123,7 +124,7 @@ def test_a_flavor_that_fits_exactly_is_its_flavor(cloud: t.Any) -> None:
     small = domain(vcpus=1, memory_mb=512, disks=[{"dev": "vda", "source": "/d", "format": "raw", "size": GIB}])
     assert adopt(cloud, small, check_mode=True)["server"]["flavor"]["name"] == "m1.tiny"
     assert adopt(cloud, small, check_mode=True, flavor="m1.tiny")["server"]["flavor"]["name"] == "m1.tiny"
-    with pytest.raises(NovaliteError, match="has 1 vCPUs and 512 MiB, flavor 'm1.nano' 1 and 96"):
+    with pytest.raises(NovaliteError, match=r"has 1 vCPUs and 512 MiB, flavor 'm1\.nano' 1 and 96"):
         adopt(cloud, small, flavor="m1.nano")
 
 
@@ -201,7 +202,8 @@ def test_a_released_server_leaves_the_ledger_as_it_was(reserved: str | None, clo
     assert result["changed"] and result["host"] == "hv1"
     assert owner_of(cloud, 9) == (None, reserved)
     after = cloud.dump()
-    changed = {"instance_action", "instance_action_event", "compute_host", "fixed_ip"}  # history, generation, quarantine
+    # history, generations, quarantine
+    changed = {"instance_action", "instance_action_event", "compute_host", "fixed_ip"}
     for table in before.keys() - changed:
         assert after[table] == before[table], table
     assert used(cloud) == (0, 0, 0)
@@ -214,7 +216,8 @@ def test_only_what_was_adopted_is_released(cloud: t.Any) -> None:
     with pytest.raises(NotFoundError, match="unknown adopted server 'nobody'"):
         release(cloud, "nobody")
     guest = adopt(cloud, domain())["server"]
-    cloud.write(sa.update(tables.instance).where(tables.instance.c.uuid == guest["uuid"]).values(task_state="rebooting"))
+    mine = tables.instance.c.uuid == guest["uuid"]
+    cloud.write(sa.update(tables.instance).where(mine).values(task_state="rebooting"))
     with pytest.raises(ConflictError, match="is in task_state rebooting"):
         release(cloud)
 
@@ -229,19 +232,24 @@ def test_what_may_be_done_with_it(action: str, cloud: t.Any) -> None:
         if action in allowed:
             assert server_actions.begin(connection, action, [guest["uuid"]], request_id="req-1")
         else:
-            with pytest.raises(ConflictError, match=f"Cannot '{action}' instance .* it was adopted.*release it first"):
+            with pytest.raises(ConflictError, match=rf"Cannot '{action}' instance .* it was adopted.*release it first"):
                 server_actions.begin(connection, action, [guest["uuid"]], request_id="req-1")
 
 
 def test_it_is_not_deleted_nor_put_into_groups(cloud: t.Any) -> None:
     adopt(cloud, domain())
     before = cloud.dump()
-    with pytest.raises(ConflictError, match="Cannot 'delete' instance .*adopted"):
+    with pytest.raises(ConflictError, match=r"Cannot 'delete' instance .*adopted"):
         cloud.server({"name": "db"}, state="absent")
     joining = {"name": "db", "security_groups": ["default"]}
     with transaction(cloud.engine, check_mode=True) as connection, pytest.raises(ConflictError, match="adopted"):
         asked = {"project": "demo", "servers": [joining], "state": "present", "exclusive": False}
         server_security_groups(connection, asked)
+    leading = {"address": None, "pool": "pool", "server": "db", "fixed_ip": None}
+    cloud.write(sa.insert(tables.floating_pool).values(name="pool", cidr="203.0.113.0/24", interface="eth0"))
+    before = cloud.dump()
+    with transaction(cloud.engine) as connection, pytest.raises(ConflictError, match=r"floating IP.*adopted"):
+        floating_ip(connection, {"project": "demo", "state": "present", "floating_ips": [leading]})
     assert cloud.dump() == before
 
 

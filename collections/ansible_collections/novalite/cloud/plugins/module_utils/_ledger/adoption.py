@@ -226,7 +226,7 @@ def _result(connection: sa.Connection, one: Instance, changed: bool) -> Record:
 def _mark(one: Instance, ledger: str) -> str:
     """What the domain's metadata say, as that of other instances (domain.xml.j2), and that it was adopted."""
     root = ElementTree.Element("instance")
-    texts = (
+    texts: tuple[tuple[str, str, dict[str, str]], ...] = (
         ("ledger", ledger, {}), ("uuid", one["uuid"], {}), ("name", one["name"], {}),
         ("project", one["project"]["name"], {"id": one["project"]["id"]}), ("flavor", one["flavor"]["name"], {}),
         ("adopted", "true", {}),
