@@ -30,7 +30,8 @@ XML = '''<domain type="test"><name>db</name><memory unit="MiB">300</memory><curr
 <disk type="file" device="disk"><driver name="qemu" type="qcow2"/><source file="DISK"/><target dev="vda" bus="virtio"/>
 </disk><disk type="file" device="cdrom"><source file="/iso"/><target dev="hda" bus="ide"/></disk>
 <interface type="bridge"><mac address="52:54:00:AA:BB:CC"/><source bridge="br7"/></interface>
-<interface type="network"><mac address="52:54:00:00:00:02"/><source network="default"/></interface></devices></domain>'''
+<interface type="network"><mac address="52:54:00:00:00:02"/><source network="default"/></interface>
+</devices></domain>'''
 OTHERS = '<metadata><o:os xmlns:o="urn:others:1"><o:name>debian</o:name></o:os></metadata>'
 MARK = '<instance><uuid>u</uuid><project id="p">demo</project></instance>'
 
