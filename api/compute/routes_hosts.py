@@ -16,6 +16,7 @@ from flask import request
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger import hypervisor_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute_services import compute_service
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.host_removal import HostInUseError, remove
 
 from .. import policy, validation
 from ..errors import BadRequestError, as_bad_request
@@ -303,9 +304,25 @@ def update_service(service_id: str) -> Answer:
 @compute.delete("/os-services/<service_id>")
 @policy.allows("compute:hosts:write")
 def delete_service(service_id: str) -> Answer:
-    with reading_ledger() as connection:
-        _of_service(connection, service_id)
-    raise ConflictError("a compute host is known as long as it is in the inventory: disable it instead")
+    with writing_ledger() as connection:
+        row = _of_service(connection, service_id)
+        try:
+            remove(connection, row["name"])
+        except HostInUseError as error:
+            raise ConflictError(_why_not_deleted(error)) from error
+    return "", 204
+
+
+def _why_not_deleted(error: HostInUseError) -> str:
+    """Nova's words (nova/api/openstack/compute/services.py), and for volumes, which it has not, our own."""
+    if error.instances:
+        return "Unable to delete compute service that is hosting instances. Migrate or delete the instances first."
+    if error.moves:
+        return (
+            "Unable to delete compute service that has in-progress migrations. "
+            "Complete the migrations or delete the instances first."
+        )
+    return "Unable to delete compute service that has volumes. Delete the volumes first."
 
 
 def _update_old(action: str) -> Answer:

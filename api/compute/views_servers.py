@@ -12,6 +12,8 @@ import re
 import time
 import typing as t
 
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.views import domain_name
+
 from ..host_names import host_id
 from .microversions import Version
 from .server_status import status_of
@@ -85,7 +87,7 @@ def detail(record: Record, lens: Lens) -> Body:
         body["security_groups"] = [{"name": name} for name in record["security_groups"]]
     if lens.is_admin:
         body["OS-EXT-SRV-ATTR:host"] = body["OS-EXT-SRV-ATTR:hypervisor_hostname"] = record["host"]
-        body["OS-EXT-SRV-ATTR:instance_name"] = f"instance-{record['id']:08x}"
+        body["OS-EXT-SRV-ATTR:instance_name"] = domain_name(record["id"], record["adopted"])
     body["OS-EXT-STS:task_state"] = record["task_state"]
     body["OS-EXT-STS:vm_state"] = record["vm_state"]
     body["OS-EXT-STS:power_state"] = record["power_state"]

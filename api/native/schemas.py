@@ -168,6 +168,7 @@ RESOURCE = answered(
         "ratio": {"type": "number"},
         "limit": {**COUNT, "description": "what may be promised: (total - reserved) * ratio"},
         "used": {"type": "integer"},
+        "others": {"type": "integer", "description": "what of it guests take that are not novalite's"},
     }
 )
 HOST = answered(

@@ -53,7 +53,9 @@ def explanation(record: Record | None) -> Body | None:
     if record is None:
         return None
     empty: Body = {"choice": "", "hosts": 0, "alternates": [], "filters": [], "weights": [], "message": "", "lines": []}
-    return {**empty, **{name: record[name] for name in empty if name in record}}
+    body = {**empty, **{name: record[name] for name in empty if name in record}}
+    body["weights"] = [{name: one[name] for name in ("host", "score", "details")} for one in body["weights"]]
+    return body
 
 
 def placement(record: Record) -> Body:

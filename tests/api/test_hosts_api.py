@@ -239,9 +239,29 @@ def test_services_are_switched(doors: Doors, hosts: list[str]) -> None:
     doors.admin.put("/os-services/explode", old, 404)
     for wrong in ({}, {"status": "broken"}, {"disabled_reason": "x"}, {"forced_down": True}):
         doors.admin.put(path, wrong, 400, version="2.53")
-    doors.admin.delete(path, 409, version="2.53")
     assert doors.admin.get("/os-services?host=hv2")["services"][0]["host"] == "hv2"
     assert doors.admin.get("/os-services?binary=nova-scheduler")["services"] == []
+
+
+def test_a_service_is_deleted_when_nothing_is_on_its_host(doors: Doors, cloud: Cloud, hosts: list[str]) -> None:
+    server = cloud.instance(cloud.project("shop"), "web", "hv1")
+    one, two = doors.admin.get("/os-services", version="2.69")["services"]
+    doors.member.delete(f"/os-services/{one['id']}", 403, version="2.69")
+    refused = doors.admin.delete(f"/os-services/{one['id']}", 409, version="2.69")
+    assert refused["conflictingRequest"]["message"] == (
+        "Unable to delete compute service that is hosting instances. Migrate or delete the instances first."
+    )
+    number = doors.admin.post("/os-aggregates", {"aggregate": {"name": "fast"}}, 200)["aggregate"]["id"]
+    doors.admin.post(f"/os-aggregates/{number}/action", {"add_host": {"host": "hv2"}}, 200)
+    doors.admin.delete(f"/os-services/{two['id']}", 204, version="2.69")
+    doors.admin.delete(f"/os-services/{two['id']}", 404, version="2.69")
+    assert doors.admin.get(f"/os-aggregates/{number}")["aggregate"]["hosts"] == []
+    cloud.delete(server)
+    # before version 2.53 services are known by their numbers
+    (old,) = doors.admin.get("/os-services")["services"]
+    doors.admin.delete(f"/os-services/{old['id']}", 204)
+    assert doors.admin.get("/os-services")["services"] == []
+    assert cloud.host("hv1")  # it may come back
 
 
 # --- Aggregates -----------------------------------------------------------------------------------------------------

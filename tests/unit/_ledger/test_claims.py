@@ -358,7 +358,8 @@ def test_the_write_itself_refuses_to_overcommit(engine: sa.Engine) -> None:
 
 def test_recording_hosts(engine: sa.Engine) -> None:
     with transaction(engine) as connection:
-        new = compute_host(connection, {"compute_hosts": [facts("hv1", domain_type="qemu", domains=[{"uuid": "x"}])]})
+        guest = {"uuid": "x", "name": "db", "state": "shutoff", "vcpus": 1, "memory_mb": 64, "disk_gb": 0}
+        new = compute_host(connection, {"compute_hosts": [facts("hv1", domain_type="qemu", domains=[guest])]})
         (row,) = new["compute_hosts"]
         assert new["changed"] and row["facts"] == {"arch": "x86_64", "domain_type": "qemu"}
         assert (row["cpu_ratio"], row["ram_ratio"], row["disk_ratio"]) == (4.0, 1.0, 1.0)

@@ -65,7 +65,7 @@ def plug(ledger: sa.Engine, server_uuid: str, address: str, number: int) -> None
 
 
 def test_a_host_has_what_may_be_promised_however_long_ago_it_was_seen(ledger: sa.Engine) -> None:
-    host(ledger, "hv2", vcpus_used=3)
+    host(ledger, "hv2", vcpus_used=3, vcpus_others=2)
     host(ledger, "hv1", up=False, down_reason="no answer", reserved_memory_mb=8192)
     with reading(ledger) as connection:
         first, second = status.hosts(connection)
@@ -76,9 +76,9 @@ def test_a_host_has_what_may_be_promised_however_long_ago_it_was_seen(ledger: sa
     assert first["capacity"]["memory_mb"]["limit"] == 0  # not below it
     assert (second["up"], second["last_seen_at"], second["facts"]) == (True, 1, {"arch": "x86_64"})
     assert second["capacity"] == {
-        "vcpus": {"total": 4, "reserved": 1, "ratio": 4.0, "limit": 12, "used": 3},
-        "memory_mb": {"total": 4096, "reserved": 512, "ratio": 1.5, "limit": 5376, "used": 0},
-        "disk_gb": {"total": 40, "reserved": 0, "ratio": 1.0, "limit": 40, "used": 0},
+        "vcpus": {"total": 4, "reserved": 1, "ratio": 4.0, "limit": 12, "used": 5, "others": 2},
+        "memory_mb": {"total": 4096, "reserved": 512, "ratio": 1.5, "limit": 5376, "used": 0, "others": 0},
+        "disk_gb": {"total": 40, "reserved": 0, "ratio": 1.0, "limit": 40, "used": 0, "others": 0},
     }
 
 

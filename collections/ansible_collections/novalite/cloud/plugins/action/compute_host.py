@@ -42,6 +42,9 @@ class ActionModule(LedgerAction):
             raise AnsibleActionFail(self.missing)
         ledger = _home.ledger(params, task_vars, self._templar)
         secrets = {ledger["ledger_url"]} if ledger["ledger_url"] else set()
+        if params["state"] == "absent":
+            gone = {"name": params["name"] or task_vars["inventory_hostname"], "state": "absent", **ledger}
+            return remove_values(self._forget(gone), secrets)
         asked = {option: params[option] for option in compute_host.FACT_ARGUMENTS}
         asked["name"] = asked["name"] or task_vars["inventory_hostname"]
         # Neither the ledger's URL, which holds a password, nor the policy is any business of the hypervisor.
@@ -71,3 +74,12 @@ class ActionModule(LedgerAction):
         if self._task.diff and "diff" in recorded:
             result["diff"] = recorded["diff"]
         return remove_values(result, secrets)
+
+    def _forget(self, gone: dict[str, t.Any]) -> dict[str, t.Any]:
+        try:
+            result = run_operation(self.operation, gone, self._task.check_mode)
+        except NovaliteError as error:
+            return {"failed": True, "msg": str(error)}
+        if not self._task.diff:
+            result.pop("diff", None)
+        return result

@@ -62,6 +62,7 @@ OPERATIONS = {
     "security_group_info": "reachability",
     "server": "servers",
     "server_access": "access",
+    "server_adopt": "adoption",
     "server_action": "action_requests",
     "server_group": "server_groups",
     "server_info": "servers",

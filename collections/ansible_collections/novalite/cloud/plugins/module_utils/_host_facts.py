@@ -86,7 +86,7 @@ def gather(
         with lifecycle.clear(f"{local_daemon().name} on this host does not answer"):
             facts["hypervisor_version"] = connection.getVersion()
             facts["libvirt_version"] = connection.getLibVersion()
-            facts["domains"] = lifecycle.list_domains(connection)
+            facts["domains"] = lifecycle.list_domains(connection, existing(state_dir))
             capabilities = parse_capabilities(connection.getCapabilities())
     except NovaliteError as error:
         return {**facts, "up": False, "down_reason": str(error)[:255]}
@@ -131,14 +131,14 @@ def choose_domain_type(
 
 def disk_gb(state_dir: str) -> int:
     """Whole GiB of the file system that holds, or will hold, `state_dir`."""
-    found = os.statvfs(_existing(state_dir))
+    found = os.statvfs(existing(state_dir))
     return found.f_blocks * found.f_frsize // 1024**3
 
 
 def disk_cache(state_dir: str) -> str:
     """`none` where the file system can do O_DIRECT and `writethrough` otherwise, as Nova decides it: with `none`, QEMU
     does not start on one that cannot. An open() alone proves nothing: some file systems fail at the first write."""
-    directory = _existing(state_dir)
+    directory = existing(state_dir)
     with mmap.mmap(-1, _DIRECT_BLOCK) as block:  # O_DIRECT wants its buffer aligned, and pages are
         try:
             with _nameless_file(directory) as fd:
@@ -184,7 +184,7 @@ def _owner(path: str) -> str:
     return f"{found.st_mode:o} {found.st_uid}:{found.st_gid}"
 
 
-def _existing(path: str) -> str:
+def existing(path: str) -> str:
     """`path`, or the nearest of its parents that exists."""
     path = os.path.abspath(path)
     while not os.path.isdir(path):

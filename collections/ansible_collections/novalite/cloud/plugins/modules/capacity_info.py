@@ -87,6 +87,9 @@ hosts:
     reason:
       description: What it says, or null.
       type: str
+    used_by_others:
+      description: What guests take of it that are not in the ledger, as C(vcpus), C(memory_mb) and C(disk_gb).
+      type: dict
 msg:
   description: The result in one line.
   returned: success

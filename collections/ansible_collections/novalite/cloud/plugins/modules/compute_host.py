@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: compute_host
-short_description: Gather a hypervisor's facts and record it as a compute host
+short_description: Gather a hypervisor's facts and record it as a compute host, or take it out of the cloud
 version_added: 0.1.0
 description:
   - Gathers, on the hypervisor and in one task, what the scheduler counts with and what a guest's XML needs to know.
@@ -42,6 +42,16 @@ options:
   name:
     description: Name of the compute host. Defaults to its name in the inventory.
     type: str
+  state:
+    description:
+      - V(present) looks at the host and records it.
+      - V(absent) takes it out of the ledger, without a word to the host, which need not exist any more. Refused as long
+        as an instance, a claim, a volume or a move that waits for its end is there. Its places in aggregates and its
+        own addresses go with it.
+      - A host that is still in the inventory is back with the next look at all hosts, which every launch takes.
+    type: str
+    choices: [present, absent]
+    default: present
   domain_type:
     description:
       - What accelerates the guests. V(auto) is V(kvm) where it works and V(qemu), which is slow, otherwise.
@@ -88,6 +98,16 @@ options:
   reserved_disk_gb:
     description: GiB of disk that are kept for the host itself. Left as they are by default, V(0) for a new host.
     type: int
+  count_foreign:
+    description:
+      - Which guests count as using the host that are not in the ledger, because somebody else made them. Left as it is
+        by default, V(running) for a new host.
+      - With V(running), those that run count with their vCPUs, memory and disks, and those that are off with their
+        disks alone. V(all) counts those that are off as if they ran. V(none) counts nobody.
+      - What was kept for them with O(reserved_vcpus), O(reserved_memory_mb) and O(reserved_disk_gb) is kept beside
+        that. Take it back, or use V(none), lest they are counted twice.
+    type: str
+    choices: [running, all, none]
   cpu_ratio:
     description: Virtual CPUs that are handed out for each CPU. Left as it is by default, V(4.0) for a new host.
     type: float
@@ -109,13 +129,22 @@ EXAMPLES = r"""
         zone: nova
         aggregates: [ssd]
         reserved_memory_mb: 1024
+
+- name: Take a host out of the cloud, whether it still exists or not
+  hosts: localhost
+  gather_facts: false
+  tasks:
+    - name: Forget hv2
+      novalite.cloud.compute_host:
+        name: hv2
+        state: absent
 """
 
 RETURN = r"""
 compute_host:
   description: The facts that were gathered.
   type: dict
-  returned: success
+  returned: success and O(state=present)
   contains:
     name:
       description: Name of the compute host.
@@ -202,13 +231,13 @@ compute_host:
     domains:
       description: >-
         All of the host's domains, whoever made them, each with C(uuid), C(name), C(state) (V(running) or V(shutoff)),
-        C(vcpus) and C(memory_mb).
+        C(vcpus), C(memory_mb) and C(disk_gb), what its disks may come to take of the file system of O(state_dir).
       type: list
       elements: dict
 policy:
   description: The options of policy that were given, to be recorded with the facts.
   type: dict
-  returned: success
+  returned: success and O(state=present)
 """
 
 import platform
@@ -235,6 +264,7 @@ POLICY_ARGUMENTS = {
     "reserved_vcpus": {"type": "int"},
     "reserved_memory_mb": {"type": "int"},
     "reserved_disk_gb": {"type": "int"},
+    "count_foreign": {"type": "str", "choices": ["running", "all", "none"]},
     "cpu_ratio": {"type": "float"},
     "ram_ratio": {"type": "float"},
     "disk_ratio": {"type": "float"},
@@ -242,6 +272,7 @@ POLICY_ARGUMENTS = {
 ARGUMENT_SPEC = {
     **FACT_ARGUMENTS,
     **POLICY_ARGUMENTS,
+    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
     "tunnel_address": {"type": "str"},
     "antispoof": {"type": "str", "choices": ["nwfilter", "chains"], "default": "nwfilter"},
     # As in _controller.LEDGER_ARGUMENTS, which a hypervisor does not get: it would bring the ledger's code along.
@@ -254,6 +285,8 @@ SPEC_RULES: dict = {}
 def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True, **SPEC_RULES)
     params = module.params
+    if params["state"] == "absent":
+        module.fail_json(msg="state=absent is the controller's work: use novalite.cloud.compute_host in a task")
     try:
         facts = gather(
             params["name"] or platform.node(),

@@ -48,6 +48,10 @@ options:
         description: With O(state=rebooted), whether its power is cut off without asking the guest.
         type: bool
         default: false
+      as_defined:
+        description: Whether it is started as it is defined on the host, without O(domains[].xml). It must exist then.
+        type: bool
+        default: false
       shutdown_timeout:
         description: This domain's own O(shutdown_timeout).
         type: float
@@ -140,6 +144,7 @@ def main() -> None:
                     "name": {"type": "str", "required": True},
                     "xml": {"type": "str"},
                     "hard": {"type": "bool", "default": False},
+                    "as_defined": {"type": "bool", "default": False},
                     "shutdown_timeout": {"type": "float"},
                 },
             },

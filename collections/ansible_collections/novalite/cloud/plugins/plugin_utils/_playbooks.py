@@ -117,9 +117,29 @@ RESTORE = Playbook(
 )
 
 PLAYBOOKS: dict[str, Playbook] = {
+    "adopt": Playbook(
+        {
+            "host": Variable("compute host that the domain is on"),
+            "domain": Variable("name or UUID of the domain"),
+            "server": Variable("name that it gets; its own, if left out"),
+            "network": Variable("network that its interface is on; none: on none of novalite's"),
+            "address": Variable("its IPv4 address there"),
+            **PROJECT,
+            **_options("flavor"),
+        },
+        (("host",), ("domain",)),
+    ),
     "attach": Playbook(SERVERS, WHOM, hosts=False),
     "cloud_picture": Playbook(
         {"picture": Variable("file to draw into: .svg, .png ...", aliases=("file",)), **PROJECT}, hosts=False
+    ),
+    "compute_node_remove": Playbook(
+        {
+            "host": Variable("compute host that leaves"),
+            "host_gone": Variable("it does not exist any more: do not clean it", "bool"),
+        },
+        (("host",),),
+        hosts=False,
     ),
     "compute_nodes": Playbook({}),
     "confirm_resize": _of_servers(),
@@ -223,6 +243,7 @@ PLAYBOOKS: dict[str, Playbook] = {
     "reconcile": Playbook(
         {**REPORT, "build_timeout": Variable("seconds of silence after which a run is taken for dead", "int")}
     ),
+    "release": Playbook({"server": Variable("name of the adopted server"), **PROJECT}, (("server",),)),
     "rescue": _of_servers(SHUTDOWN, WAIT, _options("image", "admin_password")),
     "resize": Playbook(
         {

@@ -53,6 +53,7 @@ INVENTORY: dict[str, Variable] = {
         "compute_node",
         aggregates="list",
         antispoof="str",
+        count_foreign="str",
         cpu_ratio="float",
         disabled_reason="str",
         disk_ratio="float",

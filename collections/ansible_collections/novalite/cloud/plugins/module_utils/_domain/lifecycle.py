@@ -16,6 +16,7 @@ import typing as t
 from .._errors import ConflictError, NovaliteError
 from .._host import in_threads
 from . import compare
+from .declared_disks import promised_gb
 from .outcome import MISSING, DomainSpec, Outcome
 
 with contextlib.suppress(ImportError):  # connect() reports it, so that a module can still say what else it knows
@@ -25,6 +26,7 @@ START_TIMEOUT = 60.0  # seconds between libvirt's "started" and the guest's CPUs
 # libvirtd's max_client_requests by default: it lets more of one client's calls wait, and warns about it in its log.
 WORKERS = 5
 _ACTIVE, _INACTIVE = 1, 2  # VIR_CONNECT_LIST_DOMAINS_*
+_AS_DEFINED = 2  # VIR_DOMAIN_XML_INACTIVE: a running guest is not asked for its balloon
 _STATES = {1: "running", 2: "running", 3: "paused", 4: "shutting down", 5: "shutoff", 6: "crashed", 7: "suspended"}
 
 
@@ -37,15 +39,17 @@ def clear(what: str) -> t.Iterator[None]:
         raise NovaliteError(f"{what}: {' '.join(error.get_error_message().split())}") from None
 
 
-def list_domains(connection: t.Any) -> list[dict[str, t.Any]]:
-    """All domains of this host by name, whoever made them, with their state and what they take (MiB, vCPUs)."""
+def list_domains(connection: t.Any, directory: str) -> list[dict[str, t.Any]]:
+    """All domains of this host by name, whoever made them, with their state and what they take: MiB, vCPUs, and GiB
+    that their disks may come to take of the file system of `directory`."""
     found = []
     for listed, state in ((_ACTIVE, "running"), (_INACTIVE, "shutoff")):
         for domain in connection.listAllDomains(listed):
             with contextlib.suppress(libvirt.libvirtError):  # it ended, or was undefined, just now
                 _state, _most, memory_kib, vcpus, _cpu_time = domain.info()
                 one = {"uuid": domain.UUIDString(), "name": domain.name(), "state": state}
-                found.append({**one, "vcpus": vcpus, "memory_mb": memory_kib // 1024})
+                disk_gb = promised_gb(domain.XMLDesc(_AS_DEFINED), directory)
+                found.append({**one, "vcpus": vcpus, "memory_mb": memory_kib // 1024, "disk_gb": disk_gb})
     return sorted(found, key=lambda one: str(one["name"]))
 
 

@@ -115,7 +115,8 @@ def _look(connection: t.Any, spec: PowerSpec, state: str, missing_ok: bool) -> O
         return outcome
     if spec.get("hard") and action == "shut down and start":
         action = "power off and start"
-    if action.endswith("start") and not spec.get("xml"):
+    there = spec.get("as_defined") and outcome.before_state != MISSING
+    if action.endswith("start") and not spec.get("xml") and not there:
         outcome.error = f"domain {spec['name']} is to be started, but has no xml"
         return outcome
     if action.endswith("start") and action != _START[MISSING] and lifecycle.differs_when_off(outcome):

@@ -29,6 +29,7 @@ class PowerSpec(DomainSpec):
 
     hard: t.Optional[bool]
     shutdown_timeout: t.Optional[float]  # seconds; None: the task's
+    as_defined: t.Optional[bool]  # it is started as it is, without `xml`: somebody else defined it
 
 
 @dataclasses.dataclass

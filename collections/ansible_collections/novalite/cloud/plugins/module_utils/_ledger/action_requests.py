@@ -20,6 +20,7 @@ import sqlalchemy as sa
 from .._errors import ConflictError, NotFoundError, NovaliteError
 from .._guest_data import image_properties
 from . import actions, anew_requests, image_snapshots, lookups, power_states, server_actions, server_requests
+from .adopted import not_adopted
 from .plans import server_plan
 from .servers import BUILD_TIMEOUT, DEFAULT_PROJECT
 from .tables import instance
@@ -178,15 +179,12 @@ def _plans(connection: sa.Connection, params: Params, instances: list[Instance])
     if params["action"] in anew_requests.STARTS:
         hosts = anew_requests.plans(connection, params, instances)
     elif params["action"] in _STARTS:
-        given = {"instances": [], "existing": instances, "leaving": [], "compute_hosts": []}
+        given = {"instances": [], "existing": not_adopted(instances), "leaving": [], "compute_hosts": []}
         full = server_plan(connection, {**given, "state_dir": params["state_dir"]})["hosts"]
         hosts = {host: {**plans["keep"], "starts": True} for host, plans in full.items() if "keep" in plans}
+        _add(hosts, [one for one in instances if one["adopted"] is not None], as_defined=True)
     else:
-        for one in instances:
-            plan = hosts.setdefault(one["host"], {"names": [], "uuids": [], "domains": [], "starts": False})
-            plan["names"].append(one["name"])
-            plan["uuids"].append(one["uuid"])
-            plan["domains"].append({"uuid": one["uuid"], "name": one["domain_name"], "xml": None})
+        _add(hosts, instances)
     by_uuid = {one["uuid"]: one for one in instances}
     hard = server_actions.REBOOTS[server_actions.HARD].task_state
     for plan in hosts.values():
@@ -197,6 +195,15 @@ def _plans(connection: sa.Connection, params: Params, instances: list[Instance])
     if params["action"] == anew_requests.SNAPSHOT:
         anew_requests.add_snapshots(connection, hosts)
     return hosts
+
+
+def _add(hosts: dict[str, Plan], instances: t.Iterable[Instance], **spec: t.Any) -> None:
+    """Add these to the plans of their hosts by name and UUID alone."""
+    for one in instances:
+        plan = hosts.setdefault(one["host"], {"names": [], "uuids": [], "domains": [], "starts": False})
+        plan["names"].append(one["name"])
+        plan["uuids"].append(one["uuid"])
+        plan["domains"].append({"uuid": one["uuid"], "name": one["domain_name"], "xml": None, **spec})
 
 
 # --- record ---------------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ import sqlalchemy as sa
 
 from .._errors import NovaliteError
 from .._scheduling import balance, capacity_tools
+from .._scheduling.capacity import used_by_others
 from .._scheduling.options import Options
 from .._scheduling.rows import request_of
 from . import hints, lookups
@@ -45,6 +46,7 @@ def capacity_info(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> d
     }
     states, _versions = host_states(connection, int(time.time()), params["limit_to"], EVER)
     rooms = capacity_tools.room(states, request_of(wanted), options)
+    others = {state.name: used_by_others(state) for state in states}
     total, closed = sum(one.fits for one in rooms), capacity_tools.bottlenecks(rooms)
     bottleneck = next(iter(closed), None)
     message = f"{total} more of {params['flavor']} fit"
@@ -56,7 +58,14 @@ def capacity_info(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> d
         "bottleneck": bottleneck,
         "bottlenecks": closed,
         "hosts": [
-            {"host": one.host, "fits": one.fits, "bottleneck": one.bottleneck, "reason": one.reason} for one in rooms
+            {
+                "host": one.host,
+                "fits": one.fits,
+                "bottleneck": one.bottleneck,
+                "reason": one.reason,
+                "used_by_others": others[one.host],
+            }
+            for one in rooms
         ],
         "msg": message,
     }
@@ -71,7 +80,7 @@ def balance_plan(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> di
     instances = {
         one["uuid"]: one
         for one in instances_by(connection, hosts=[state.name for state in states])
-        if one["vm_state"] == "active" and one["task_state"] is None
+        if one["vm_state"] == "active" and one["task_state"] is None and one["adopted"] is None
     }
     groups = groups_of(connection, list(instances.values()))
     placed = [

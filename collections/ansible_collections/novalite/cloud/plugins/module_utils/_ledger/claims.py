@@ -7,7 +7,8 @@
 """Claims: what an instance takes from its compute host, decided by a guarded write, never by a read before.
 
 The rule is Placement's (nova/placement `resource_provider.py`): `used + amount <= (total - reserved) * ratio`, checked
-inside the UPDATE that adds the amount, together with the generation that the decision was made on.
+inside the UPDATE that adds the amount, together with the generation that the decision was made on. What guests take
+that are not in the ledger (`foreign.py`) is used, too.
 """
 
 from __future__ import annotations
@@ -237,10 +238,13 @@ def take_room(connection: sa.Connection, placed: t.Sequence[Decision], versions:
         .where(
             c.id == sa.bindparam("host_id"),
             c.generation == sa.bindparam("seen_generation"),
-            c.vcpus_used + vcpus <= (c.vcpus - c.reserved_vcpus) * c.cpu_ratio,
-            c.memory_mb_used + memory_mb <= (c.memory_mb - c.reserved_memory_mb) * c.ram_ratio,
+            c.vcpus_used + c.vcpus_others + vcpus <= (c.vcpus - c.reserved_vcpus) * c.cpu_ratio,
+            c.memory_mb_used + c.memory_mb_others + memory_mb <= (c.memory_mb - c.reserved_memory_mb) * c.ram_ratio,
             # as in Placement, what is not asked for is not checked: the host may have promised too much of it before
-            sa.or_(disk_gb == 0, c.disk_gb_used + disk_gb <= (c.disk_gb - c.reserved_disk_gb) * c.disk_ratio),
+            sa.or_(
+                disk_gb == 0,
+                c.disk_gb_used + c.disk_gb_others + disk_gb <= (c.disk_gb - c.reserved_disk_gb) * c.disk_ratio,
+            ),
         )
         .values(
             vcpus_used=c.vcpus_used + vcpus,

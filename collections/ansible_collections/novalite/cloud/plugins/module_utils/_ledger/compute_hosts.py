@@ -16,6 +16,8 @@ import sqlalchemy as sa
 from .._errors import NovaliteError
 from .._scheduling.rows import Aggregate, HostState
 from .aggregates import check_zones, memberships, zone_of
+from .foreign import COUNTS, Usage, known_uuids, usage
+from .host_removal import remove
 from .tables import allocation, instance, server_group_member
 from .tables import compute_host as table
 
@@ -35,23 +37,28 @@ _POLICY: dict[str, t.Any] = {
     "cpu_ratio": 4.0,
     "ram_ratio": 1.0,
     "disk_ratio": 1.0,
+    "count_foreign": "running",
 }
 _NOT_FACTS = {"name", "up", "down_reason", "traits", "domains", *_TOTALS, *_POLICY}
 _STATE_COLUMNS = (
     *("name", "up", "down_reason", "enabled", "disabled_reason", "zone", "aggregates", "traits", "facts"),
     *_TOTALS,
     *("vcpus_used", "memory_mb_used", "disk_gb_used"),
+    *Usage._fields,
     *("reserved_vcpus", "reserved_memory_mb", "reserved_disk_gb", "cpu_ratio", "ram_ratio", "disk_ratio"),
 )
-_PUBLIC_COLUMNS = (*_STATE_COLUMNS, "failed_builds", "id", "last_seen_at")
+_PUBLIC_COLUMNS = (*_STATE_COLUMNS, "count_foreign", "failed_builds", "id", "last_seen_at")
 
 
 def compute_host(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
-    """Operation of the module `compute_host`: record what hosts reported and how they are to be used.
+    """Operation of the module `compute_host`: record what hosts reported and how they are to be used, or forget one.
 
     `compute_hosts` is a list of facts, each with any of the policy's keys beside them. To have seen a host again is
-    no change. A host that is down keeps what is known about it. Raises NovaliteError for facts that make no sense.
+    no change. A host that is down keeps what is known about it. With `state: absent`, `name` leaves the ledger. Raises
+    NovaliteError for facts that make no sense, HostInUseError for a host that cannot leave.
     """
+    if params.get("state") == "absent":
+        return _absent(connection, params["name"])
     entries = params["compute_hosts"]
     before, after = record(connection, entries, int(time.time()))
     names = {entry["name"] for entry in entries}
@@ -63,6 +70,13 @@ def compute_host(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> di
     if before != after:
         result["diff"] = {"before": before, "after": after}
     return result
+
+
+def _absent(connection: sa.Connection, name: str) -> dict[str, t.Any]:
+    before = remove(connection, name)
+    if before is None:
+        return {"changed": False, "compute_hosts": []}
+    return {"changed": True, "compute_hosts": [], "diff": {"before": {name: before}, "after": {}}}
 
 
 def record(
@@ -78,6 +92,7 @@ def record(
     # held, and in the order of the ids, as by every writer of these rows: nothing changes between this look and the
     # writes, and no two writers wait for each other
     known = {row.name: row for row in connection.execute(query.with_for_update(key_share=True))}
+    ours = known_uuids(connection, (one["uuid"] for entry in entries for one in entry.get("domains") or ()))
     before: dict[str, t.Any] = {}
     after: dict[str, t.Any] = {}
     new, seen_ids = [], []
@@ -85,6 +100,7 @@ def record(
         name = entry["name"]
         old = known.get(name)
         values = _reported(entry, old) | _decided(entry, old)
+        values |= _foreign(entry, old, ours)
         if old is None:
             new.append({"name": name, "last_seen_at": now if values["up"] else 0, **values})
             after[name] = values
@@ -143,6 +159,8 @@ def host_states(
             fields["up"] = False
             fields["down_reason"] = f"was last seen {now - last_seen_at} s ago"
         name, facts = fields["name"], fields["facts"]
+        for amount in ("vcpus", "memory_mb", "disk_gb"):  # a scheduler sees no difference, only reasons name it
+            fields[f"{amount}_used"] += fields[f"{amount}_others"]
         fields["zone"] = zone_of(fields["zone"], aggregates[name])
         fields["aggregates"] = tuple(Aggregate(one.name, one.zone, one.metadata) for one in aggregates[name])
         states.append(
@@ -203,6 +221,14 @@ def _reported(entry: t.Mapping[str, t.Any], old: t.Any) -> dict[str, t.Any]:
     return values
 
 
+def _foreign(entry: t.Mapping[str, t.Any], old: t.Any, ours: t.Container[str]) -> dict[str, int]:
+    """What others' guests take; as it was where the host did not say which guests it has."""
+    if not entry.get("up", True) or entry.get("domains") is None:
+        return {}
+    count = entry.get("count_foreign") or (_POLICY["count_foreign"] if old is None else old.count_foreign)
+    return usage(entry["domains"], ours, count)._asdict()
+
+
 def _decided(entry: t.Mapping[str, t.Any], old: t.Any) -> dict[str, t.Any]:
     given = {key: entry[key] for key in _POLICY if entry.get(key) is not None}
     if given.get("enabled"):
@@ -221,6 +247,10 @@ def _check(entry: t.Mapping[str, t.Any]) -> None:
     for key in ("reserved_vcpus", "reserved_memory_mb", "reserved_disk_gb"):
         if (entry.get(key) or 0) < 0:
             raise NovaliteError(f"compute host '{name}': {key}={entry[key]} is below zero: give 0 or more")
+    if entry.get("count_foreign") not in (None, *COUNTS):
+        raise NovaliteError(
+            f"compute host '{name}': count_foreign={entry['count_foreign']!r} is none of {', '.join(COUNTS)}"
+        )
     for key in ("cpu_ratio", "ram_ratio", "disk_ratio"):
         if entry.get(key) is not None and not entry[key] > 0:
             raise NovaliteError(f"compute host '{name}': {key}={entry[key]} lets nothing in: give more than 0")

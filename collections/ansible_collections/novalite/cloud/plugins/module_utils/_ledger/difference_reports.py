@@ -16,6 +16,7 @@ import sqlalchemy as sa
 
 from .._launch import differences
 from .tables import compute_host, instance, vif
+from .views import domain_name
 
 
 def difference_report(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
@@ -59,10 +60,10 @@ def _record_looks(
 def _names(connection: sa.Connection) -> dict[str, str]:
     """How people call what hosts call by number or MAC."""
     c = instance.c
-    rows = connection.execute(sa.select(c.id, c.uuid, c.name).where(c.deleted == 0)).all()
+    rows = connection.execute(sa.select(c.id, c.uuid, c.name, c.adopted).where(c.deleted == 0)).all()
     found: dict[str, str] = {}
     for one in rows:
         found |= {f"nova-inst-{one.id}": one.name, f"nova-instance-instance-{one.id:08x}": one.name}
-        found |= {f"instance-{one.id:08x}": one.name, one.uuid: one.name}
+        found |= {domain_name(one.id, one.adopted): one.name, one.uuid: one.name}
     macs = connection.execute(sa.select(vif.c.mac, c.name).join(instance, c.uuid == vif.c.instance_uuid))
     return {**found, **{one.mac: one.name for one in macs}}

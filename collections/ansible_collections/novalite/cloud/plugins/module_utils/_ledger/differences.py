@@ -56,11 +56,14 @@ def host_differences(connection: sa.Connection, params: t.Mapping[str, t.Any]) -
         one for one in instances_by(connection, hosts=[host])
         if one["task_state"] is None and one["vm_state"] not in ("building", "deleted") and one["updated_at"] < since
     ]  # fmt: skip
+    theirs = [one for one in at_rest if one["adopted"] is not None]
+    at_rest = [one for one in at_rest if one["adopted"] is None]
     given = {"instances": [], "existing": at_rest, "leaving": [], "compute_hosts": []}
     plans = server_plan(connection, {**given, "state_dir": params["state_dir"]})["hosts"]
     keep = plans[host]["keep"] if at_rest else None
     guests = _Guests(connection, host, found, at_rest, keep or {})
     guests.judge()
+    guests.follow_adopted(theirs)
     kept = kept_disks(connection, host, found, [one for one in at_rest if one["vm_state"] in STATES])
     rows += kept["rows"]
     residue = [one for one in found["residue"] if told.is_ours(one["disk"]) or one["what"] == "mount"]
@@ -114,6 +117,17 @@ class _Guests:
             if not self._lost(one):
                 self._incomplete(one)
                 self._domain(one)
+
+    def follow_adopted(self, instances: t.Iterable[Instance]) -> None:
+        """Guests that others made: what they do is recorded, and nothing is repaired, for nothing of them is ours."""
+        for one in instances:
+            what = f"domain {one['domain_name']} ({one['name']})"
+            there = self._domains.get(one["uuid"])
+            if there is None:
+                how = "none: define it, mark it anew (adopt.yml), or release it (release.yml)"
+                self.rows.append(row(self._host, what, f"{one['vm_state']}, adopted", "missing, or not marked", how))
+            else:
+                self._follow(one, there["state"], there["state"], what)
 
     def images(self) -> list[Row]:
         """What the cache has lost and is known where to get."""

@@ -15,6 +15,7 @@ import sqlalchemy as sa
 from .._launch import plan
 from .._launch.plan import Plan
 from . import group_members, lookups
+from .adopted import not_adopted
 from .ledger_identity import ledger_id
 from .tables import compute_host, instance, instance_security_group
 from .views import instances_by
@@ -36,7 +37,7 @@ def firewall_plan(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> d
         lookups.check_compute_hosts(connection, names)
     by_host: dict[str, list[Instance]] = {name: [] for name in names}
     # One that is on its way in or out has its chains as long as it is on the host: a guest without is open.
-    for one in instances_by(connection, hosts=names):
+    for one in not_adopted(instances_by(connection, hosts=names)):
         by_host[one["host"]].append(one)
     plans = {host: plan.firewall_plan(members, facts.get(host, {})) for host, members in by_host.items()}
     _add_members(connection, plans)
@@ -55,14 +56,14 @@ def plan_for_groups(connection: sa.Connection, groups: t.Collection[int]) -> dic
         .where(link.c.group_id.in_(sorted(groups)), instance.c.deleted == 0, instance.c.host.is_not(None))
         .distinct()
     ).scalars()
-    return _plan(connection, instances_by(connection, uuids=list(uuids)), groups, facts)
+    return _plan(connection, not_adopted(instances_by(connection, uuids=list(uuids))), groups, facts)
 
 
 def plan_for_instances(
     connection: sa.Connection, uuids: t.Iterable[str], groups: t.Collection[int]
 ) -> dict[str, Plan]:
     """What hosts have to be told after these instances joined or left `groups`."""
-    placed = [one for one in instances_by(connection, uuids=uuids) if one["host"]]
+    placed = [one for one in not_adopted(instances_by(connection, uuids=uuids)) if one["host"]]
     return _plan(connection, placed, groups, _facts(connection))
 
 

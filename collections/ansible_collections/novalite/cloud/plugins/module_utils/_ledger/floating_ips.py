@@ -19,6 +19,7 @@ import sqlalchemy as sa
 
 from .._addressing.pools import to_int, to_text
 from .._errors import ConflictError, NotFoundError, NovaliteError
+from . import adopted
 from .lookups import project_by_name, unknown
 from .quotas import check_quota
 from .records import Changes
@@ -205,7 +206,7 @@ def _nics(work: _Work, item: Item) -> list[t.Any]:
     mine = sa.and_(instance.c.project_id == work.project["id"], instance.c.deleted == 0)
     rows = work.connection.execute(
         sa.select(
-            vif.c.id.label("vif_id"), instance.c.host, instance.c.task_state, fixed_ip.c.ip,
+            vif.c.id.label("vif_id"), instance.c.uuid, instance.c.host, instance.c.task_state, fixed_ip.c.ip,
             network.c.name.label("network"), network.c.gateway,
         )
         .select_from(
@@ -223,6 +224,7 @@ def _nics(work: _Work, item: Item) -> list[t.Any]:
         raise unknown("server", name, names)
     if rows[0].task_state == "deleting":
         raise ConflictError(f"server {name!r} is being deleted: no floating IP can lead to it")
+    adopted.refuse(work.connection, [rows[0].uuid], "give a floating IP to")
     nics = [row for row in rows if row.vif_id is not None]
     if item["fixed_ip"] is not None:
         wanted = to_int(item["fixed_ip"])

@@ -17,6 +17,7 @@ import sqlalchemy as sa
 from .compute_hosts import host_states
 from .status import EVER
 from .tables import aggregate, aggregate_host, allocation, compute_host, instance
+from .views import domain_name
 
 Record = dict[str, t.Any]
 
@@ -83,7 +84,7 @@ def servers_on(connection: sa.Connection, names: t.Collection[str]) -> dict[str,
     """The instances that have a claim on each of these hosts: uuid and name."""
     found: dict[str, list[Record]] = {name: [] for name in names}
     rows = connection.execute(
-        sa.select(compute_host.c.name, instance.c.uuid, instance.c.id)
+        sa.select(compute_host.c.name, instance.c.uuid, instance.c.id, instance.c.adopted)
         .select_from(
             allocation.join(compute_host, compute_host.c.id == allocation.c.compute_host_id).join(
                 instance, instance.c.uuid == allocation.c.instance_uuid
@@ -93,7 +94,7 @@ def servers_on(connection: sa.Connection, names: t.Collection[str]) -> dict[str,
         .order_by(instance.c.id)
     )
     for row in rows:
-        found[row.name].append({"uuid": row.uuid, "name": f"instance-{row.id:08x}"})
+        found[row.name].append({"uuid": row.uuid, "name": domain_name(row.id, row.adopted)})
     return found
 
 

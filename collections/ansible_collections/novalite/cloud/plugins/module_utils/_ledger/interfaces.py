@@ -20,7 +20,7 @@ import uuid as uuids
 import sqlalchemy as sa
 
 from .._errors import ConflictError, NotFoundError, NovaliteError
-from . import actions, ports, quotas
+from . import actions, adopted, ports, quotas
 from .addresses import fixed_ip, release_host_address
 from .kept_ports import give
 from .server_writes import insert_vifs
@@ -113,6 +113,7 @@ def check(connection: sa.Connection, action: str, row: t.Any) -> None:
         raise ConflictError(f"Cannot '{action}' instance {row.uuid} while it is in vm_state {row.vm_state}")
     if row.host is None:
         raise ConflictError(f"Instance {row.uuid} is not ready")
+    adopted.refuse(connection, [row.uuid], action)
     busy = sa.select(vif.c.id).where(vif.c.instance_uuid == row.uuid, vif.c.status.is_not(None))
     other = connection.execute(busy).scalar()
     if other is not None:

@@ -12,7 +12,7 @@ import typing as t
 
 import sqlalchemy as sa
 
-from . import lookups
+from . import adopted, lookups
 from .firewalls import plan_for_instances
 from .records import Changes
 from .security_groups import DEFAULT_GROUP, ensure_default_group
@@ -36,6 +36,7 @@ def server_security_groups(connection: sa.Connection, params: t.Mapping[str, t.A
         ensure_default_group(connection, owner)
     found = lookups.security_groups_by_name(connection, names, owner) if names else []
     groups = {row["name"]: row["id"] for row in found}
+    adopted.refuse(connection, [uuid for _id, uuid in ids.values()], "security groups of")
 
     before = _memberships(connection, ids)
     touched = set(groups.values())

@@ -14,6 +14,7 @@ import typing as t
 import sqlalchemy as sa
 
 from .._launch import picture
+from .._scheduling.capacity import used_by_others
 from .._scheduling.rows import HostState
 from . import lookups
 from .compute_hosts import host_states
@@ -61,6 +62,7 @@ def _host(state: HostState) -> Record:
         "vcpus": fill("vcpus", state.cpu_ratio),
         "memory_mb": fill("memory_mb", state.ram_ratio),
         "disk_gb": fill("disk_gb", state.disk_ratio),
+        "used_by_others": used_by_others(state),
     }
 
 

@@ -17,6 +17,7 @@ from .._errors import NovaliteError
 from .._launch.networks import Wires, bridge, dhcp, router
 from .._launch.plan import Plan, plan_by_host
 from . import group_members, host_networks, moves, server_volumes
+from .adopted import not_adopted
 from .ledger_identity import ledger_id
 from .slices import Slicer
 from .tables import compute_host, instance, network
@@ -27,7 +28,7 @@ Instances = t.Sequence[t.Mapping[str, t.Any]]
 
 def server_plan(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
     """`{"changed": False, "hosts": {host: {"build": plan, "keep": plan, "remove": plan, "peers": plan, "network":
-    plan}}}`; reads the ledger only.
+    plan}}}`; reads the ledger only. One that was adopted is in none: what it stands on is not novalite's.
 
     `instances` are to be built, `existing` run already (their plan is what they are compared with), `leaving` are to
     be taken away. An instance without a host is in no plan: nothing of it is on any. `peers` is for other hosts of the
@@ -46,7 +47,7 @@ def server_plan(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dic
     for one in params["compute_hosts"] or []:
         facts[one["name"]] = {**facts.get(one["name"], {}), **one}  # one that does not answer just now says little
     given = {
-        kind: [one for one in params[option] or [] if one["host"]]
+        kind: [one for one in not_adopted(params[option] or []) if one["host"]]
         for kind, option in (("build", "instances"), ("keep", "existing"), ("remove", "leaving"))
     }
     given["build"] = [{**one, "guest": told.get(one["uuid"], {})} for one in given["build"]]

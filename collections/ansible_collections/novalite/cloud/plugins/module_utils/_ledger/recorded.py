@@ -16,7 +16,7 @@ import typing as t
 
 import sqlalchemy as sa
 
-from . import actions
+from . import actions, adopted
 from .tables import instance
 from .views import instances_by
 
@@ -66,6 +66,8 @@ def mark(
 
     One that another run was deleting is deleted again: it may have died, and every step can be repeated.
     """
+    doomed = list(doomed)
+    adopted.refuse(connection, [one["uuid"] for one in doomed], "delete")
     now, request_id = int(time.time()), request_id or actions.new_request_id()
     fresh = [one["uuid"] for one in doomed if one["task_state"] != "deleting"]
     connection.execute(

@@ -20,7 +20,7 @@ import typing as t
 import sqlalchemy as sa
 
 from .._errors import ConflictError, NotFoundError, NovaliteError
-from . import action_effects, actions, moves
+from . import action_effects, actions, adopted, moves
 from .tables import instance
 from .tables_jobs import job, job_instance
 from .tables_volumes import volume_attachment
@@ -146,6 +146,7 @@ def begin(
         if row.locked and not ignore_lock:
             raise ConflictError(f"Instance {row.uuid} is locked")
         _refuse_wrong_state(action, allowed, row)
+    adopted.refuse(connection, [row.uuid for row in rows], action)
     if action in _OF_ROOT_DISK:
         _refuse_volume_roots(connection, action, rows)
     now = int(time.time())

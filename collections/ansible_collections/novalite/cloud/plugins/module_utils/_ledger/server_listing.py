@@ -40,7 +40,7 @@ _FIELDS = (
     *("id", "uuid", "project_id", "name", "display_name", "hostname", "key_name", "availability_zone", "metadata"),
     *("host", "vm_state", "task_state", "power_state", "fault", "created_at", "updated_at", "launched_at"),
     *("terminated_at", "config_drive", "description", "user_id", "reservation_id", "locked", "locked_reason", "tags"),
-    *("access_ip_v4", "access_ip_v6", "disk_config", "deleted"),
+    *("access_ip_v4", "access_ip_v6", "disk_config", "deleted", "adopted"),
 )
 SHOWN_NAME = sa.func.coalesce(instance.c.display_name, instance.c.name)
 _COLUMNS = (

@@ -15,6 +15,7 @@ import typing as t
 import sqlalchemy as sa
 
 from .._errors import NotFoundError
+from .._scheduling.rows import HostState
 from . import tables
 from .compute_hosts import host_states
 from .quotas import quota_limits
@@ -38,7 +39,8 @@ AddressMap = dict[str, t.Any]
 def hosts(connection: sa.Connection, names: t.Collection[str] | None = None) -> list[Host]:
     """Every compute host, or those of `names`, with what each resource has in all and in use, by name.
 
-    `limit` is what may be promised: (total - reserved) * ratio, as Placement counts. Memory in MiB, disk in GiB.
+    `limit` is what may be promised: (total - reserved) * ratio, as Placement counts; `others` is what of `used` guests
+    take that are not novalite's. Memory in MiB, disk in GiB.
     """
     states, _versions = host_states(connection, int(time.time()), names, EVER)
     c = compute_host.c
@@ -62,9 +64,9 @@ def hosts(connection: sa.Connection, names: t.Collection[str] | None = None) -> 
                 "building": one.num_io_ops,
                 "failed_builds": one.failed_builds,
                 "capacity": {
-                    "vcpus": _resource(one.vcpus, one.reserved_vcpus, one.cpu_ratio, one.vcpus_used),
-                    "memory_mb": _resource(one.memory_mb, one.reserved_memory_mb, one.ram_ratio, one.memory_mb_used),
-                    "disk_gb": _resource(one.disk_gb, one.reserved_disk_gb, one.disk_ratio, one.disk_gb_used),
+                    "vcpus": _resource(one, "vcpus", one.cpu_ratio),
+                    "memory_mb": _resource(one, "memory_mb", one.ram_ratio),
+                    "disk_gb": _resource(one, "disk_gb", one.disk_ratio),
                 },
                 "facts": dict(one.facts),
             }
@@ -80,14 +82,16 @@ def host(connection: sa.Connection, name: str) -> Host:
     return found[0]
 
 
-def _resource(total: int, reserved: int, ratio: float, used: int) -> dict[str, t.Any]:
+def _resource(state: HostState, name: str, ratio: float) -> dict[str, t.Any]:
+    total, reserved = getattr(state, name), getattr(state, f"reserved_{name}")
     # down, not up: half a core cannot be promised
     return {
         "total": total,
         "reserved": reserved,
         "ratio": ratio,
         "limit": max(0, int((total - reserved) * ratio)),
-        "used": used,
+        "used": getattr(state, f"{name}_used"),
+        "others": getattr(state, f"{name}_others"),
     }
 
 

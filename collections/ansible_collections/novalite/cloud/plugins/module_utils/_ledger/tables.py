@@ -271,6 +271,11 @@ compute_host = sa.Table(
     sa.Column("vcpus_used", sa.Integer, nullable=False, server_default="0"),
     sa.Column("memory_mb_used", sa.BigInteger, nullable=False, server_default="0"),
     sa.Column("disk_gb_used", sa.BigInteger, nullable=False, server_default="0"),
+    # what guests take that are not in this ledger, as the host last reported them
+    sa.Column("vcpus_others", sa.Integer, nullable=False, server_default="0"),
+    sa.Column("memory_mb_others", sa.BigInteger, nullable=False, server_default="0"),
+    sa.Column("disk_gb_others", sa.BigInteger, nullable=False, server_default="0"),
+    sa.Column("count_foreign", sa.String(8), nullable=False, server_default="running"),  # or all, none
     sa.Column("generation", sa.BigInteger, nullable=False, server_default="0"),
     sa.Column("failed_builds", sa.Integer, nullable=False, server_default="0"),  # since the last one that succeeded
     sa.Column("looked_at", sa.BigInteger),  # when reconcile.yml last went over it, and
@@ -351,6 +356,7 @@ instance = sa.Table(
     sa.Column("access_ip_v6", sa.String(39)),
     sa.Column("disk_config", sa.String(8), nullable=False, server_default="MANUAL"),  # or AUTO
     sa.Column("rescue_image", sa.JSON(none_as_null=True)),  # as `image`, while it is rescued
+    sa.Column("adopted", sa.JSON(none_as_null=True)),  # of a guest that others made: see adoption.Adopted; null: ours
     sa.Column("deleted", BigId, nullable=False, server_default="0"),  # its own id once deleted: frees the name
     sa.UniqueConstraint("project_id", "name", "deleted"),
     sqlite_autoincrement=True,

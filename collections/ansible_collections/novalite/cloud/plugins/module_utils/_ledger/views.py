@@ -111,6 +111,11 @@ def instances_by(
     ]
 
 
+def domain_name(number: int, adopted: t.Mapping[str, t.Any] | None) -> str:
+    """What libvirt calls the instance of this number; one that was `adopted` has kept its name."""
+    return f"instance-{number:08x}" if adopted is None else str(adopted["domain"])
+
+
 def image_of(record: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
     """What an instance keeps of its image record: all that its launch needs, whatever becomes of the record."""
     fields = (
@@ -145,7 +150,7 @@ def _instance(
         "uuid": row.uuid,
         "name": row.name,
         "hostname": row.hostname,
-        "domain_name": f"instance-{row.id:08x}",
+        "domain_name": domain_name(row.id, row.adopted),
         "project": {"id": row.project_id, "name": row.project_name},
         "host": row.host,
         "alternates": [],
@@ -167,6 +172,7 @@ def _instance(
         "launched_at": row.launched_at,
         "terminated_at": row.terminated_at,
         "config_drive": row.config_drive,
+        "adopted": row.adopted,
     }
 
 

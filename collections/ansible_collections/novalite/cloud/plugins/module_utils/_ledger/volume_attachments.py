@@ -20,7 +20,7 @@ import sqlalchemy as sa
 
 from .._domain.devices import choose_device, own_devices
 from .._errors import ConflictError, NotFoundError
-from . import actions
+from . import actions, adopted
 from .tables import instance
 from .tables_volumes import volume, volume_attachment, volume_snapshot
 from .volume_types import LOCAL_BACKENDS, check_shown
@@ -58,6 +58,7 @@ def begin_attach(
     if row["project_id"] != server.project_id:
         raise NotFoundError(f"Volume {check_shown(volume_id)} could not be found.")
     _refuse_wrong_state(server, ATTACH, ATTACHABLE, ignore_lock)
+    adopted.refuse(connection, [instance_uuid], ATTACH)
     _refuse_elsewhere(row, server.host)
     bound = {"host": server.host} if row["host"] is None and row["backend"] in LOCAL_BACKENDS else {}
     if any(one["instance_uuid"] == instance_uuid for one in row["attachments"]):

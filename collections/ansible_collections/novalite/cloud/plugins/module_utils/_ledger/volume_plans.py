@@ -18,6 +18,7 @@ import sqlalchemy as sa
 from .._domain.guest import render_volume, volume_of
 from .._host import STATE_DIR
 from .tables import compute_host, instance
+from .views import domain_name
 from .volume_hosts import worker
 from .volume_views import Snapshot, Volume, attachments_by, snapshots_by, volumes_by
 
@@ -150,7 +151,7 @@ def holder_of(one: t.Mapping[str, t.Any]) -> str | None:
 def plug(connection: sa.Connection, one: Volume, attachment: t.Mapping[str, t.Any], state_dir: str) -> Plan:
     """What volume_attach has to know."""
     row = connection.execute(
-        sa.select(instance.c.id, compute_host.c.facts)
+        sa.select(instance.c.id, instance.c.adopted, compute_host.c.facts)
         .outerjoin(compute_host, compute_host.c.name == instance.c.host)
         .where(instance.c.uuid == attachment["instance_uuid"])
     ).one()
@@ -159,7 +160,7 @@ def plug(connection: sa.Connection, one: Volume, attachment: t.Mapping[str, t.An
         "id": attachment["id"],
         "volume_id": one["id"],
         "instance_uuid": attachment["instance_uuid"],
-        "name": f"instance-{row.id:08x}",
+        "name": domain_name(row.id, row.adopted),
         "device": attachment["device"].rpartition("/")[2],
         "xml": render_volume(volume_of({**one, **attachment}, state_dir), facts),
     }

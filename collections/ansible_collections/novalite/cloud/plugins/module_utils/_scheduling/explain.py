@@ -34,6 +34,7 @@ class WeighedHost:
     name: str
     score: t.Any  # a number, or several in the order of their importance
     details: t.Mapping[str, float]
+    others: str = ""  # what guests take of it that are not novalite's, in words
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,6 +103,7 @@ def explanation(decision: Decision, named: int | None = NAMED_IN_DATA) -> dict[s
                 "host": one.name,
                 "score": list(one.score) if isinstance(one.score, tuple) else one.score,
                 "details": dict(one.details),
+                **({"used_by_others": one.others} if one.others else {}),
             }
             for one in decision.weighed
         ],

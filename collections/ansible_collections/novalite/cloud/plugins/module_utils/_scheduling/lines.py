@@ -23,6 +23,7 @@ def lines_of(explained: t.Mapping[str, t.Any], named: int | None = NAMED) -> lis
     for one in explained["weights"]:
         parts = ", ".join(f"{name} {_number(value)}" for name, value in one["details"].items())
         line = f"{one['host']}: weight {_number(one['score'])}" + (f" ({parts})" if parts else "")
+        line += f", used by others: {one['used_by_others']}" if one.get("used_by_others") else ""
         if one["host"] == explained["host"]:
             line += " chosen"
         elif one["host"] in explained["alternates"]:

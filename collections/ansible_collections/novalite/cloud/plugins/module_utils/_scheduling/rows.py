@@ -66,6 +66,9 @@ class HostState:
     vcpus_used: int = 0
     memory_mb_used: int = 0
     disk_gb_used: int = 0
+    vcpus_others: int = 0  # part of what is used: by guests that are not novalite's
+    memory_mb_others: int = 0
+    disk_gb_others: int = 0
     reserved_vcpus: int = 0
     reserved_memory_mb: int = 0
     reserved_disk_gb: int = 0

@@ -16,6 +16,7 @@ import typing as t
 from . import plugins
 from .best import best
 from .candidates import Candidates
+from .capacity import others_in_words
 from .explain import Decision, FilterStep, WeighedHost, no_valid_host
 from .options import Options
 from .rows import Group, HostState, Request
@@ -97,8 +98,9 @@ class _Selection:
         winner = order[self.rng.randrange(subset) if subset > 1 else 0]
         others = [hosts[passed[at]].name for at in order if at != winner]
         weighed = tuple(
-            WeighedHost(hosts[passed[at]].name, scores[at], self.rank.details(seen, at, scores[at]))
+            WeighedHost(host.name, scores[at], self.rank.details(seen, at, scores[at]), others_in_words(host))
             for at in order[:explained]
+            for host in [hosts[passed[at]]]
         )
         index = passed[winner]
         decision = decision.with_host(hosts[index].name, tuple(others[: max(0, alternates)]), weighed)

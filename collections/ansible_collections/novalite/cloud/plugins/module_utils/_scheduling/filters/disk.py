@@ -35,4 +35,4 @@ def passes(host: HostState, request: Request, options: Options) -> str | None:
     if not refused((host,), request, options):
         return None
     used, total, reserved = host.disk_gb_used, host.disk_gb, host.reserved_disk_gb
-    return shortage("GiB", request.disk_gb, used, total, reserved, host.disk_ratio)
+    return shortage("GiB", request.disk_gb, used, total, reserved, host.disk_ratio, host.disk_gb_others)

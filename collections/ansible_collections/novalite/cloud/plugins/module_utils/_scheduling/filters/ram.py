@@ -35,4 +35,4 @@ def passes(host: HostState, request: Request, options: Options) -> str | None:
     if not refused((host,), request, options):
         return None
     used, total, reserved = host.memory_mb_used, host.memory_mb, host.reserved_memory_mb
-    return shortage("MiB", request.memory_mb, used, total, reserved, host.ram_ratio)
+    return shortage("MiB", request.memory_mb, used, total, reserved, host.ram_ratio, host.memory_mb_others)

@@ -35,4 +35,4 @@ def passes(host: HostState, request: Request, options: Options) -> str | None:
     if not refused((host,), request, options):
         return None
     used, total, reserved = host.vcpus_used, host.vcpus, host.reserved_vcpus
-    return shortage("vCPUs", request.vcpus, used, total, reserved, host.cpu_ratio)
+    return shortage("vCPUs", request.vcpus, used, total, reserved, host.cpu_ratio, host.vcpus_others)

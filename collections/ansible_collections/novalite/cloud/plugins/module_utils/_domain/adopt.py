@@ -1,0 +1,225 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""A domain that somebody else made: what it is, and novalite's mark on it. Runs on the hypervisor.
+
+The mark is metadata (virDomainSetMetadata), in the running guest's XML and in the one that it starts with the next
+time. Nothing else of a domain is ever changed here, and no guest notices.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import typing as t
+import uuid as uuids
+from xml.etree import ElementTree
+
+from .._errors import ConflictError, NotFoundError, NovaliteError
+from .compare import METADATA_NAMESPACE
+from .declared_disks import declared_disks, promised_gb, virtual_size
+from .lifecycle import clear
+from .lifecycle_power import state_now
+
+with contextlib.suppress(ImportError):  # connect() reports it
+    import libvirt
+
+PREFIX = "novalite"
+_ELEMENT = 2  # VIR_DOMAIN_METADATA_ELEMENT
+_LIVE, _CONFIG = 1, 2  # VIR_DOMAIN_AFFECT_*
+_INACTIVE = 2  # VIR_DOMAIN_XML_INACTIVE
+_LEASE, _AGENT, _ARP = 0, 1, 2  # VIR_DOMAIN_INTERFACE_ADDRESSES_SRC_*
+_IPV4 = 0  # VIR_IP_ADDR_TYPE_IPV4
+_EMPTY = "  <metadata/>\n"  # what libvirt leaves where the last metadata were taken away
+BARE = "bare"  # our attribute: the domain had no metadata at all before
+
+
+@dataclasses.dataclass(frozen=True)
+class Disk:
+    """A disk as the XML declares it; `size` is what the guest sees, in bytes, 0 where that cannot be told here."""
+
+    dev: str
+    bus: str | None
+    source: str | None
+    format: str
+    size: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Nic:
+    """An interface. `network` is libvirt's own, if it is on one; `addresses` are what is known of its IPv4 ones."""
+
+    mac: str
+    bridge: str | None
+    network: str | None
+    device: str | None  # the host's end of it, while the guest runs
+    addresses: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Description:
+    """A domain in the words of the ledger. Memory in MiB, rounded up; `disk_gb` is of the state directory's disk."""
+
+    uuid: str
+    name: str
+    state: str  # running, paused, shutoff, saved, crashed, ...
+    vcpus: int
+    memory_mb: int
+    disk_gb: int
+    disks: tuple[Disk, ...]
+    nics: tuple[Nic, ...]
+    marked: bool  # it carries the mark of some ledger
+
+
+def find(connection: t.Any, named: str) -> t.Any:
+    """The domain of this name or UUID. Raises NotFoundError with the names that there are, and ConflictError for one
+    that libvirt forgets when it ends."""
+    with clear(f"domain {named} cannot be looked up"):
+        try:
+            domain = connection.lookupByUUIDString(named) if _is_uuid(named) else connection.lookupByName(named)
+        except libvirt.libvirtError as error:
+            if error.get_error_code() != libvirt.VIR_ERR_NO_DOMAIN:
+                raise
+            names = ", ".join(sorted(one.name() for one in connection.listAllDomains())[:10]) or "none"
+            raise NotFoundError(f"there is no domain {named!r} on this host; there are: {names}") from None
+        if not domain.isPersistent():
+            raise ConflictError(
+                f"domain {named!r} is transient: it is gone when it ends; define it first "
+                f"(virsh dumpxml {named} > {named}.xml; virsh define {named}.xml)"
+            )
+    return domain
+
+
+def describe(connection: t.Any, domain: t.Any, directory: str) -> Description:
+    """What the domain is. Reads only; a guest's agent is asked where libvirt says that it is connected."""
+    with clear(f"domain {domain.name()} cannot be read"):
+        xml = domain.XMLDesc(_INACTIVE)
+        live = ElementTree.fromstring(domain.XMLDesc(0)) if domain.isActive() else None
+        root = ElementTree.fromstring(xml)
+        addresses = {} if live is None else _addresses(domain, live)
+        _state, most_kib, _now, vcpus, _time = domain.info()
+        return Description(
+            uuid=domain.UUIDString(),
+            name=domain.name(),
+            state=state_now(connection, domain.UUIDString()),
+            vcpus=domain.maxVcpus() if live is not None else int(root.findtext("vcpu") or vcpus),
+            memory_mb=-(-most_kib // 1024),
+            disk_gb=promised_gb(xml, directory),
+            disks=tuple(
+                Disk(disk.dev, disk.bus, disk.source, disk.format, virtual_size(disk)) for disk in declared_disks(root)
+            ),
+            nics=tuple(
+                _nic(connection, nic, addresses)
+                for nic in (root if live is None else live).iterfind("devices/interface")
+            ),
+            marked=_mark_of(domain, _CONFIG) is not None,
+        )
+
+
+def mark(domain: t.Any, element: str, check_mode: bool = False) -> tuple[bool, str | None, str]:
+    """Put novalite's `element` (XML in no namespace) into the domain's metadata; returns whether that changed it, and
+    the mark before and after.
+
+    Both XMLs of a running domain get it. The second time nothing is written.
+    """
+    with clear(f"domain {domain.name()} cannot be marked"):
+        before = _mark_of(domain, _CONFIG)
+        root = ElementTree.fromstring(element)
+        bare = ElementTree.fromstring(domain.XMLDesc(_INACTIVE)).find("metadata") is None
+        if bare or (before is not None and ElementTree.fromstring(before).get(BARE)):
+            root.set(BARE, "true")
+        wanted = ElementTree.tostring(root, encoding="unicode")
+        flags = [_CONFIG, *([_LIVE] if domain.isActive() else [])]
+        todo = [flag for flag in flags if _meaning(_mark_of(domain, flag)) != _meaning(wanted)]
+        for flag in [] if check_mode else todo:
+            domain.setMetadata(_ELEMENT, wanted, PREFIX, METADATA_NAMESPACE, flag)
+        return bool(todo), before, wanted
+
+
+def unmark(connection: t.Any, domain: t.Any, check_mode: bool = False) -> str | None:
+    """Take novalite's mark away; returns what it was, None where there was none.
+
+    libvirt leaves an empty <metadata/> where there was none before. In what the domain starts with the next time that
+    is taken away, too; in the running guest's XML it stays until it ends.
+    """
+    with clear(f"novalite's mark cannot be taken from domain {domain.name()}"):
+        before = _mark_of(domain, _CONFIG)
+        if check_mode:
+            return before
+        for flag in [_CONFIG, *([_LIVE] if domain.isActive() else [])]:
+            if _mark_of(domain, flag) is not None:
+                domain.setMetadata(_ELEMENT, None, PREFIX, METADATA_NAMESPACE, flag)
+        if before is not None and ElementTree.fromstring(before).get(BARE):
+            xml = domain.XMLDesc(_INACTIVE | libvirt.VIR_DOMAIN_XML_SECURE)
+            if xml.count(_EMPTY) == 1:
+                connection.defineXML(xml.replace(_EMPTY, ""))
+        return before
+
+
+def _mark_of(domain: t.Any, flag: int) -> str | None:
+    try:
+        return str(domain.metadata(_ELEMENT, METADATA_NAMESPACE, flag))
+    except libvirt.libvirtError as error:
+        if error.get_error_code() != libvirt.VIR_ERR_NO_DOMAIN_METADATA:
+            raise
+        return None
+
+
+def _meaning(xml: str | None) -> t.Any:
+    """A mark as data, without namespaces and indents: libvirt writes its own."""
+    def node(element: ElementTree.Element) -> t.Any:
+        tag = element.tag.rpartition("}")[2]
+        return tag, sorted(element.attrib.items()), (element.text or "").strip(), [node(child) for child in element]
+
+    return None if xml is None else node(ElementTree.fromstring(xml))
+
+
+def _nic(connection: t.Any, element: ElementTree.Element, addresses: t.Mapping[str, tuple[str, ...]]) -> Nic:
+    mac, source, target = (element.find(name) for name in ("mac", "source", "target"))
+    address = ("" if mac is None else mac.get("address", "")).lower()
+    network = None if source is None else source.get("network")
+    bridge = None if source is None else source.get("bridge")
+    if bridge is None and network is not None:
+        with contextlib.suppress(libvirt.libvirtError):  # one of libvirt's networks without a bridge of its own
+            bridge = connection.networkLookupByName(network).bridgeName()
+    device = None if target is None else target.get("dev")
+    return Nic(address, bridge, network, device, addresses.get(address, ()))
+
+
+def _addresses(domain: t.Any, live: ElementTree.Element) -> dict[str, tuple[str, ...]]:
+    """MAC -> IPv4 addresses: what the guest's agent says, else libvirt's DHCP leases, else this host's ARP table."""
+    agent = live.find("devices/channel/target[@name='org.qemu.guest_agent.0'][@state='connected']") is not None
+    found: dict[str, tuple[str, ...]] = {}
+    for source in ([_AGENT] if agent else []) + [_LEASE, _ARP]:
+        with contextlib.suppress(libvirt.libvirtError):  # not every source exists for every guest
+            for one in (domain.interfaceAddresses(source, 0) or {}).values():
+                mac = str(one.get("hwaddr") or "").lower()
+                own = {str(address["addr"]) for address in one.get("addrs") or () if address["type"] == _IPV4}
+                if mac and own:
+                    found.setdefault(mac, tuple(sorted(own)))
+    return found
+
+
+def _is_uuid(text: str) -> bool:
+    try:
+        return str(uuids.UUID(text)) == text.lower()
+    except ValueError:
+        return False
+
+
+def as_dict(description: Description) -> dict[str, t.Any]:
+    """`description` as plain data."""
+    return dataclasses.asdict(description)
+
+
+def check_element(element: str) -> None:
+    """Raise NovaliteError for what is no `<instance>` element."""
+    try:
+        root = ElementTree.fromstring(element)
+    except ElementTree.ParseError as error:
+        raise NovaliteError(f"the mark is no XML ({error}): {element[:60]!r}") from None
+    if root.tag != "instance":
+        raise NovaliteError(f"the mark is <{root.tag}>: give <instance>")

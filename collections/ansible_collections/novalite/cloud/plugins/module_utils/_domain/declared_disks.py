@@ -1,0 +1,89 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""The disks that a domain's XML declares, and how large their guest sees them. Runs on the hypervisor.
+
+Read from the XML and the files themselves, not asked of libvirt: virDomainGetBlockInfo waits for whatever else is being
+done to a running guest, and asks its QEMU.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import struct
+import typing as t
+from xml.etree import ElementTree
+
+from .._disk.inspect import QCOW2_MAGIC
+
+GIB = 1 << 30
+_QCOW2_SIZE = struct.Struct(">4s20xQ")  # magic, and the virtual size at byte 24 (QEMU's docs/interop/qcow2.txt)
+
+
+class DeclaredDisk(t.NamedTuple):
+    """A writable disk as `<disk>` has it. `source` is null for one on the network, `format` is never probed."""
+
+    dev: str
+    bus: str | None
+    source: str | None
+    format: str
+
+
+def declared_disks(root: ElementTree.Element) -> list[DeclaredDisk]:
+    """The disks of a domain's XML, in its order; CD-ROMs, floppies and what is only read are none."""
+    found = []
+    for element in root.iterfind("devices/disk"):
+        if element.get("device", "disk") != "disk" or element.find("readonly") is not None:
+            continue
+        target, source, driver = (element.find(name) for name in ("target", "source", "driver"))
+        path = None if source is None else source.get("file") or source.get("dev")
+        found.append(
+            DeclaredDisk(
+                dev="" if target is None else target.get("dev", ""),
+                bus=None if target is None else target.get("bus"),
+                source=path,
+                # libvirt's own default when none is declared, unless its operator allowed it to probe
+                format=("raw" if driver is None else driver.get("type")) or "raw",
+            )
+        )
+    return found
+
+
+def virtual_size(disk: DeclaredDisk) -> int:
+    """Bytes that the guest sees, at least what the file takes; 0 for what is no file, or cannot be read."""
+    if disk.source is None:
+        return 0
+    with contextlib.suppress(OSError):
+        found = os.stat(disk.source)
+        if stat.S_ISREG(found.st_mode):
+            taken = max(found.st_size if disk.format == "raw" else 0, found.st_blocks * 512)
+            return max(taken, _qcow2_size(disk.source) if disk.format == "qcow2" else 0)
+    return 0
+
+
+def promised_gb(xml: str, directory: str) -> int:
+    """GiB, rounded up, that the disks of this domain may come to take of the file system of `directory`.
+
+    What lies elsewhere (a block device, another file system, the network) takes nothing of it.
+    """
+    device = os.stat(directory).st_dev
+    total = 0
+    for disk in declared_disks(ElementTree.fromstring(xml)):
+        with contextlib.suppress(OSError):
+            if disk.source is not None and os.stat(disk.source).st_dev == device:
+                total += virtual_size(disk)
+    return -(-total // GIB)
+
+
+def _qcow2_size(path: str) -> int:
+    with open(path, "rb") as handle:
+        head = handle.read(_QCOW2_SIZE.size)
+    if len(head) < _QCOW2_SIZE.size:
+        return 0
+    magic, size = _QCOW2_SIZE.unpack(head)
+    return size if magic == QCOW2_MAGIC else 0

@@ -1,0 +1,112 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A compute host leaves the cloud when nothing is on it, and comes back."""
+
+from __future__ import annotations
+
+import typing as t
+
+import pytest
+import sqlalchemy as sa
+
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute_hosts import compute_host
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.host_removal import HostInUseError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables_moves import migration
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables_volumes import volume, volume_type
+from tests.unit._ledger.servers.conftest import DEMO
+
+
+def leave(cloud: t.Any, host: str = "hv1", check_mode: bool = False) -> dict[str, t.Any]:
+    with transaction(cloud.engine, check_mode) as connection:
+        return compute_host(connection, {"name": host, "state": "absent"})
+
+
+def names(cloud: t.Any) -> list[str]:
+    return [row.name for row in cloud.rows(sa.select(tables.compute_host.c.name).order_by(tables.compute_host.c.id))]
+
+
+def server(cloud: t.Any, host: str = "hv1") -> dict[str, t.Any]:
+    (one,) = cloud.server({"name": "web", "flavor": "m1.tiny", "image": "ami-tiny"})["to_build"]
+    cloud.place(one["uuid"], host)
+    cloud.state({"uuids": [one["uuid"]], "state": "active", "host": host})
+    return one
+
+
+def test_a_host_with_nothing_on_it_leaves_and_comes_back(cloud: t.Any) -> None:
+    one = server(cloud)
+    cloud.server({"name": "web"}, state="absent")
+    cloud.state({"uuids": [one["uuid"]], "state": "deleted", "host": "hv1"})
+    cloud.write(
+        sa.insert(tables.aggregate).values(id=1, name="fast", metadata={}),
+        sa.insert(tables.aggregate_host).values(aggregate_id=1, host="hv1"),
+    )
+    before = cloud.dump()
+    result = leave(cloud, check_mode=True)
+    assert result["changed"] and result["diff"]["before"].keys() == {"hv1"}
+    assert cloud.dump() == before
+    assert leave(cloud)["changed"]
+    assert names(cloud) == ["hv2", "hv3"]
+    assert cloud.rows(sa.select(tables.aggregate_host)) == []
+    assert not leave(cloud)["changed"]
+    facts = {"name": "hv1", "up": True, "vcpus": 8, "memory_mb": 16384, "disk_gb": 100}
+    with transaction(cloud.engine) as connection:
+        assert compute_host(connection, {"compute_hosts": [facts]})["changed"]
+    assert names(cloud) == ["hv2", "hv3", "hv1"]
+
+
+def test_an_instance_keeps_its_host(cloud: t.Any) -> None:
+    server(cloud)
+    before = cloud.dump()
+    with pytest.raises(HostInUseError, match="compute host 'hv1' cannot leave, for it has instances: web"):
+        leave(cloud)
+    assert cloud.dump() == before
+    assert leave(cloud, "hv2")["changed"]
+
+
+def test_a_claim_keeps_its_host(cloud: t.Any) -> None:
+    """Its instance is on its way there, or a killed run left it, and reconcile.yml is going to give it back."""
+    one = server(cloud)
+    cloud.write(sa.update(tables.instance).values(host="hv2"))
+    with pytest.raises(HostInUseError, match="instances: web"):
+        leave(cloud)
+    cloud.write(sa.update(tables.instance).values(deleted=tables.instance.c.id))
+    with pytest.raises(HostInUseError, match=f"instances: {one['uuid']}"):
+        leave(cloud)
+
+
+@pytest.mark.parametrize("side", ["source_host", "dest_host"])
+def test_a_move_that_waits_for_its_end_keeps_both_hosts(side: str, cloud: t.Any) -> None:
+    one = server(cloud, "hv2")
+    flavor = {"name": "m1.tiny"}
+    move = {
+        "uuid": "m", "instance_uuid": one["uuid"], "type": "resize", "old_flavor": flavor, "new_flavor": flavor,
+        "old_vm_state": "active", "created_at": 1, "updated_at": 1, side: "hv1",
+    }  # fmt: skip
+    cloud.write(sa.insert(migration).values(**move, status="finished"))
+    with pytest.raises(HostInUseError, match="moves that are not done: resize of web"):
+        leave(cloud)
+    cloud.write(sa.update(migration).values(status="confirmed"))
+    assert leave(cloud)["changed"]
+
+
+def test_a_volume_keeps_its_host(cloud: t.Any) -> None:
+    one = {
+        "id": "v", "project_id": DEMO, "name": "data", "size_gb": 1, "type_id": "t", "format": "raw", "host": "hv1",
+        "status": "available", "metadata": {}, "created_at": 1, "updated_at": 1,
+    }  # fmt: skip
+    kind = {"id": "t", "name": "local", "backend": "file", "options": {}, "extra_specs": {}, "created_at": 1}
+    cloud.write(sa.insert(volume_type).values(**kind), sa.insert(volume).values(**one))
+    with pytest.raises(HostInUseError, match="volumes: data"):
+        leave(cloud)
+
+
+def test_what_the_host_took_of_networks_is_given_back(cloud: t.Any) -> None:
+    free = cloud.rows(sa.select(sa.func.min(tables.fixed_ip.c.ip)).where(tables.fixed_ip.c.reserved.is_(None)))[0][0]
+    cloud.write(sa.update(tables.fixed_ip).where(tables.fixed_ip.c.ip == free).values(owner="dhcp:hv1"))
+    leave(cloud)
+    (row,) = cloud.rows(sa.select(tables.fixed_ip).where(tables.fixed_ip.c.ip == free))
+    assert (row.owner, row.last_owner) == (None, "dhcp:hv1") and row.released_at > 0
