@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import collections
 import ipaddress
+import re
 import typing as t
 import uuid as uuids
 
@@ -27,6 +28,7 @@ from .slices import POOL
 from .text import raise_number
 
 # whose ids hosts know, or that other hosts' things are named by: two of one name are not taken for each other
+_OUR_DOMAIN = re.compile(r"instance-[0-9a-f]{8}")
 FIRM = ("project", "network", "security_group", "instance")
 LOST = (
     "users, their passwords and roles, application credentials and EC2 keys: users.yml, or record them again",
@@ -238,7 +240,9 @@ def _highest(hosts: t.Sequence[t.Mapping[str, t.Any]]) -> dict[str, int]:
         found = host["found"]
         numbers += [one["id"] for one in found["chains"]]
         numbers += [int(name[-8:], 16) for name in found["filters"]]
-        numbers += [int(one["name"][-8:], 16) for one in found["domains"] if one["name"].startswith("instance-")]
+        names = [domain["name"] for domain in found["domains"]]
+        # what others call their domains, adopted ones too, is no number of ours
+        numbers += [int(name[-8:], 16) for name in names if _OUR_DOMAIN.fullmatch(name)]
     return {"instance": max(numbers), "security_group": 0, "network": 0}
 
 
