@@ -70,7 +70,7 @@ def test_every_host_is_told_all_that_it_has(cloud: t.Any) -> None:
     cloud.server({"name": "web", "count": 1}, state="absent")
     cloud.state({"uuids": [made["web"]["uuid"]], "host": "hv2", "state": "deleted"})
     hosts = call(cloud, "firewall_plan")["hosts"]
-    assert hosts["hv2"] == NOTHING
+    assert hosts["hv2"] == {**NOTHING, "ledger": hosts["hv1"]["ledger"]}
     assert hosts["hv1"]["security_groups"][-1] == {"id": number["web"], "members": []}
     assert list(call(cloud, "firewall_plan", hosts=["hv3"])["hosts"]) == ["hv3"]
     with pytest.raises(NotFoundError, match="hv9"):
@@ -110,7 +110,8 @@ def test_who_joins_and_leaves(cloud: t.Any) -> None:
     assert sorted(alone["security_groups"]) == sorted([number["alone"], number["web"]])
     both = sorted([*addresses(made["web"]), *addresses(made["alone"])])
     assert joined["hosts"]["hv1"] == {
-        **NOTHING, "security_groups": [{"id": number["web"], "members": both}]
+        **NOTHING, "security_groups": [{"id": number["web"], "members": both}],
+        "ledger": joined["hosts"]["hv3"]["ledger"],
     }
     assert not call(cloud, "server_security_groups", servers=web)["changed"]
     left = call(cloud, "server_security_groups", servers=web, state="absent")

@@ -74,7 +74,7 @@ def test_other_hosts_are_told_who_joins_and_who_leaves(cloud: t.Any) -> None:
     assert set(hosts) == {"hv1", "hv2"}
     joined = {"id": ids["web"], "members": sorted(
         [*addresses(first, second), "10.20.0.99", "10.8.0.0", "10.8.0.1"])}
-    assert hosts["hv1"]["groups"] == {"security_groups": [joined]}
+    assert hosts["hv1"]["groups"] == {"security_groups": [joined], "ledger": hosts["hv2"]["build"]["ledger"]}
     assert "groups" not in hosts["hv2"]
     left = plan(cloud, leaving=[second])["hv1"]["groups"]["security_groups"]
     assert left == [{"id": ids["web"], "members": addresses(first)}]
