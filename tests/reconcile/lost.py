@@ -64,7 +64,7 @@ def prepare(lab: Lab) -> None:
     common = {"flavor": "m1.nano", "image": "ami-tiny"}
     lab.play("launch.yml", server="lost", count=2, key="test", metadata={"kept": "yes"}, **common)
     lab.play("launch.yml", server="till", key="till", project=SHOP, networks=["private", "inner"],
-             security_groups=[SHOP], **common)  # fmt: skip
+             security_groups=[SHOP], wait_for="running", **common)  # fmt: skip  # its group lets nobody in
     lab.play("volumes.yml", project=SHOP, volumes=[{"name": "data", "size": 1}, {"name": "more", "size": 1}])
     for name in ("data", "more"):
         lab.play("volume_attach.yml", project=SHOP, volume=name, server="till")

@@ -56,6 +56,9 @@ def test_lines_arrive_under_our_name_one_each(tmp_path: pathlib.Path, monkeypatc
     assert len(second) < 1024
 
 
-def test_a_system_without_a_log_is_no_error(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_system_without_a_log_is_no_error(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(decision_log, "SOCKET", str(tmp_path / "none"))
     decision_log.write(["scheduler: web goes to hv1"])
+    assert capfd.readouterr() == ("", "")
