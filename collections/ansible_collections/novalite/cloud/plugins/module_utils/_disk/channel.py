@@ -135,7 +135,7 @@ def close(moves: t.Sequence[t.Mapping[str, t.Any]], state_dir: str, login: str =
     """On either host: let nobody in any more, and leave nothing. Returns whether there was anything."""
     going = {f"{PREFIX}{move['id']}" for move in moves}
     changed = False
-    for user in {ROOT, login}:  # root, too: the login may have been another one when the move began
+    for user in dict.fromkeys((ROOT, login)):  # root, too: the login may have been another one when the move began
         changed |= authorized_keys.change(user, lambda kept: [line for line in kept if _mark(line) not in going])
     for move in moves:
         changed |= gate.close_gate(_gate_of(move))

@@ -72,8 +72,7 @@ def wait_for_ssh(guests: t.Sequence[Guest], port: int, banner: str, timeout: flo
     """
 
     def ask(guest: Guest) -> str | None:
-        assert guest.address is not None
-        return _banner_missing(guest.address, port, banner)
+        return _banner_missing(guest.address or "", port, banner)  # there is one: see the hindrance below
 
     return _wait(guests, ask, lambda guest: guest.hindrance if guest.address else "it has no address", timeout)
 
