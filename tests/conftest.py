@@ -6,7 +6,12 @@ from __future__ import annotations
 
 import gc
 
+import hypothesis
 import pytest
+
+# How long an example takes says how busy the machine is; speed is measured in tests/bench
+hypothesis.settings.register_profile("novalite", deadline=None)
+hypothesis.settings.load_profile("novalite")
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -46,7 +46,7 @@ def test_hosts_tell_what_they_have_and_their_insides_to_administrators(api: seed
     assert reader.get(f"/v1/hosts/{host_id(project, 'hv1')}").get_json()["host"] == hosts["hv1"]
     assert reader.get("/v1/hosts/hv1").status_code == 404
     assert hosts["hv1"]["capacity"]["memory_mb"] == {
-        "total": 4096, "reserved": 0, "ratio": 1.5, "limit": 6144, "used": 5000,
+        "total": 4096, "reserved": 0, "ratio": 1.5, "limit": 6144, "used": 5000, "others": 0,
     }  # fmt: skip
     assert (hosts["hv1"]["up"], hosts["hv2"]["up"]) == (True, False)
     assert (hosts["hv2"]["down_reason"], hosts["hv2"]["facts"], hosts["hv2"]["failed_builds"]) == (None, None, None)

@@ -33,7 +33,8 @@ TINY = {"name": "m1.tiny", "vcpus": 1, "memory_mb": 512}
 DOORS = sorted(
     name
     for name in _controller.OPERATIONS
-    if name not in ("compute_host", "host_differences", "leftovers") and (PLUGINS / "modules" / f"{name}.py").exists()
+    if name not in ("compute_host", "host_differences", "host_record", "leftovers")
+    and (PLUGINS / "modules" / f"{name}.py").exists()
 )
 
 

@@ -40,7 +40,7 @@ def test_another_ledgers_dhcp_server(tmp_path: pathlib.Path) -> None:
     before = files(tmp_path / "networks")
     with pytest.raises(ConflictError, match=f"br1 on this host is another ledger's .{THEIRS.text}"):
         dhcp.ensure([network], "present", state_dir=str(tmp_path), mark=MINE)
-    assert dhcp.ensure([network], "absent", state_dir=str(tmp_path), mark=MINE) == {"changed": False}
+    assert not dhcp.ensure([network], "absent", state_dir=str(tmp_path), mark=MINE)["changed"]
     assert files(tmp_path / "networks") == before
     assert dhcp.ensure([network], "absent", state_dir=str(tmp_path), mark=THEIRS)["changed"]
     assert not directory.exists()

@@ -30,7 +30,9 @@ DIRECTORY = "ledger-copies"
 BACKUP = "backup"  # why a copy was asked for by name; others were made before something
 KEPT_COPIES = 10  # of those that were made before something: the newest
 FIRST_WITH_IDENTITY = "0013"
-_NAME = re.compile(r"ledger-\d{8}T\d{6}Z(?:\.\d+)?-(?P<revision>\w+)-(?P<why>[a-z]+[\w-]*)\.(?:sqlite|jsonl)")
+_NAME = re.compile(
+    r"ledger-(?P<stamp>\d{8}T\d{6}Z)(?:\.(?P<number>\d+))?-(?P<revision>\w+)-(?P<why>[a-z]+[\w-]*)\.(?:sqlite|jsonl)"
+)
 _SQLITE = b"SQLite format 3\0"
 
 
@@ -142,13 +144,10 @@ def _dated(engine: sa.Engine, directory: str, why: str) -> str:
         revision = revision_of(connection)
     suffix = "sqlite" if engine.dialect.name == "sqlite" else "jsonl"
     stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
-    number = 0
-    while True:
-        again = f".{number}" if number else ""
-        path = os.path.join(directory, f"ledger-{stamp}{again}-{revision}-{why}.{suffix}")
-        if not os.path.exists(path):
-            return path
-        number += 1
+    # a number more than the last of this second, also where older ones are gone: the names stay in the order of time
+    taken = [match for name in os.listdir(directory) if (match := _NAME.fullmatch(name)) and match["stamp"] == stamp]
+    again = f".{1 + max(int(match['number'] or 0) for match in taken)}" if taken else ""
+    return os.path.join(directory, f"ledger-{stamp}{again}-{revision}-{why}.{suffix}")
 
 
 def _of_a_kind(directory: str, why: str) -> list[str]:
