@@ -240,6 +240,8 @@ def main() -> None:
         )
     except NovaliteError as error:
         module.fail_json(msg=str(error))
+    for warning in result.pop("warnings"):
+        module.warn(warning)
     module.exit_json(**result)
 
 
