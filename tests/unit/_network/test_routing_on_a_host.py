@@ -206,6 +206,28 @@ def test_a_network_of_the_host(bed: t.Any) -> None:
     assert f"{FLOAT}/32" not in bed.hv1.run("ip", "addr").stdout
 
 
+def test_a_floating_ip_that_is_the_hosts_own_address_is_refused(bed: t.Any) -> None:
+    def state() -> tuple[str, list[str]]:
+        return bed.hv1.run("ip", "-4", "addr").stdout, bed.hv1.run("iptables-save").stdout.splitlines()[1:-1]
+
+    assert done(bed.hv1.call(["bridge", [{"name": "br100", "addresses": ["10.20.0.1/24"]}], "present"])) == [True]
+    wanted = {"network": "private", "bridge": "br100", "cidr": "10.20.0.0/24", "address": "10.20.0.1",
+              "floating": [{"fixed": "10.20.0.5", "floating": FLOAT, "interface": "eth0"}]}
+    for prefix in (24, 32):
+        bed.hv1.ip("addr", "add", f"{FLOAT}/{prefix}", "dev", "eth0")
+        before = state()
+        (refused,) = bed.hv1.call(["router", [wanted], "present"])
+        assert FLOAT in refused and "eth0" in refused
+        assert done(bed.hv1.call(["router", [wanted], "absent"])) == [False]
+        assert state() == before
+        bed.hv1.ip("addr", "del", f"{FLOAT}/{prefix}", "dev", "eth0")
+    # its own is known as such when the rules are lost, and goes with it
+    assert done(bed.hv1.call(["router", [wanted], "present"])) == [True]
+    bed.hv1.run("iptables", "-t", "nat", "-F")
+    assert done(bed.hv1.call(*(["router", [wanted], state] for state in ("present", "absent")))) == [True, True]
+    assert FLOAT not in bed.hv1.run("ip", "addr").stdout
+
+
 def test_what_came_before_its_floating_ip_is_not_answered_by_the_host(bed: t.Any) -> None:
     """A packet that came first was tracked without translation, and so was all that followed: the host's sshd spoke."""
     assert done(bed.hv1.call(["bridge", [{"name": "br100", "addresses": ["10.20.0.1/24"]}], "present"])) == [True]

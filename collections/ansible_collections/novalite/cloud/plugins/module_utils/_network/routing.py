@@ -27,6 +27,7 @@ from .router import Router
 
 _WAIT = "20"  # seconds for the xtables lock of other programs
 _BROADCAST = b"\xff" * 6
+_ADDED = "floating-addresses"  # where additions are remembered: longer than any bridge's name (IFNAMSIZ)
 
 
 @dataclasses.dataclass
@@ -104,6 +105,7 @@ def _carry_out(
         _forward(work, wanted)
     inner, chains, gone = {}, [], []  # type: dict[str, tuple[str, str]], list[router.TablesOf], list[t.Any]
     old, arrived = {}, []  # type: dict[str, dict[str, str]], list[tuple[Router, router.Floating]]
+    _check_addresses(work, wanted)
     for one in wanted:
         _check_interfaces(work, one)
         if one.namespace is not None:
@@ -179,6 +181,21 @@ def _check_interfaces(work: _Run, one: Router) -> None:
             )
 
 
+def _check_addresses(work: _Run, routers: t.Sequence[Router]) -> None:
+    """Raise ConflictError for a floating IP that is the host's own address: its traffic would go to a guest, and the
+    address would go with the floating IP. Ours are remembered, or translated by a rule of ours."""
+    nat = work.root.get("nat", {})
+    ours = {floating.partition("/")[0] for floating in additions.read(_ADDED, work.mark).addresses}
+    ours.update(floating for bridge in router.owners([nat]) for floating in router.floating_of(nat, bridge))
+    devices = {text.partition("/")[0]: link.name for link in work.links.values() for text in link.addresses}
+    for each in (floating for routing in routers for floating in routing.floating):
+        if each.floating in devices and each.floating not in ours:
+            raise ConflictError(
+                f"floating IP {each.floating} is an address of this host ({devices[each.floating]}): take it out of "
+                "the floating pool, or delete the address if it was left here by mistake"
+            )
+
+
 def _transit(work: _Run, one: Router) -> tuple[str, str]:
     """The veth pair out of a namespace, with its addresses and default route. Returns (host's, namespace's) address."""
     namespace, name = t.cast(str, one.namespace), transit_name(one.bridge)
@@ -222,6 +239,9 @@ def _offer(work: _Run, one: Router, each: router.Floating, inner: tuple[str, str
     if inner is None:
         if each.interface not in holders:
             argv = ["ip", "addr", "add", f"{each.floating}/32", "dev", each.interface]
+            if not work.check_mode:
+                added = additions.Additions(addresses=(f"{each.floating}/32",))
+                additions.write(_ADDED, work.mark, additions.read(_ADDED, work.mark) | added)
             work.command(argv, ["ip", "addr", "del", *argv[3:]])
         return
     for name in holders:
@@ -256,6 +276,10 @@ def _withdraw(work: _Run, addresses: t.Collection[str]) -> None:
         if address in addresses:
             argv = ["ip", "neigh", "del", "proxy", address, "dev", device]
             work.command(argv, ["ip", "neigh", "add", *argv[3:]])
+    added = additions.read(_ADDED, work.mark)
+    staying = tuple(text for text in added.addresses if text.partition("/")[0] not in addresses)
+    if staying != added.addresses and not work.check_mode:
+        additions.write(_ADDED, work.mark, dataclasses.replace(added, addresses=staying))
 
 
 def _close(work: _Run, bridge: str, namespace: str | None) -> None:
