@@ -27,6 +27,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables_move
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.views import flavor_of, instances_by
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import create_volume
 from ansible_collections.novalite.cloud.plugins.modules import server_move as module
+from ansible_collections.novalite.cloud.plugins.plugin_utils._decision_log import decisions
 
 
 @pytest.fixture(autouse=True)
@@ -122,6 +123,15 @@ def test_a_resize_claims_on_both_hosts_until_it_is_confirmed(cloud: t.Any) -> No
     check_sums(cloud)
     assert ask(cloud, "confirmResize", "web")["changed"] is False
     assert ask(cloud, "resize", "web", flavor="m1.tiny")["changed"] is False
+
+
+def test_a_move_and_its_refusal_are_told_to_the_journal(cloud: t.Any) -> None:
+    uuid = server(cloud)
+    begun = ask(cloud, "live-migration", "web")
+    assert decisions("server_move", begun) == [f"server_move: web ({uuid}) moves from hv1 to hv2"]
+    failed = ask(cloud, "live-migration", state="end", moves=begun["moves"], outcomes=well("hv1", error="no room"))
+    (line,) = decisions("server_move", failed)
+    assert line.startswith("server_move: refused: ") and "no room" in line
 
 
 def test_a_revert_leads_back_to_everything_that_was(cloud: t.Any) -> None:

@@ -29,8 +29,8 @@ def decisions(operation: str, result: Result) -> list[str]:
     if result.get("failed"):
         return [f"{operation}: refused: {result.get('msg', 'no message')}"]
     lines = []
-    hosts = {explained["uuid"]: explained for explained in result.get("explanations") or ()}
     if operation == "scheduler":
+        hosts = {explained["uuid"]: explained for explained in result.get("explanations") or ()}
         for instance in result.get("instances") or ():
             explained = hosts.get(instance["uuid"], {})
             lines.append(
