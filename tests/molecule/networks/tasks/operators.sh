@@ -14,7 +14,7 @@ case $1 in
   show) # all that can be seen of them, without what only time changes
     for device in up0 br140 brop; do
       ip -d addr show dev "$device"
-    done | sed -E 's/[a-z_]+_timer +[0-9.]+//g; s/valid_lft .*//'
+    done | sed -E 's/[a-z_]+_timer +[0-9.]+//g; s/valid_lft .*//; s/ tentative//'
     ip route show dev br140
     sysctl -a 2>/dev/null | grep -E '^net\.(bridge|ipv[46]\.(ip_forward|conf\.(all|default|eth[01]|up0|br140|brop)))' \
       | grep -v -E 'stable_secret|mc_forwarding'
