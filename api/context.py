@@ -85,6 +85,11 @@ class Caller:
             raise UnauthorizedError("this needs a token that is scoped to a project")
         return self.project_id
 
+    @property
+    def reach(self) -> str | None:
+        """The project whose objects the caller may name by id; None: an administrator may name all projects'."""
+        return None if self.is_admin else self.project
+
 
 def implied(roles: set[str]) -> frozenset[str]:
     """`roles` with those that each implies."""

@@ -22,8 +22,6 @@ from . import policy
 from .ledger import reading_ledger
 from .settings import Settings
 
-policy.grant({"health": "public"})
-
 blueprint = Blueprint("health", __name__)
 
 FRESH = 30  # seconds since the last sign of life of some worker

@@ -27,7 +27,6 @@ BUCKETS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)  # second
 POWER_STATES = {0: "none", 1: "running", 3: "paused", 4: "shutdown", 6: "crashed", 7: "suspended"}  # Nova's numbers
 JOBS_DAYS = 1  # jobs that were made within this time are counted
 
-policy.grant({"metrics": "public"})
 
 blueprint = Blueprint("metrics", __name__)
 

@@ -23,7 +23,7 @@ compute = Blueprint("compute", __name__, url_prefix="/compute/v2.1")
 @compute.before_request
 def _begin() -> None:
     view = current_app.view_functions.get(request.endpoint or "")
-    if policy.POLICY.get(getattr(view, "policy_action", "")) != "public":
+    if policy.POLICY.get(getattr(view, "policy_operation", "")) != "public":
         authenticate()
     microversions.negotiate()
 

@@ -28,7 +28,7 @@ def output(server_id: str, value: t.Any, caller: Caller) -> str:
     # -1, as nothing at all, means everything
     lines = None if length in (None, "", -1, "-1") else min(max(int(length), 0), MAX_LINES)
     with writing_ledger() as connection:
-        row = server_listing.one(connection, server_id, None if caller.is_admin else caller.project)
+        row = server_listing.one(connection, server_id, caller.reach)
         if row.host is None:
             raise ConflictError(f"Instance {row.uuid} is not ready")
         if lines == 0:

@@ -31,16 +31,8 @@ from ..ledger import writing_ledger
 from . import console, routes_floating_ips
 from .blueprint import Answer, compute
 from .microversions import Version, microversion
-from .routes_servers import delete, reach
+from .routes_servers import delete
 from .schemas_servers import NAME, Schema, of
-
-policy.grant(
-    {
-        "compute:servers:action": "member",
-        "compute:servers:reset_state": "admin",
-        "compute:servers:reset_network": "admin",
-    }
-)
 
 NOTHING: Schema = {}  # Nova does not look at it
 REBOOT: Schema = {
@@ -79,9 +71,11 @@ Do = t.Callable[[sa.Connection, Row, t.Any, Caller], t.Any]
 class Action:
     """What the body's only key asks for: the schema of its value, or of each microversion's, and what is done about it.
 
+    `operation` is whose rule it has.
     `prepare` makes of the value what `do` takes, before the ledger is locked.
     """
 
+    operation: str
     schema: Schema | t.Callable[[Version], Schema]
     do: Do
     prepare: t.Callable[[t.Any], t.Any] | None = None
@@ -170,7 +164,6 @@ def _tell_hosts(connection: sa.Connection, row: Row, caller: Caller, variables: 
 
 
 def _reset_state(connection: sa.Connection, row: Row, value: t.Any, caller: Caller) -> None:
-    policy.check("compute:servers:reset_state")
     server_changes.change(connection, row, {"vm_state": value["state"], "task_state": None, "rescue_image": None})
     # whatever was under way: what comes of it is not recorded any more
     actions.abandon(connection, [row.uuid], "the state was reset")
@@ -178,7 +171,6 @@ def _reset_state(connection: sa.Connection, row: Row, value: t.Any, caller: Call
 
 def _reset_network(connection: sa.Connection, row: Row, value: t.Any, caller: Caller) -> None:
     """Of Nova's drivers only Xen's had anything to do: a libvirt guest asks by DHCP, or reads its disk."""
-    policy.check("compute:servers:reset_network")
 
 
 def _restore(connection: sa.Connection, row: Row, value: t.Any, caller: Caller) -> None:
@@ -191,24 +183,24 @@ def _delete(connection: sa.Connection, row: Row, value: t.Any, caller: Caller) -
 
 
 ACTIONS: dict[str, Action] = {
-    "os-start": Action(NOTHING, _power("start")),
-    "os-stop": Action(NOTHING, _power("stop")),
-    "reboot": Action(REBOOT, _reboot),
-    "pause": Action(NOTHING, _power("pause")),
-    "unpause": Action(NOTHING, _power("unpause")),
-    "suspend": Action(NOTHING, _power("suspend")),
-    "resume": Action(NOTHING, _power("resume")),
-    "lock": Action(LOCK, _lock),
-    "unlock": Action(NOTHING, _unlock),
-    "addSecurityGroup": Action(GROUP, _add_group),
-    "removeSecurityGroup": Action(GROUP, _remove_group),
-    "addFloatingIp": Action(routes_floating_ips.ADD, routes_floating_ips.add),
-    "removeFloatingIp": Action(routes_floating_ips.REMOVE, routes_floating_ips.remove),
-    "injectNetworkInfo": Action(NOTHING, _reset_network),
-    "resetNetwork": Action(NOTHING, _reset_network),
-    "os-resetState": Action(STATE, _reset_state),
-    "restore": Action(NOTHING, _restore),
-    "forceDelete": Action(NOTHING, _delete),
+    "os-start": Action("compute:servers:start", NOTHING, _power("start")),
+    "os-stop": Action("compute:servers:stop", NOTHING, _power("stop")),
+    "reboot": Action("compute:servers:reboot", REBOOT, _reboot),
+    "pause": Action("compute:servers:pause", NOTHING, _power("pause")),
+    "unpause": Action("compute:servers:unpause", NOTHING, _power("unpause")),
+    "suspend": Action("compute:servers:suspend", NOTHING, _power("suspend")),
+    "resume": Action("compute:servers:resume", NOTHING, _power("resume")),
+    "lock": Action("compute:servers:lock", LOCK, _lock),
+    "unlock": Action("compute:servers:unlock", NOTHING, _unlock),
+    "addSecurityGroup": Action("compute:servers:security_groups", GROUP, _add_group),
+    "removeSecurityGroup": Action("compute:servers:security_groups", GROUP, _remove_group),
+    "addFloatingIp": Action("network:floating_ips:write", routes_floating_ips.ADD, routes_floating_ips.add),
+    "removeFloatingIp": Action("network:floating_ips:write", routes_floating_ips.REMOVE, routes_floating_ips.remove),
+    "injectNetworkInfo": Action("compute:servers:reset_network", NOTHING, _reset_network),
+    "resetNetwork": Action("compute:servers:reset_network", NOTHING, _reset_network),
+    "os-resetState": Action("compute:servers:reset_state", STATE, _reset_state),
+    "restore": Action("compute:servers:delete", NOTHING, _restore),
+    "forceDelete": Action("compute:servers:delete", NOTHING, _delete),
 }
 # What Nova can and novalite cannot
 UNSUPPORTED = frozenset(
@@ -228,21 +220,23 @@ def act(server_id: str) -> Answer | Response:
         raise BadRequestError("Malformed request body: name one action")
     ((name, value),) = body.items()
     if name == console.ACTION:
+        policy.check("compute:servers:console_output")
         validation.check(body, of(name, LENGTH))
         return {"output": console.output(server_id, value, caller)}, 200
     if name in UNSUPPORTED:
         with writing_ledger() as connection:
-            server_listing.one(connection, server_id, reach(caller))
+            server_listing.one(connection, server_id, caller.reach)
         raise BadRequestError(f"The action {name} is not supported here.")
     if name not in ACTIONS:
         raise BadRequestError(f"There is no such action: {name[:40]}. Available actions: {', '.join(ACTIONS)}")
     action = ACTIONS[name]
+    policy.check(action.operation)
     schema = action.schema(microversion()) if callable(action.schema) else action.schema
     validation.check(body, of(name, schema))
     if action.prepare is not None:
         value = action.prepare(value)
     with writing_ledger() as connection:
-        row = server_listing.one(connection, server_id, reach(caller))
+        row = server_listing.one(connection, server_id, caller.reach)
         answer = action.do(connection, row, value, caller)
     if answer is None:
         return Response(status=action.status)

@@ -24,7 +24,6 @@ from .views_servers import precise
 Record = dict[str, t.Any]
 Schema = dict[str, t.Any]
 
-policy.grant({"compute:aggregates:read": "admin", "compute:aggregates:write": "admin"})
 
 NAME: Schema = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": r"^\S(.*\S)?$"}
 ZONE: Schema = {"type": ["string", "null"], "minLength": 1, "maxLength": 255, "pattern": r"^[^:\s]([^:]*[^:\s])?$"}

@@ -13,8 +13,6 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotF
 from .. import policy
 from .blueprint import Answer, compute
 
-policy.grant({"compute:extensions:read": "reader"})
-
 UPDATED = "2014-12-03T00:00:00Z"
 EXTENSIONS = {
     "OS-DCF": "DiskConfig",

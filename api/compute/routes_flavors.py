@@ -28,7 +28,6 @@ from .views_servers import Lens
 Record = dict[str, t.Any]
 Schema = dict[str, t.Any]
 
-policy.grant({"compute:flavors:read": "reader", "compute:flavors:write": "admin"})
 
 LARGEST = 2**31 - 1
 SORTABLE = {

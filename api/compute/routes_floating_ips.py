@@ -47,7 +47,7 @@ REMOVE: Record = {
 
 
 @compute.get("/os-floating-ip-pools")
-@policy.allows("compute:proxies:read")
+@policy.allows("network:floating_ips:read")
 @since("2.1", LAST)
 def list_floating_ip_pools_here() -> Answer:
     with reading_ledger() as connection:
@@ -56,7 +56,7 @@ def list_floating_ip_pools_here() -> Answer:
 
 
 @compute.get("/os-floating-ips")
-@policy.allows("compute:proxies:read")
+@policy.allows("network:floating_ips:read")
 @since("2.1", LAST)
 def list_floating_ips_here() -> Answer:
     with reading_ledger() as connection:
@@ -65,7 +65,7 @@ def list_floating_ips_here() -> Answer:
 
 
 @compute.get("/os-floating-ips/<number>")
-@policy.allows("compute:proxies:read")
+@policy.allows("network:floating_ips:read")
 @since("2.1", LAST)
 def show_floating_ip_here(number: str) -> Answer:
     with reading_ledger() as connection:
@@ -73,7 +73,7 @@ def show_floating_ip_here(number: str) -> Answer:
 
 
 @compute.post("/os-floating-ips")
-@policy.allows("compute:proxies:write")
+@policy.allows("network:floating_ips:write")
 @since("2.1", LAST)
 def create_floating_ip_here() -> Answer:
     pool = (validation.body(POOL) or {}).get("pool")
@@ -85,7 +85,7 @@ def create_floating_ip_here() -> Answer:
 
 
 @compute.delete("/os-floating-ips/<number>")
-@policy.allows("compute:proxies:write")
+@policy.allows("network:floating_ips:write")
 @since("2.1", LAST)
 def delete_floating_ip_here(number: str) -> Answer:
     with writing_ledger() as connection, as_bad_request():
@@ -128,7 +128,7 @@ def _check_action() -> None:
 
 
 def _of_address(connection: sa.Connection, address: str) -> Record:
-    for row in network_records.floating_ips_of(connection, current().project):
+    for row in network_records.floating_ips_of(connection, current().reach):
         if row["address"] == address:
             return row
     raise NotFoundError(f"floating IP {address} not found")
@@ -143,7 +143,7 @@ def _pool(connection: sa.Connection, wanted: str) -> str:
 
 
 def _found(connection: sa.Connection, number: str) -> Record:
-    found = network_records.floating_ips_of(connection, current().project, number)
+    found = network_records.floating_ips_of(connection, current().reach, number)
     if not found:
         raise NotFoundError(f"Floating IP not found for ID {number[:255]}")
     return found[0]

@@ -29,15 +29,6 @@ from .views_servers import precise
 
 Record = dict[str, t.Any]
 
-policy.grant(
-    {
-        "compute:zones:read": "reader",
-        # names, and what is left on them: who shares a small cloud wants to see it; not whose servers are there
-        "compute:hypervisors:read": "reader",
-        "compute:hosts:read": "admin",
-        "compute:hosts:write": "admin",
-    }
-)
 
 BINARY = "nova-compute"
 

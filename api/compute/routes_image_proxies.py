@@ -27,7 +27,6 @@ from .query_servers import moment
 
 Record = dict[str, t.Any]
 
-policy.grant({"compute:proxies:read": "reader", "compute:proxies:write": "member"})
 
 LAST = "2.35"
 LAST_METADATA = "2.38"
@@ -38,32 +37,32 @@ IMAGE_STATES = {  # Nova's words
 
 
 @compute.get("/images")
-@policy.allows("compute:proxies:read")
+@policy.allows("image:read")
 @since("2.1", LAST)
 def list_images_here() -> Answer:
     return _images(lambda row: {"id": row["id"], "name": row["name"], "links": _links("images", row["id"])})
 
 
 @compute.get("/images/detail")
-@policy.allows("compute:proxies:read")
+@policy.allows("image:read")
 @since("2.1", LAST)
 def list_images_in_detail_here() -> Answer:
     return _images(_image)
 
 
 @compute.get("/images/<image_id>")
-@policy.allows("compute:proxies:read")
+@policy.allows("image:read")
 @since("2.1", LAST)
 def show_image_here(image_id: str) -> Answer:
     with reading_ledger() as connection:
-        found = image_records.images_seen(connection, current().project, image_id)
+        found = image_records.images_seen(connection, current().project, image_id, everything=current().is_admin)
     if not found:
         raise NotFoundError("Image not found.")
     return {"image": _image(found[0])}, 200
 
 
 @compute.delete("/images/<image_id>")
-@policy.allows("compute:proxies:write")
+@policy.allows("image:write")
 @since("2.1", LAST)
 def delete_image_here(image_id: str) -> Answer:
     with writing_ledger() as connection:
@@ -82,14 +81,14 @@ def _named(name: str, rules: Record) -> Record:
 
 
 @compute.get("/images/<image_id>/metadata")
-@policy.allows("compute:proxies:read")
+@policy.allows("image:read")
 @since("2.1", LAST_METADATA)
 def list_image_metadata(image_id: str) -> Answer:
     return {"metadata": _seen_image(image_id)["properties"]}, 200
 
 
 @compute.get("/images/<image_id>/metadata/<key>")
-@policy.allows("compute:proxies:read")
+@policy.allows("image:read")
 @since("2.1", LAST_METADATA)
 def show_image_metadata(image_id: str, key: str) -> Answer:
     properties = _seen_image(image_id)["properties"]
@@ -99,21 +98,21 @@ def show_image_metadata(image_id: str, key: str) -> Answer:
 
 
 @compute.post("/images/<image_id>/metadata")
-@policy.allows("compute:proxies:write")
+@policy.allows("image:write")
 @since("2.1", LAST_METADATA)
 def add_image_metadata(image_id: str) -> Answer:
     return {"metadata": _describe(image_id, lambda old: {**old, **_said()})}, 200
 
 
 @compute.put("/images/<image_id>/metadata")
-@policy.allows("compute:proxies:write")
+@policy.allows("image:write")
 @since("2.1", LAST_METADATA)
 def replace_image_metadata(image_id: str) -> Answer:
     return {"metadata": _describe(image_id, lambda _old: _said())}, 200
 
 
 @compute.put("/images/<image_id>/metadata/<key>")
-@policy.allows("compute:proxies:write")
+@policy.allows("image:write")
 @since("2.1", LAST_METADATA)
 def set_image_metadata(image_id: str, key: str) -> Answer:
     def changed(old: Record) -> Record:
@@ -126,7 +125,7 @@ def set_image_metadata(image_id: str, key: str) -> Answer:
 
 
 @compute.delete("/images/<image_id>/metadata/<key>")
-@policy.allows("compute:proxies:write")
+@policy.allows("image:write")
 @since("2.1", LAST_METADATA)
 def remove_image_metadata(image_id: str, key: str) -> Answer:
     def changed(old: Record) -> Record:
@@ -147,20 +146,20 @@ def _describe(image_id: str, changed: t.Callable[[Record], Record]) -> Record:
     with writing_ledger() as connection, as_bad_request():
         row = _own_image(connection, image_id)
         image_records.update_image(connection, row, {**row, "properties": changed(row["properties"])})
-        found = image_records.images_seen(connection, current().project, image_id)
+        found = image_records.images_seen(connection, current().project, image_id, everything=current().is_admin)
     return t.cast("Record", found[0]["properties"])
 
 
 def _seen_image(image_id: str) -> Record:
     with reading_ledger() as connection:
-        found = image_records.images_seen(connection, current().project, image_id)
+        found = image_records.images_seen(connection, current().project, image_id, everything=current().is_admin)
     if not found:
         raise NotFoundError("Image not found.")
     return found[0]
 
 
 def _own_image(connection: sa.Connection, image_id: str) -> Record:
-    found = image_records.images_seen(connection, current().project, image_id)
+    found = image_records.images_seen(connection, current().project, image_id, everything=current().is_admin)
     if not found:
         raise NotFoundError("Image not found.")
     if found[0]["owner"] != current().project and not current().is_admin:

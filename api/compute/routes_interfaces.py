@@ -28,10 +28,7 @@ from ..ledger import reading_ledger, writing_ledger
 from . import views_parts
 from .blueprint import Answer, compute
 from .microversions import microversion
-from .routes_servers import reach
 from .schemas_servers import DEVICE_TAG, UUID, Schema, of
-
-policy.grant({"compute:interfaces:read": "reader", "compute:interfaces:write": "member"})
 
 Record = dict[str, t.Any]
 
@@ -63,7 +60,7 @@ def add_interface(server_id: str) -> Answer:
         raise BadRequestError("Must input network_id when request IP address")
     caller = current()
     with writing_ledger() as connection:
-        row = server_listing.one(connection, server_id, reach(caller))
+        row = server_listing.one(connection, server_id, caller.reach)
         server_changes.refuse_locked(row, caller.is_admin)
         row = interfaces.server_row(connection, row.uuid)
         interfaces.check(connection, "attach_interface", row)
@@ -95,7 +92,7 @@ def remove_interface(server_id: str, port_id: str) -> Answer:
     caller = current()
     with writing_ledger() as connection:
         _shown(connection, server_id, port_id)
-        row = server_listing.one(connection, server_id, reach(caller))
+        row = server_listing.one(connection, server_id, caller.reach)
         server_changes.refuse_locked(row, caller.is_admin)
         row = interfaces.server_row(connection, row.uuid)
         interfaces.begin_detach(connection, row, port_id, request_id=request_id(), user_id=caller.user_id)
@@ -121,7 +118,7 @@ def _schema() -> Schema:
 
 
 def _record(connection: sa.Connection, server_id: str) -> Record:
-    row = server_listing.one(connection, server_id, reach(current()))
+    row = server_listing.one(connection, server_id, current().reach)
     return server_listing.load(connection, [row.id])[0]
 
 

@@ -35,7 +35,6 @@ from .views_servers import precise
 
 Record = dict[str, t.Any]
 
-policy.grant({"compute:keypairs:read": "reader", "compute:keypairs:write": "member"})
 
 RSA_BITS = 2048  # as Nova's
 SAFE = re.compile(r"[A-Za-z0-9 @._-]+")

@@ -19,8 +19,6 @@ from ..ledger import reading_ledger
 from .blueprint import Answer, compute
 from .microversions import Version, microversion
 
-policy.grant({"compute:limits": "reader"})
-
 # name in the answer, resource, and the last microversion that shows it
 _LIMITS: tuple[tuple[str, str, Version | None], ...] = (
     ("maxTotalInstances", "instances", None),

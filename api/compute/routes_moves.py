@@ -30,21 +30,12 @@ from . import paging, query_servers
 from .blueprint import Answer, compute
 from .microversions import microversion, since
 from .routes_actions import ACTIONS, NOTHING, Action
-from .routes_servers import reach, refusals_as_bad_requests
+from .routes_servers import refusals_as_bad_requests
 from .schemas_servers import BOOLEAN, DISK_CONFIG, NAME, Schema, of
 from .views_servers import precise
 
 Record = t.Mapping[str, t.Any]
 
-policy.grant(
-    {
-        "compute:servers:migrate": "manager",  # to wherever there is room
-        "compute:servers:migrate_to": "admin",  # to a host of one's choice
-        "compute:servers:evacuate": "admin",
-        "compute:migrations:read": "admin",
-        "compute:migrations:change": "admin",
-    }
-)
 
 
 def _object(properties: Schema, required: t.Sequence[str] = ()) -> Schema:
@@ -105,7 +96,7 @@ def _begin(
 
 def _resize(connection: sa.Connection, row: t.Any, value: Record, caller: Caller) -> None:
     with refusals_as_bad_requests():
-        flavor = lookups.flavor_by_id(connection, str(value["flavorRef"]), private=caller.is_admin)
+        flavor = lookups.flavor_by_id(connection, str(value["flavorRef"]), caller.is_admin, row.project_id)
     if "OS-DCF:diskConfig" in value:
         server_changes.change(connection, row, {"disk_config": value["OS-DCF:diskConfig"]})
     _begin(connection, "resize", row, caller, flavor=flavor_of(flavor))
@@ -118,16 +109,21 @@ def _end(action: str) -> t.Callable[[sa.Connection, t.Any, t.Any, Caller], None]
     return begin
 
 
+def _check_host(host: str | None) -> None:
+    if host is not None:
+        policy.check("compute:servers:migrate_to")
+
+
 def _migrate(connection: sa.Connection, row: t.Any, value: Record | None, caller: Caller) -> None:
     host = (value or {}).get("host")
-    policy.check("compute:servers:migrate" if host is None else "compute:servers:migrate_to")
+    _check_host(host)
     if value and microversion() < (2, 56):
         raise BadRequestError("Invalid input for field/attribute migrate. host came with microversion 2.56.")
     _begin(connection, "migrate", row, caller, host=host)
 
 
 def _live_migrate(connection: sa.Connection, row: t.Any, value: Record, caller: Caller) -> None:
-    policy.check("compute:servers:migrate" if value["host"] is None else "compute:servers:migrate_to")
+    _check_host(value["host"])
     _check_fields("os-migrateLive", value, {"disk_over_commit": (None, (2, 24)), "force": ((2, 30), (2, 67))})
     if microversion() < (2, 25):
         if value["block_migration"] == "auto":
@@ -138,7 +134,6 @@ def _live_migrate(connection: sa.Connection, row: t.Any, value: Record, caller: 
 
 
 def _evacuate(connection: sa.Connection, row: t.Any, value: Record, caller: Caller) -> dict[str, t.Any] | None:
-    policy.check("compute:servers:evacuate")
     _check_fields("evacuate", value, {"onSharedStorage": (None, (2, 13)), "force": ((2, 29), (2, 67))})
     _begin(connection, "evacuate", row, caller, host=value.get("host"))
     return {"adminPass": value.get("adminPass", "")} if microversion() < (2, 14) else None
@@ -156,12 +151,12 @@ def _check_fields(name: str, value: Record, fields: t.Mapping[str, tuple[t.Any, 
 
 ACTIONS.update(
     {
-        "resize": Action(RESIZE, _resize),
-        "confirmResize": Action(NOTHING, _end("confirmResize"), status=204),
-        "revertResize": Action(NOTHING, _end("revertResize")),
-        "migrate": Action(MIGRATE, _migrate),
-        "os-migrateLive": Action(LIVE, _live_migrate),
-        "evacuate": Action(EVACUATE, _evacuate, status=200),
+        "resize": Action("compute:servers:resize", RESIZE, _resize),
+        "confirmResize": Action("compute:servers:confirm_resize", NOTHING, _end("confirmResize"), status=204),
+        "revertResize": Action("compute:servers:revert_resize", NOTHING, _end("revertResize")),
+        "migrate": Action("compute:servers:migrate", MIGRATE, _migrate),
+        "os-migrateLive": Action("compute:servers:live_migrate", LIVE, _live_migrate),
+        "evacuate": Action("compute:servers:evacuate", EVACUATE, _evacuate, status=200),
     }
 )
 
@@ -244,7 +239,7 @@ def _live(row: t.Any) -> dict[str, t.Any]:
 
 
 def _under_way(connection: sa.Connection, server_id: str) -> list[t.Any]:
-    row = server_listing.one(connection, server_id, reach(current()))
+    row = server_listing.one(connection, server_id, current().reach)
     return migration_records.under_way(connection, row.uuid)
 
 

@@ -24,7 +24,6 @@ from .microversions import since
 
 Record = dict[str, t.Any]
 
-policy.grant({"compute:old-hosts:read": "admin", "compute:old-hosts:write": "admin"})
 
 NUMBERS = {"cpu": "vcpus", "memory_mb": "memory_mb", "disk_gb": "root_gb"}
 

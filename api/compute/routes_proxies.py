@@ -30,7 +30,6 @@ from .microversions import since
 
 Record = dict[str, t.Any]
 
-policy.grant({"compute:proxies:read": "reader", "compute:proxies:write": "member"})
 
 LAST = "2.35"
 
@@ -60,7 +59,7 @@ RULE = _wrapped(
 
 
 @compute.get("/os-security-groups")
-@policy.allows("compute:proxies:read")
+@policy.allows("network:security_groups:read")
 @since("2.1", LAST)
 def list_security_groups_here() -> Answer:
     caller = current()
@@ -79,7 +78,7 @@ def list_security_groups_here() -> Answer:
 
 
 @compute.get("/os-security-groups/<group_id>")
-@policy.allows("compute:proxies:read")
+@policy.allows("network:security_groups:read")
 @since("2.1", LAST)
 def show_security_group_here(group_id: str) -> Answer:
     with reading_ledger() as connection:
@@ -87,7 +86,7 @@ def show_security_group_here(group_id: str) -> Answer:
 
 
 @compute.post("/os-security-groups")
-@policy.allows("compute:proxies:write")
+@policy.allows("network:security_groups:write")
 @since("2.1", LAST)
 def create_security_group_here() -> Answer:
     wanted = validation.body(GROUP)["security_group"]
@@ -101,7 +100,7 @@ def create_security_group_here() -> Answer:
 
 
 @compute.put("/os-security-groups/<group_id>")
-@policy.allows("compute:proxies:write")
+@policy.allows("network:security_groups:write")
 @since("2.1", LAST)
 def update_security_group_here(group_id: str) -> Answer:
     wanted = validation.body(GROUP)["security_group"]
@@ -118,7 +117,7 @@ def update_security_group_here(group_id: str) -> Answer:
 
 
 @compute.delete("/os-security-groups/<group_id>")
-@policy.allows("compute:proxies:write")
+@policy.allows("network:security_groups:write")
 @since("2.1", LAST)
 def delete_security_group_here(group_id: str) -> Answer:
     with writing_ledger() as connection:
@@ -131,7 +130,7 @@ def delete_security_group_here(group_id: str) -> Answer:
 
 
 @compute.post("/os-security-group-rules")
-@policy.allows("compute:proxies:write")
+@policy.allows("network:security_groups:write")
 @since("2.1", LAST)
 def create_security_group_rule_here() -> Answer:
     wanted = validation.body(RULE)["security_group_rule"]
@@ -162,7 +161,7 @@ def create_security_group_rule_here() -> Answer:
 
 
 @compute.delete("/os-security-group-rules/<rule_id>")
-@policy.allows("compute:proxies:write")
+@policy.allows("network:security_groups:write")
 @since("2.1", LAST)
 def delete_security_group_rule_here(rule_id: str) -> Answer:
     project = current().project
@@ -221,7 +220,7 @@ def _rule(one: Record, row: Record, names: t.Mapping[int, str]) -> Record:
 
 
 @compute.get("/<any('os-networks', 'os-tenant-networks'):kind>")
-@policy.allows("compute:proxies:read")
+@policy.allows("network:read")
 @since("2.1", LAST)
 def list_networks_here(kind: str) -> Answer:
     with reading_ledger() as connection:
@@ -230,11 +229,11 @@ def list_networks_here(kind: str) -> Answer:
 
 
 @compute.get("/<any('os-networks', 'os-tenant-networks'):kind>/<network_id>")
-@policy.allows("compute:proxies:read")
+@policy.allows("network:read")
 @since("2.1", LAST)
 def show_network_here(kind: str, network_id: str) -> Answer:
     with reading_ledger() as connection:
-        for row in network_records.networks_seen(connection, current().project):
+        for row in network_records.networks_seen(connection, current().reach):
             if row["uuid"] == network_id:
                 return {"network": _network(row)}, 200
     raise NotFoundError("Network not found")

@@ -28,8 +28,6 @@ from .blueprint import Answer, compute
 from .microversions import Version, microversion
 from .schemas_servers import BOOLEAN, TRUE
 
-policy.grant({"compute:quotas:read": "reader", "compute:quotas:write": "admin"})
-
 # Nova's names in Nova's order: ours, and the last microversion that has it
 RESOURCES: dict[str, tuple[str, Version]] = {
     "cores": ("cores", (3, 0)),

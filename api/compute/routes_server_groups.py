@@ -24,7 +24,6 @@ from .microversions import microversion
 
 Record = dict[str, t.Any]
 
-policy.grant({"compute:server_groups:read": "reader", "compute:server_groups:write": "member"})
 
 HARD = ["affinity", "anti-affinity"]
 POLICIES = [*HARD, "soft-affinity", "soft-anti-affinity"]
@@ -117,7 +116,7 @@ def _shown(row: Record) -> Record:
 
 def _row(connection: sa.Connection, group_id: str) -> Record:
     caller = current()
-    for row in server_group_records.server_groups(connection, None if caller.is_admin else caller.project):
+    for row in server_group_records.server_groups(connection, caller.reach):
         if row["id"] == group_id:
             return row
     raise NotFoundError(f"Instance group {group_id[:255]} could not be found.")

@@ -19,24 +19,14 @@ from ..errors import BadRequestError
 from ..ledger import reading_ledger, writing_ledger
 from .blueprint import Answer, compute
 from .microversions import since
-from .routes_servers import reach
 from .schemas_servers import MAX_TAGS, METADATA, TAG, TAGS, of
-
-policy.grant(
-    {
-        "compute:server-metadata:read": "reader",
-        "compute:server-metadata:write": "member",
-        "compute:server-tags:read": "reader",
-        "compute:server-tags:write": "member",
-    }
-)
 
 ITEM = of("meta", {**METADATA, "minProperties": 1, "maxProperties": 1})
 
 
 def _read(server_id: str) -> t.Any:
     with reading_ledger() as connection:
-        return server_listing.one(connection, server_id, reach(current()))
+        return server_listing.one(connection, server_id, current().reach)
 
 
 def _write_metadata(
@@ -47,7 +37,7 @@ def _write_metadata(
 ) -> dict[str, str]:
     caller = current()
     with writing_ledger() as connection:
-        row = server_listing.one(connection, server_id, reach(caller))
+        row = server_listing.one(connection, server_id, caller.reach)
         server_changes.refuse_locked(row, caller.is_admin)
         if remove is not None and remove not in row.metadata:
             raise NotFoundError("Metadata item was not found")
@@ -108,7 +98,7 @@ def _write_tags(
 ) -> list[str]:
     caller = current()
     with writing_ledger() as connection:
-        row = server_listing.one(connection, server_id, reach(caller))
+        row = server_listing.one(connection, server_id, caller.reach)
         server_changes.refuse_locked(row, caller.is_admin)
         return server_changes.change_tags(connection, row, update)
 

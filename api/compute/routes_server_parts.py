@@ -21,22 +21,13 @@ from ..ledger import reading_ledger
 from . import query_servers, views_parts, views_servers
 from .blueprint import Answer, compute
 from .microversions import microversion
-from .routes_servers import reach
-
-policy.grant(
-    {
-        "compute:server-parts:read": "reader",
-        "compute:server-parts:write": "member",
-        "compute:server-diagnostics": "admin",
-    }
-)
 
 ACTIVE = "active"
 
 
 def _record(server_id: str, deleted: bool = False) -> dict[str, t.Any]:
     with reading_ledger() as connection:
-        row = server_listing.one(connection, server_id, reach(current()), deleted=deleted)
+        row = server_listing.one(connection, server_id, current().reach, deleted=deleted)
         return server_listing.load(connection, [row.id])[0]
 
 
@@ -59,7 +50,7 @@ def show_ips(server_id: str, network: str) -> Answer:
 @policy.allows("compute:server-parts:read")
 def list_groups_of_server(server_id: str) -> Answer:
     with reading_ledger() as connection:
-        row = server_listing.one(connection, server_id, reach(current()))
+        row = server_listing.one(connection, server_id, current().reach)
         groups = server_history.groups_with_rules(connection, row.id)
     return {"security_groups": [views_parts.security_group(group) for group in groups]}, 200
 
@@ -76,7 +67,7 @@ def list_actions(server_id: str) -> Answer:
     since_, before = query_servers.moment("changes-since"), query_servers.moment("changes-before")
     with reading_ledger() as connection:
         # the record of a server stays when it goes
-        row = server_listing.one(connection, server_id, reach(current()), deleted=version >= (2, 21))
+        row = server_listing.one(connection, server_id, current().reach, deleted=version >= (2, 21))
         try:
             found = server_history.actions_of(
                 connection,
@@ -99,7 +90,7 @@ def list_actions(server_id: str) -> Answer:
 def show_action(server_id: str, asked_id: str) -> Answer:
     version, caller = microversion(), current()
     with reading_ledger() as connection:
-        row = server_listing.one(connection, server_id, reach(caller), deleted=version >= (2, 21))
+        row = server_listing.one(connection, server_id, caller.reach, deleted=version >= (2, 21))
         one = server_history.action_of(connection, row.uuid, asked_id)
     body = views_parts.action(one, row, version)
     if caller.is_admin or version >= (2, 51):

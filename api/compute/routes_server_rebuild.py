@@ -37,7 +37,7 @@ from . import server_requests, views_servers
 from .blueprint import Answer, compute
 from .microversions import Version, microversion, since
 from .routes_actions import ACTIONS, Action, Row, begin
-from .routes_servers import lens, reach, refusals_as_bad_requests, shown
+from .routes_servers import lens, refusals_as_bad_requests, shown
 from .schemas_servers import (
     ADDRESS,
     BOOLEAN,
@@ -52,8 +52,6 @@ from .schemas_servers import (
     TRUE,
     Schema,
 )
-
-policy.grant({"compute:server-consoles": "member"})
 
 PASSWORD: Schema = {"type": "string", "maxLength": 255}
 IMAGE: Schema = {"type": "string", "minLength": 1, "maxLength": 255}
@@ -252,7 +250,7 @@ def _unavailable(row: Row, kind: str) -> Exception:
 def create_remote_console(server_id: str) -> Answer:
     asked = validation.body(REMOTE_CONSOLE)["remote_console"]
     with reading_ledger() as connection:
-        row = server_listing.one(connection, server_id, reach(current()))
+        row = server_listing.one(connection, server_id, current().reach)
     protocol = asked["protocol"]
     if asked["type"] not in CONSOLE_TYPES[protocol] or (protocol == "mks" and microversion() < (2, 8)):
         raise BadRequestError(f"Invalid console type {asked['type']}")
@@ -270,11 +268,14 @@ def _console_schema(kinds: tuple[str, ...]) -> Schema:
 
 ACTIONS.update(
     {
-        "rebuild": Action(rebuild_schema, _rebuild, _with_password),
-        "rescue": Action(RESCUE, _rescue, _with_password),
-        "unrescue": Action({}, _unrescue),
-        "createImage": Action(CREATE_IMAGE, _create_image),
-        "changePassword": Action(CHANGE_PASSWORD, _change_password),
-        **{name: Action(_console_schema(kinds), _console) for name, kinds in CONSOLE_ACTIONS.items()},
+        "rebuild": Action("compute:servers:rebuild", rebuild_schema, _rebuild, _with_password),
+        "rescue": Action("compute:servers:rescue", RESCUE, _rescue, _with_password),
+        "unrescue": Action("compute:servers:unrescue", {}, _unrescue),
+        "createImage": Action("compute:servers:create_image", CREATE_IMAGE, _create_image),
+        "changePassword": Action("compute:servers:change_password", CHANGE_PASSWORD, _change_password),
+        **{
+            name: Action("compute:server-consoles", _console_schema(kinds), _console)
+            for name, kinds in CONSOLE_ACTIONS.items()
+        },
     }
 )

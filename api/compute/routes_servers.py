@@ -30,26 +30,9 @@ from .blueprint import Answer, compute
 from .microversions import microversion
 from .views_servers import Lens
 
-policy.grant(
-    {
-        "compute:servers:create": "member",
-        "compute:servers:create:forced_host": "admin",
-        "compute:servers:index": "reader",
-        "compute:servers:detail": "reader",
-        "compute:servers:show": "reader",
-        "compute:servers:update": "member",
-        "compute:servers:delete": "member",
-    }
-)
-
 
 def lens(caller: Caller) -> Lens:
     return Lens(microversion(), caller.is_admin, request.url_root)
-
-
-def reach(caller: Caller) -> str | None:
-    """The project whose servers the caller may name by id; None: an administrator may name any."""
-    return None if caller.is_admin else caller.project
 
 
 @contextlib.contextmanager
@@ -81,7 +64,7 @@ def create_server() -> tuple[t.Any, int, dict[str, str]] | Answer:
                 asked.wanted,
                 request_id=request_id(),
                 user_id=caller.user_id,
-                private_flavors=caller.is_admin,
+                private=caller.is_admin,
             )
         enqueue(
             connection,
@@ -131,7 +114,7 @@ def _list(view: t.Callable[[views_servers.Record, Lens], views_servers.Body]) ->
 def show_server(server_id: str) -> Answer:
     caller = current()
     with reading_ledger() as connection:
-        row = server_listing.one(connection, server_id, reach(caller))
+        row = server_listing.one(connection, server_id, caller.reach)
         return {"server": shown(connection, row, caller)}, 200
 
 
@@ -163,7 +146,7 @@ def update_server(server_id: str) -> Answer:
     if "OS-DCF:diskConfig" in asked:
         values["disk_config"] = asked["OS-DCF:diskConfig"]
     with writing_ledger() as connection:
-        row = server_listing.one(connection, server_id, reach(caller))
+        row = server_listing.one(connection, server_id, caller.reach)
         if values:
             server_changes.change(connection, row, values)
         return {"server": shown(connection, row, caller, views_servers.changed)}, 200
@@ -174,7 +157,7 @@ def update_server(server_id: str) -> Answer:
 def delete_server(server_id: str) -> Response:
     caller = current()
     with writing_ledger() as connection:
-        delete(connection, server_listing.one(connection, server_id, reach(caller)), caller)
+        delete(connection, server_listing.one(connection, server_id, caller.reach), caller)
     return Response(status=204)
 
 

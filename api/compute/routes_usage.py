@@ -27,7 +27,6 @@ from .blueprint import Answer, compute
 
 Record = dict[str, t.Any]
 
-policy.grant({"compute:usage:read": "reader", "compute:usage:read_all": "admin"})
 
 HOUR = 3600.0
 

@@ -22,7 +22,6 @@ from .microversions import since
 
 Record = dict[str, t.Any]
 
-policy.grant({"compute:proxies:read": "reader", "compute:proxies:write": "member"})
 
 LAST = "2.35"
 _NAMES = {"display_name": schemas.NAME, "display_description": schemas.NAME}
@@ -43,7 +42,7 @@ SNAPSHOT = schemas.wrapped(
 
 # "/os-volumes/" is a volume without an id, which there is none of
 @compute.get("/os-volumes", strict_slashes=True)
-@policy.allows("compute:proxies:read")
+@policy.allows("volume:read")
 @since("2.1", LAST)
 def list_volumes_here() -> Answer:
     with reading_ledger() as connection:
@@ -52,14 +51,14 @@ def list_volumes_here() -> Answer:
 
 
 @compute.get("/os-volumes/detail")
-@policy.allows("compute:proxies:read")
+@policy.allows("volume:read")
 @since("2.1", LAST)
 def list_volumes_in_detail_here() -> Answer:
     return list_volumes_here()
 
 
 @compute.get("/os-volumes/<volume_id>")
-@policy.allows("compute:proxies:read")
+@policy.allows("volume:read")
 @since("2.1", LAST)
 def show_volume_here(volume_id: str) -> Answer:
     with reading_ledger() as connection:
@@ -67,14 +66,14 @@ def show_volume_here(volume_id: str) -> Answer:
 
 
 @compute.post("/os-volumes", strict_slashes=True)
-@policy.allows("compute:proxies:write")
+@policy.allows("volume:write")
 @since("2.1", LAST)
 def create_volume_here() -> Answer:
     return {"volume": _volume(routes_volumes.create(validation.body(VOLUME)["volume"]))}, 200
 
 
 @compute.delete("/os-volumes/<volume_id>")
-@policy.allows("compute:proxies:write")
+@policy.allows("volume:write")
 @since("2.1", LAST)
 def delete_volume_here(volume_id: str) -> Answer:
     routes_volumes.remove(volume_id, force=False)
@@ -82,7 +81,7 @@ def delete_volume_here(volume_id: str) -> Answer:
 
 
 @compute.get("/os-snapshots", strict_slashes=True)
-@policy.allows("compute:proxies:read")
+@policy.allows("volume:read")
 @since("2.1", LAST)
 def list_snapshots_here() -> Answer:
     with reading_ledger() as connection:
@@ -91,14 +90,14 @@ def list_snapshots_here() -> Answer:
 
 
 @compute.get("/os-snapshots/detail")
-@policy.allows("compute:proxies:read")
+@policy.allows("volume:read")
 @since("2.1", LAST)
 def list_snapshots_in_detail_here() -> Answer:
     return list_snapshots_here()
 
 
 @compute.get("/os-snapshots/<snapshot_id>")
-@policy.allows("compute:proxies:read")
+@policy.allows("volume:read")
 @since("2.1", LAST)
 def show_snapshot_here(snapshot_id: str) -> Answer:
     with reading_ledger() as connection:
@@ -106,14 +105,14 @@ def show_snapshot_here(snapshot_id: str) -> Answer:
 
 
 @compute.post("/os-snapshots", strict_slashes=True)
-@policy.allows("compute:proxies:write")
+@policy.allows("volume:write")
 @since("2.1", LAST)
 def create_snapshot_here() -> Answer:
     return {"snapshot": _snapshot(routes_snapshots.create(validation.body(SNAPSHOT)["snapshot"]))}, 200
 
 
 @compute.delete("/os-snapshots/<snapshot_id>")
-@policy.allows("compute:proxies:write")
+@policy.allows("volume:write")
 @since("2.1", LAST)
 def delete_snapshot_here(snapshot_id: str) -> Answer:
     routes_snapshots.remove(snapshot_id, force=False)

@@ -27,10 +27,7 @@ from ..jobs.queue import enqueue
 from ..ledger import reading_ledger, writing_ledger
 from .blueprint import Answer, compute
 from .microversions import Version, microversion
-from .routes_servers import reach
 from .schemas_servers import BOOLEAN, DEVICE_TAG, TRUE, UUID, Schema, of
-
-policy.grant({"compute:server-volumes:read": "reader", "compute:server-volumes:write": "member"})
 
 MOST = 1000  # on a page, Nova's osapi_max_limit
 DEVICE: Schema = {"type": ["string", "null"], "minLength": 1, "maxLength": 255, "pattern": "^[a-zA-Z0-9._/-]*$"}
@@ -112,7 +109,7 @@ def _number(name: str, default: int) -> int:
 def list_volume_attachments(server_id: str) -> Answer:
     offset, limit = _number("offset", 0), min(_number("limit", MOST), MOST)
     with reading_ledger() as connection:
-        row = server_listing.one(connection, server_id, reach(current()))
+        row = server_listing.one(connection, server_id, current().reach)
         found = attachments_by(connection, instances=[row.uuid])
     shown = sorted(found, key=lambda one: str(one["device"]))[offset : offset + limit]
     return {"volumeAttachments": [_shown(one, microversion()) for one in shown]}, 200
@@ -122,7 +119,7 @@ def list_volume_attachments(server_id: str) -> Answer:
 @policy.allows("compute:server-volumes:read")
 def show_volume_attachment(server_id: str, volume_id: str) -> Answer:
     with reading_ledger() as connection:
-        row = server_listing.one(connection, server_id, reach(current()))
+        row = server_listing.one(connection, server_id, current().reach)
         return {"volumeAttachment": _shown(_attachment(connection, row, volume_id), microversion())}, 200
 
 
@@ -132,7 +129,7 @@ def attach_volume(server_id: str) -> Answer:
     caller, version = current(), microversion()
     asked = validation.body(_creation(version))["volumeAttachment"]
     with writing_ledger() as connection:
-        row = server_listing.one(connection, server_id, reach(caller))
+        row = server_listing.one(connection, server_id, caller.reach)
         with _in_novas_words():
             made = volume_attachments.begin_attach(
                 connection,
@@ -156,7 +153,7 @@ def update_volume_attachment(server_id: str, volume_id: str) -> Answer:
     """Whether the volume goes with its server. To put another volume in its place is not offered."""
     asked = validation.body(_update(microversion()))["volumeAttachment"]
     with writing_ledger() as connection:
-        row = server_listing.one(connection, server_id, reach(current()))
+        row = server_listing.one(connection, server_id, current().reach)
         one = _attachment(connection, row, volume_id)
         if asked["volumeId"].lower() != volume_id.lower():
             raise ConflictError(
@@ -175,7 +172,7 @@ def update_volume_attachment(server_id: str, volume_id: str) -> Answer:
 def detach_volume(server_id: str, volume_id: str) -> Answer:
     caller = current()
     with writing_ledger() as connection:
-        row = server_listing.one(connection, server_id, reach(caller))
+        row = server_listing.one(connection, server_id, caller.reach)
         one = _attachment(connection, row, volume_id)
         with _in_novas_words():
             volume_attachments.begin_detach(

@@ -55,7 +55,7 @@ def _association_id(row: t.Mapping[str, t.Any]) -> str | None:
     return ids.named("eipassoc", row["id"], row["vif_id"]) if row["vif_id"] else None
 
 
-@action("DescribeAddresses", "reader", {"AllocationId": TEXTS, "PublicIp": TEXTS, "Filter": FILTERS})
+@action("DescribeAddresses", "network:floating_ips:read", {"AllocationId": TEXTS, "PublicIp": TEXTS, "Filter": FILTERS})
 def describe_addresses(asked: Asked) -> Body:
     project = current().project
     with reading_ledger() as connection:
@@ -104,7 +104,7 @@ def _find(connection: sa.Connection, project: str, asked: Asked) -> Record:
 
 @action(
     "AllocateAddress",
-    "member",
+    "network:floating_ips:write",
     {
         "Domain": Text(choices=("vpc", "standard")),
         "Address": Text(64),
@@ -140,7 +140,7 @@ def _change(connection: sa.Connection, caller: Caller, state: str, item: Record)
     return floating_ips.floating_ip(connection, params)
 
 
-@action("ReleaseAddress", "member", {**_ONE, "NetworkBorderGroup": Ignored()})
+@action("ReleaseAddress", "network:floating_ips:write", {**_ONE, "NetworkBorderGroup": Ignored()})
 def release_address(asked: Asked) -> Body:
     with writing() as (connection, caller):
         row = _find(connection, caller.project, asked)
@@ -155,7 +155,7 @@ def release_address(asked: Asked) -> Body:
 
 @action(
     "AssociateAddress",
-    "member",
+    "network:floating_ips:write",
     {
         **_ONE,
         "InstanceId": Text(),
@@ -207,7 +207,7 @@ def _associating() -> t.Iterator[None]:
         raise Ec2Error("InvalidInstanceID", str(error)) from error
 
 
-@action("DisassociateAddress", "member", {"AssociationId": Text(), "PublicIp": Text(64)})
+@action("DisassociateAddress", "network:floating_ips:write", {"AssociationId": Text(), "PublicIp": Text(64)})
 def disassociate_address(asked: Asked) -> Body:
     with writing() as (connection, caller):
         if asked.get("AssociationId"):

@@ -45,7 +45,7 @@ _TEXT = Group({"Value": Text()})
 
 @action(
     "DescribeInstanceAttribute",
-    "reader",
+    "compute:servers:show",
     {"InstanceId": Text(), "Attribute": Text(choices=NAMES)},
     ["InstanceId", "Attribute"],
 )
@@ -110,7 +110,7 @@ _CHANGES: t.Mapping[str, Shape] = {
 }
 
 
-@action("ModifyInstanceAttribute", "member", _CHANGES, ["InstanceId"])
+@action("ModifyInstanceAttribute", "compute:servers:update", _CHANGES, ["InstanceId"])
 def modify_instance_attribute(asked: Asked) -> Body:
     if "Attribute" in asked:
         asked = {**asked, **_named(asked["Attribute"], asked.get("Value"))}
@@ -190,7 +190,7 @@ def _change_device(connection: sa.Connection, record: Record, wanted: Body) -> N
 
 @action(
     "ModifyInstanceMetadataOptions",
-    "member",
+    "compute:servers:update",
     {
         "InstanceId": Text(),
         "HttpTokens": Text(choices=("optional",)),
@@ -208,7 +208,7 @@ def modify_instance_metadata_options(asked: Asked) -> Body:
     return {"instanceId": instance_id(record), "instanceMetadataOptions": instance(record)["metadataOptions"]}
 
 
-@action("DescribeInstanceCreditSpecifications", "reader", {"InstanceId": TEXTS, "Filter": Ignored()})
+@action("DescribeInstanceCreditSpecifications", "compute:servers:show", {"InstanceId": TEXTS, "Filter": Ignored()})
 def describe_instance_credit_specifications(asked: Asked) -> Body:
     """None: no type here has credits."""
     with reading_ledger() as connection:

@@ -58,7 +58,9 @@ ONE_GROUP = {"GroupId": Text(), "GroupName": Text()}
 
 
 @action(
-    "DescribeSecurityGroups", "reader", {"GroupId": TEXTS, "GroupName": TEXTS, "Filter": FILTERS, **PAGING}
+    "DescribeSecurityGroups",
+    "network:security_groups:read",
+    {"GroupId": TEXTS, "GroupName": TEXTS, "Filter": FILTERS, **PAGING},
 )
 def describe_security_groups(asked: Asked) -> Body:
     project = current().project
@@ -124,7 +126,7 @@ def find_group(rows: t.Sequence[Record], number: str | None, name: str | None) -
 
 @action(
     "CreateSecurityGroup",
-    "member",
+    "network:security_groups:write",
     {"GroupName": Text(), "GroupDescription": Text(), "VpcId": Text(), "TagSpecification": TAG_SPECIFICATIONS},
     ["GroupName", "GroupDescription"],
 )
@@ -142,7 +144,7 @@ def create_security_group(asked: Asked) -> Body:
     return {"return": True, "groupId": number, "tagSet": tag_set(tags)}
 
 
-@action("DeleteSecurityGroup", "member", ONE_GROUP)
+@action("DeleteSecurityGroup", "network:security_groups:write", ONE_GROUP)
 def delete_security_group(asked: Asked) -> Body:
     with writing() as (connection, caller):
         row = _asked_group(connection, caller, asked)
@@ -164,7 +166,9 @@ def _asked_group(connection: sa.Connection, caller: Caller, asked: Asked) -> Rec
 
 
 @action(
-    "DescribeSecurityGroupRules", "reader", {"SecurityGroupRuleId": TEXTS, "Filter": FILTERS, **PAGING}
+    "DescribeSecurityGroupRules",
+    "network:security_groups:read",
+    {"SecurityGroupRuleId": TEXTS, "Filter": FILTERS, **PAGING},
 )
 def describe_security_group_rules(asked: Asked) -> Body:
     project = current().project
@@ -185,22 +189,22 @@ _CHANGE = {**ONE_GROUP, **permissions.PARAMETERS, "TagSpecification": TAG_SPECIF
 _REVOKE = {**ONE_GROUP, **permissions.PARAMETERS, "SecurityGroupRuleId": TEXTS}
 
 
-@action("AuthorizeSecurityGroupIngress", "member", _CHANGE)
+@action("AuthorizeSecurityGroupIngress", "network:security_groups:write", _CHANGE)
 def authorize_security_group_ingress(asked: Asked) -> Body:
     return _authorize(asked, "ingress")
 
 
-@action("AuthorizeSecurityGroupEgress", "member", _CHANGE)
+@action("AuthorizeSecurityGroupEgress", "network:security_groups:write", _CHANGE)
 def authorize_security_group_egress(asked: Asked) -> Body:
     return _authorize(asked, "egress")
 
 
-@action("RevokeSecurityGroupIngress", "member", _REVOKE)
+@action("RevokeSecurityGroupIngress", "network:security_groups:write", _REVOKE)
 def revoke_security_group_ingress(asked: Asked) -> Body:
     return _revoke(asked, "ingress")
 
 
-@action("RevokeSecurityGroupEgress", "member", _REVOKE)
+@action("RevokeSecurityGroupEgress", "network:security_groups:write", _REVOKE)
 def revoke_security_group_egress(asked: Asked) -> Body:
     return _revoke(asked, "egress")
 
@@ -225,9 +229,7 @@ def _authorize(asked: Asked, direction: str) -> Body:
 
 
 def _asked_rules(asked: Asked, direction: str, rows: t.Sequence[Record]) -> list[permissions.Rule]:
-    return permissions.asked_rules(
-        asked, direction, lambda number, name: str(find_group(rows, number, name)["uuid"])
-    )
+    return permissions.asked_rules(asked, direction, lambda number, name: str(find_group(rows, number, name)["uuid"]))
 
 
 def _revoke(asked: Asked, direction: str) -> Body:

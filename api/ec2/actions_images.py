@@ -80,7 +80,7 @@ ATTRIBUTES = ("description", "kernel", "ramdisk", "launchPermission", "productCo
 
 @action(
     "DescribeImages",
-    "reader",
+    "image:read",
     {
         "ImageId": TEXTS,
         "Owner": TEXTS,
@@ -98,6 +98,9 @@ def describe_images(asked: Asked) -> Body:
         if "ImageId" in asked:
             wanted = {images.find(connection, project, one)["id"] for one in asked["ImageId"]}
             rows = [row for row in rows if row["id"] in wanted]
+        elif not asked.get("Owner"):
+            # whose names mean nothing to the project is shown to who asks for that owner
+            rows = [row for row in images.nearest_first(rows, project) if row["nearness"] is not None]
         tags = ec2_tags.tags_of(connection, project)
         asked = images.with_ids(connection, project, asked)
     rows = [row for row in rows if _is_owned(row, asked.get("Owner", []), project)]
@@ -169,7 +172,7 @@ def _devices(row: Record) -> list[Body]:
 
 @action(
     "DescribeImageAttribute",
-    "reader",
+    "image:read",
     {"ImageId": Text(), "Attribute": Text(choices=ATTRIBUTES)},
     ["ImageId", "Attribute"],
 )
@@ -199,7 +202,7 @@ _PERMISSIONS = ListOf(Group({"UserId": Text(64), "Group": Text(16)}), 100)
 
 @action(
     "ModifyImageAttribute",
-    "member",
+    "image:write",
     {
         "ImageId": Text(),
         "Attribute": Text(choices=("description", "launchPermission")),
@@ -249,7 +252,7 @@ def _own(connection: sa.Connection, caller: Caller, wanted: str) -> Record:
 
 @action(
     "RegisterImage",
-    "member",
+    "image:write",
     {
         "Name": Text(),
         "ImageLocation": Text(1024),
@@ -293,7 +296,7 @@ def register_image(asked: Asked) -> Body:
 
 @action(
     "CreateImage",
-    "member",
+    "compute:servers:create_image",
     {
         "InstanceId": Text(),
         "Name": Text(),
@@ -343,7 +346,7 @@ def create_image(asked: Asked) -> Body:
     return {"imageId": number}
 
 
-@action("DeregisterImage", "member", {"ImageId": Text(), "DeleteAssociatedSnapshots": Boolean()}, ["ImageId"])
+@action("DeregisterImage", "image:write", {"ImageId": Text(), "DeleteAssociatedSnapshots": Boolean()}, ["ImageId"])
 def deregister_image(asked: Asked) -> Body:
     """Instances have copies of what they need of it."""
     with writing() as (connection, caller):

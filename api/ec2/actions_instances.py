@@ -118,7 +118,7 @@ def find(connection: sa.Connection, project: str, wanted: t.Sequence[str] | None
     return ec2_records.load(connection, numbers)
 
 
-@action("DescribeInstances", "reader", {"InstanceId": TEXTS, "Filter": FILTERS, **PAGING})
+@action("DescribeInstances", "compute:servers:detail", {"InstanceId": TEXTS, "Filter": FILTERS, **PAGING})
 def describe_instances(asked: Asked) -> Body:
     if "InstanceId" in asked and "MaxResults" in asked:
         raise Ec2Error(
@@ -135,7 +135,7 @@ def describe_instances(asked: Asked) -> Body:
 
 @action(
     "DescribeInstanceStatus",
-    "reader",
+    "compute:servers:detail",
     {"InstanceId": TEXTS, "IncludeAllInstances": Boolean(), "Filter": FILTERS, **PAGING},
 )
 def describe_instance_status(asked: Asked) -> Body:
@@ -186,7 +186,7 @@ def _wrong(record: Record, doing: str) -> Ec2Error:
 _ASKED = {"InstanceId": TEXTS}
 
 
-@action("StartInstances", "member", {**_ASKED, "AdditionalInfo": Text()}, ["InstanceId"])
+@action("StartInstances", "compute:servers:start", {**_ASKED, "AdditionalInfo": Text()}, ["InstanceId"])
 def start_instances(asked: Asked) -> Body:
     """One that was hibernated (suspended) goes on where it was."""
     actions = {"stopped": "os-start", "suspended": "resume", "paused": "unpause"}
@@ -204,7 +204,7 @@ def start_instances(asked: Asked) -> Body:
 
 @action(
     "StopInstances",
-    "member",
+    "compute:servers:stop",
     {**_ASKED, "Force": Boolean(), "Hibernate": Boolean(), "SkipOsShutdown": Boolean()},
     ["InstanceId"],
 )
@@ -223,7 +223,7 @@ def stop_instances(asked: Asked) -> Body:
     return _changes(_act(asked, stop, "stopped"))
 
 
-@action("RebootInstances", "member", _ASKED, ["InstanceId"])
+@action("RebootInstances", "compute:servers:reboot", _ASKED, ["InstanceId"])
 def reboot_instances(asked: Asked) -> Body:
     def reboot(connection: sa.Connection, record: Record, row: t.Any, caller: Caller) -> None:
         if state(record) is not RUNNING:
@@ -234,7 +234,12 @@ def reboot_instances(asked: Asked) -> Body:
     return {"return": True}
 
 
-@action("TerminateInstances", "member", {**_ASKED, "Force": Boolean(), "SkipOsShutdown": Boolean()}, ["InstanceId"])
+@action(
+    "TerminateInstances",
+    "compute:servers:delete",
+    {**_ASKED, "Force": Boolean(), "SkipOsShutdown": Boolean()},
+    ["InstanceId"],
+)
 def terminate_instances(asked: Asked) -> Body:
     """One that is gone already is no error, for as long as it is shown."""
 
@@ -257,7 +262,9 @@ def _protected(record: Record, attribute: str) -> Ec2Error:
 # --- what a guest says ----------------------------------------------------------------------------------------------
 
 
-@action("GetConsoleOutput", "reader", {"InstanceId": Text(), "Latest": Boolean()}, ["InstanceId"])
+@action(
+    "GetConsoleOutput", "compute:servers:console_output", {"InstanceId": Text(), "Latest": Boolean()}, ["InstanceId"]
+)
 def get_console_output(asked: Asked) -> Body:
     """The last 64 KiB, in base64. The host is asked each time, so that it is always the latest."""
     record = _one(asked)
@@ -273,7 +280,7 @@ def get_console_output(asked: Asked) -> Body:
     }
 
 
-@action("GetPasswordData", "reader", {"InstanceId": Text()}, ["InstanceId"])
+@action("GetPasswordData", "compute:server-parts:read", {"InstanceId": Text()}, ["InstanceId"])
 def get_password_data(asked: Asked) -> Body:
     """What a guest encrypted and left here: none does."""
     record = _one(asked)

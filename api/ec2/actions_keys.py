@@ -30,7 +30,7 @@ KEY_FILTERS = {"key-name": "keyName", "key-pair-id": "keyPairId", "fingerprint":
 
 @action(
     "DescribeKeyPairs",
-    "reader",
+    "compute:keypairs:read",
     {"KeyName": TEXTS, "KeyPairId": TEXTS, "IncludePublicKey": Boolean(), "Filter": FILTERS},
 )
 def describe_key_pairs(asked: Asked) -> Body:
@@ -73,7 +73,7 @@ def _named(bodies: list[Body], name: str) -> Body:
 
 @action(
     "CreateKeyPair",
-    "member",
+    "compute:keypairs:write",
     {
         "KeyName": Text(),
         "KeyType": Text(choices=key_material.KINDS),
@@ -96,7 +96,7 @@ def create_key_pair(asked: Asked) -> Body:
 
 @action(
     "ImportKeyPair",
-    "member",
+    "compute:keypairs:write",
     {"KeyName": Text(), "PublicKeyMaterial": Base64(16384), "TagSpecification": TAG_SPECIFICATIONS},
     ["KeyName", "PublicKeyMaterial"],
 )
@@ -123,7 +123,7 @@ def _add(connection: sa.Connection, caller: Caller, asked: Asked, public: str) -
     return {"keyPairId": number, "keyName": name, "tagSet": tag_set(tags)}
 
 
-@action("DeleteKeyPair", "member", {"KeyName": Text(), "KeyPairId": Text()})
+@action("DeleteKeyPair", "compute:keypairs:write", {"KeyName": Text(), "KeyPairId": Text()})
 def delete_key_pair(asked: Asked) -> Body:
     """One that is not there is gone already, as with Amazon; instances keep the copy that they have."""
     if not asked.get("KeyName") and not asked.get("KeyPairId"):

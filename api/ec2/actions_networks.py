@@ -143,7 +143,7 @@ def _place() -> Place:
         )
 
 
-@action("DescribeVpcs", "reader", {"VpcId": TEXTS, "Filter": FILTERS, **PAGING})
+@action("DescribeVpcs", "network:read", {"VpcId": TEXTS, "Filter": FILTERS, **PAGING})
 def describe_vpcs(asked: Asked) -> Body:
     place = _place()
     blocks = [row["cidr"] for row in place.subnets.values()] or ["0.0.0.0/32"]
@@ -179,7 +179,7 @@ def describe_vpcs(asked: Asked) -> Body:
 
 @action(
     "DescribeVpcAttribute",
-    "reader",
+    "network:read",
     {
         "VpcId": Text(),
         "Attribute": Text(
@@ -195,7 +195,7 @@ def describe_vpc_attribute(asked: Asked) -> Body:
     return {"vpcId": number, asked["Attribute"]: {"value": on}}
 
 
-@action("DescribeSubnets", "reader", {"SubnetId": TEXTS, "Filter": FILTERS, **PAGING})
+@action("DescribeSubnets", "network:read", {"SubnetId": TEXTS, "Filter": FILTERS, **PAGING})
 def describe_subnets(asked: Asked) -> Body:
     place = _place()
     bodies = [_subnet(place, number, row, not at) for at, (number, row) in enumerate(place.subnets.items())]
@@ -233,7 +233,7 @@ def _subnet(place: Place, number: str, row: Row, is_default: bool) -> Body:
     }
 
 
-@action("DescribeRouteTables", "reader", {"RouteTableId": TEXTS, "Filter": FILTERS, **PAGING})
+@action("DescribeRouteTables", "network:routers:read", {"RouteTableId": TEXTS, "Filter": FILTERS, **PAGING})
 def describe_route_tables(asked: Asked) -> Body:
     place = _place()
     number = ids.of("rtb", place.project)
@@ -265,7 +265,7 @@ def describe_route_tables(asked: Asked) -> Body:
     return _listed(asked, "routeTableSet", "routeTableId", "RouteTableId", "rtb", [body], TABLE_FILTERS)
 
 
-@action("DescribeInternetGateways", "reader", {"InternetGatewayId": TEXTS, "Filter": FILTERS, **PAGING})
+@action("DescribeInternetGateways", "network:routers:read", {"InternetGatewayId": TEXTS, "Filter": FILTERS, **PAGING})
 def describe_internet_gateways(asked: Asked) -> Body:
     place = _place()
     number = ids.of("igw", place.project)
@@ -280,7 +280,7 @@ def describe_internet_gateways(asked: Asked) -> Body:
     )
 
 
-@action("DescribeNetworkAcls", "reader", {"NetworkAclId": TEXTS, "Filter": FILTERS, **PAGING})
+@action("DescribeNetworkAcls", "network:read", {"NetworkAclId": TEXTS, "Filter": FILTERS, **PAGING})
 def describe_network_acls(asked: Asked) -> Body:
     place = _place()
     number = ids.of("acl", place.project)
@@ -306,7 +306,7 @@ def describe_network_acls(asked: Asked) -> Body:
     return _listed(asked, "networkAclSet", "networkAclId", "NetworkAclId", "acl", [body], ACL_FILTERS)
 
 
-@action("DescribeDhcpOptions", "reader", {"DhcpOptionsId": TEXTS, "Filter": FILTERS, **PAGING})
+@action("DescribeDhcpOptions", "network:read", {"DhcpOptionsId": TEXTS, "Filter": FILTERS, **PAGING})
 def describe_dhcp_options(asked: Asked) -> Body:
     place = _place()
     first: Row = next(iter(place.subnets.values()), {"domain": "novalocal", "dns": [], "ntp": []})
@@ -329,7 +329,7 @@ def describe_dhcp_options(asked: Asked) -> Body:
     return _listed(asked, "dhcpOptionsSet", "dhcpOptionsId", "DhcpOptionsId", "dopt", [body], DHCP_FILTERS)
 
 
-@action("DescribeNetworkInterfaces", "reader", {"NetworkInterfaceId": TEXTS, "Filter": FILTERS, **PAGING})
+@action("DescribeNetworkInterfaces", "network:ports:read", {"NetworkInterfaceId": TEXTS, "Filter": FILTERS, **PAGING})
 def describe_network_interfaces(asked: Asked) -> Body:
     place = _place()
     with reading_ledger() as connection:
@@ -357,7 +357,7 @@ def describe_network_interfaces(asked: Asked) -> Body:
 
 @action(
     "DescribeNetworkInterfaceAttribute",
-    "reader",
+    "network:ports:read",
     {"NetworkInterfaceId": Text(), "Attribute": Text()},
     ["NetworkInterfaceId"],
 )

@@ -57,7 +57,7 @@ GIB = 1024  # MiB
 
 @action(
     "DescribeAvailabilityZones",
-    "reader",
+    "compute:zones:read",
     {"ZoneName": TEXTS, "ZoneId": TEXTS, "AllAvailabilityZones": Boolean(), "Filter": FILTERS},
 )
 def describe_availability_zones(asked: Asked) -> Body:
@@ -82,7 +82,7 @@ def describe_availability_zones(asked: Asked) -> Body:
     return {"availabilityZoneInfo": filters.filtered(bodies, asked, ZONE_FILTERS)}
 
 
-@action("DescribeRegions", "reader", {"RegionName": TEXTS, "AllRegions": Boolean(), "Filter": FILTERS})
+@action("DescribeRegions", "compute:zones:read", {"RegionName": TEXTS, "AllRegions": Boolean(), "Filter": FILTERS})
 def describe_regions(asked: Asked) -> Body:
     bodies: list[Body] = [
         {
@@ -105,7 +105,7 @@ def _named(bodies: list[Body], wanted: list[str], element: str, what: str) -> li
     return [body for body in bodies if body[element] in wanted]
 
 
-@action("DescribeAccountAttributes", "reader", {"AttributeName": TEXTS})
+@action("DescribeAccountAttributes", "compute:limits", {"AttributeName": TEXTS})
 def describe_account_attributes(asked: Asked) -> Body:
     project = current().project
     with reading_ledger() as connection:
@@ -129,10 +129,10 @@ def describe_account_attributes(asked: Asked) -> Body:
     }
 
 
-@action("DescribeInstanceTypes", "reader", {"InstanceType": TEXTS, "Filter": FILTERS, **PAGING})
+@action("DescribeInstanceTypes", "compute:flavors:read", {"InstanceType": TEXTS, "Filter": FILTERS, **PAGING})
 def describe_instance_types(asked: Asked) -> Body:
     with reading_ledger() as connection:
-        flavors = flavor_records.flavors_seen(connection, current().is_admin)
+        flavors = flavor_records.flavors_seen(connection, current().is_admin, current().project)
     by_name = {flavor["name"]: flavor for flavor in flavors}
     wanted = asked.get("InstanceType") or list(by_name)
     unknown = [name for name in wanted if name not in by_name]
@@ -187,7 +187,7 @@ def _type(flavor: t.Mapping[str, t.Any]) -> Body:
 
 @action(
     "DescribeInstanceTypeOfferings",
-    "reader",
+    "compute:flavors:read",
     {
         "LocationType": Text(choices=("region", "availability-zone", "availability-zone-id")),
         "Filter": FILTERS,
@@ -198,7 +198,7 @@ def describe_instance_type_offerings(asked: Asked) -> Body:
     """Every type everywhere: which host takes it is the scheduler's to say."""
     kind = asked.get("LocationType", "region")
     with reading_ledger() as connection:
-        flavors = flavor_records.flavors_seen(connection, current().is_admin)
+        flavors = flavor_records.flavors_seen(connection, current().is_admin, current().project)
         places = [REGION] if kind == "region" else zones(connection)
     bodies: list[Body] = [
         {"instanceType": name, "locationType": kind, "location": place}

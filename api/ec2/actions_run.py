@@ -87,7 +87,7 @@ _REFUSED = ("LaunchTemplate", "IamInstanceProfile", "InstanceMarketOptions", "Li
 
 @action(
     "RunInstances",
-    "member",
+    "compute:servers:create",
     {
         "ImageId": Text(),
         "InstanceType": Text(),
@@ -158,7 +158,7 @@ def _run(connection: sa.Connection, caller: Caller, asked: Asked) -> list[str]:
             wanted,
             request_id=request_id(),
             user_id=caller.user_id,
-            private_flavors=caller.is_admin,
+            private=caller.is_admin,
         )
     for index, uuid in enumerate(made.uuids):
         ec2_records.write_attributes(
@@ -223,7 +223,7 @@ def _wanted(connection: sa.Connection, caller: Caller, asked: Asked, tags: Tags)
 
 def flavor_of(connection: sa.Connection, caller: Caller, name: str) -> Body:
     """The flavor that an instance type is. Raises Ec2Error."""
-    for flavor in flavor_records.flavors_seen(connection, caller.is_admin):
+    for flavor in flavor_records.flavors_seen(connection, caller.is_admin, caller.project):
         if name == flavor["name"]:
             return flavor
     raise invalid("InstanceType", name)

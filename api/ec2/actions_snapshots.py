@@ -34,7 +34,7 @@ SNAPSHOT_FILTERS = {
 
 @action(
     "DescribeSnapshots",
-    "reader",
+    "volume:read",
     {"SnapshotId": TEXTS, "Owner": TEXTS, "RestorableBy": TEXTS, "Filter": FILTERS, **PAGING},
 )
 def describe_snapshots(asked: Asked) -> Body:
@@ -54,7 +54,7 @@ def describe_snapshots(asked: Asked) -> Body:
 
 @action(
     "CreateSnapshot",
-    "member",
+    "volume:write",
     {
         "VolumeId": Text(),
         "Description": Text(),
@@ -85,7 +85,7 @@ def create_snapshot(asked: Asked) -> Body:
     return volumes.snapshot(made)
 
 
-@action("DeleteSnapshot", "member", {"SnapshotId": Text()}, ["SnapshotId"])
+@action("DeleteSnapshot", "volume:write", {"SnapshotId": Text()}, ["SnapshotId"])
 def delete_snapshot(asked: Asked) -> Body:
     with writing() as (connection, caller):
         row = ids.find("snap", asked["SnapshotId"], volumes.snapshots_of_project(connection, caller.project))

@@ -16,7 +16,7 @@ from .parameters import FILTERS, PAGING, TAGS, TEXTS, Group, ListOf, Text
 TAG_FILTERS = {"key": "key", "value": "value", "resource-id": "resourceId", "resource-type": "resourceType"}
 
 
-@action("DescribeTags", "reader", {"Filter": FILTERS, **PAGING})
+@action("DescribeTags", "compute:server-metadata:read", {"Filter": FILTERS, **PAGING})
 def describe_tags(asked: Asked) -> Body:
     with reading_ledger() as connection:
         found = resources.tags_of_all(connection, current().project)
@@ -40,7 +40,7 @@ def _key(body: Body) -> str:
     return f"{body['resourceId']} {body['key']}"
 
 
-@action("CreateTags", "member", {"ResourceId": TEXTS, "Tag": TAGS}, ["ResourceId", "Tag"])
+@action("CreateTags", "compute:server-metadata:write", {"ResourceId": TEXTS, "Tag": TAGS}, ["ResourceId", "Tag"])
 def create_tags(asked: Asked) -> Body:
     tags = tags_in(asked["Tag"])
     with writing() as (connection, caller):
@@ -51,7 +51,7 @@ def create_tags(asked: Asked) -> Body:
 
 @action(
     "DeleteTags",
-    "member",
+    "compute:server-metadata:write",
     # a tag whose value is said is deleted only if it has that value
     {"ResourceId": TEXTS, "Tag": ListOf(Group({"Key": Text(128), "Value": Text(256)}, ["Key"]), 200)},
     ["ResourceId"],

@@ -70,7 +70,7 @@ def _rows(asked: Asked) -> list[volumes.Record]:
     return sorted(found, key=volumes.volume_id)
 
 
-@action("DescribeVolumes", "reader", {"VolumeId": TEXTS, "Filter": FILTERS, **PAGING})
+@action("DescribeVolumes", "volume:read", {"VolumeId": TEXTS, "Filter": FILTERS, **PAGING})
 def describe_volumes(asked: Asked) -> Body:
     found, token = filters.page(
         filters.filtered(map(volumes.volume, _rows(asked)), asked, VOLUME_FILTERS), asked, _key
@@ -78,7 +78,7 @@ def describe_volumes(asked: Asked) -> Body:
     return {"volumeSet": found, "nextToken": token}
 
 
-@action("DescribeVolumeStatus", "reader", {"VolumeId": TEXTS, "Filter": FILTERS, **PAGING})
+@action("DescribeVolumeStatus", "volume:read", {"VolumeId": TEXTS, "Filter": FILTERS, **PAGING})
 def describe_volume_status(asked: Asked) -> Body:
     bodies = []
     for row in _rows(asked):
@@ -99,7 +99,7 @@ def describe_volume_status(asked: Asked) -> Body:
 
 @action(
     "DescribeVolumeAttribute",
-    "reader",
+    "volume:read",
     {"VolumeId": Text(), "Attribute": Text(choices=("autoEnableIO", "productCodes"))},
     ["VolumeId", "Attribute"],
 )
@@ -111,7 +111,7 @@ def describe_volume_attribute(asked: Asked) -> Body:
 
 @action(
     "CreateVolume",
-    "member",
+    "volume:write",
     {
         "AvailabilityZone": Text(),
         "AvailabilityZoneId": Text(),
@@ -165,7 +165,8 @@ def _create(connection: sa.Connection, caller: Caller, asked: Asked, zone: str) 
         params["snapshot_id"] = ids.find("snap", asked["SnapshotId"], known)["id"]
     elif "Size" not in asked:
         raise missing("Size")
-    params["type"] = volumes.type_named(connection, asked.get("VolumeType"))
+    params["type"] = volumes.type_named(connection, caller, asked.get("VolumeType"))
+    params["private_types"] = caller.is_admin
     with as_codes(volumes.LIMITS):
         row = volume_states.create_volume(connection, caller.project, params)
     if row["status"] == "creating":
@@ -173,7 +174,7 @@ def _create(connection: sa.Connection, caller: Caller, asked: Asked, zone: str) 
     return str(row["id"])
 
 
-@action("DeleteVolume", "member", {"VolumeId": Text()}, ["VolumeId"])
+@action("DeleteVolume", "volume:write", {"VolumeId": Text()}, ["VolumeId"])
 def delete_volume(asked: Asked) -> Body:
     with writing() as (connection, caller):
         row = ids.find("vol", asked["VolumeId"], volumes.of_project(connection, caller.project))
@@ -186,7 +187,7 @@ def delete_volume(asked: Asked) -> Body:
 
 @action(
     "ModifyVolume",
-    "member",
+    "volume:write",
     {
         "VolumeId": Text(),
         "Size": Number(1, volumes.LARGEST),
@@ -217,7 +218,7 @@ def modify_volume(asked: Asked) -> Body:
     return {"volumeModification": {**_modification(after), "targetSize": size, "originalSize": row["size_gb"]}}
 
 
-@action("DescribeVolumesModifications", "reader", {"VolumeId": TEXTS, "Filter": FILTERS, **PAGING})
+@action("DescribeVolumesModifications", "volume:read", {"VolumeId": TEXTS, "Filter": FILTERS, **PAGING})
 def describe_volumes_modifications(asked: Asked) -> Body:
     """Those under way; of volumes that are asked for by name, also that there is none any more."""
     rows = [row for row in _rows(asked) if "VolumeId" in asked or row["status"] == "extending"]
@@ -242,7 +243,7 @@ def _modification(row: t.Mapping[str, t.Any]) -> Body:
 
 @action(
     "AttachVolume",
-    "member",
+    "compute:server-volumes:write",
     {"VolumeId": Text(), "InstanceId": Text(), "Device": Text(32), "EbsCardIndex": Ignored()},
     ["VolumeId", "InstanceId"],
 )
@@ -269,7 +270,7 @@ def attach_volume(asked: Asked) -> Body:
 
 @action(
     "DetachVolume",
-    "member",
+    "compute:server-volumes:write",
     {"VolumeId": Text(), "InstanceId": Text(), "Device": Text(32), "Force": Boolean()},
     ["VolumeId"],
 )

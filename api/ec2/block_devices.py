@@ -19,6 +19,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volume_asks
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volume_views import volumes_by
 
+from ..context import current
 from . import ids, views_instances, volumes
 from .common import Asked, Body, Tags
 from .faults import Ec2Error, invalid, unsupported
@@ -101,7 +102,7 @@ def _volume(connection: sa.Connection, project: str, device: str, ebs: Body) -> 
         source=BLANK if snapshot is None else SNAPSHOT,
         of=snapshot,
         size_gb=ebs.get("VolumeSize"),
-        type=volumes.type_named(connection, ebs.get("VolumeType")),
+        type=volumes.type_named(connection, current(), ebs.get("VolumeType")),
         device=volumes.device_name(device),
         delete_on_termination=ebs.get("DeleteOnTermination", False),
     )

@@ -28,8 +28,6 @@ Body = t.Mapping[str, t.Any]
 View = t.Callable[[Asked], Body]
 
 SIGNED = "ec2:signed"
-# any: the action that a request asks for has a rule of its own, "ec2:<action>"
-policy.grant({SIGNED: "any"})
 # what says who asks, and is no action's
 ENVELOPE = frozenset(
     [
@@ -44,6 +42,7 @@ VERSION = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 @dataclasses.dataclass(frozen=True)
 class Action:
     view: View
+    operation: str  # which it is, and whose rule it has
     shape: Group
 
     @property
@@ -56,13 +55,13 @@ ec2 = Blueprint("ec2", __name__, url_prefix="/ec2")
 
 
 def action(
-    name: str, role: str, parameters: t.Mapping[str, Shape] | None = None, required: t.Collection[str] = ()
+    name: str, operation: str, parameters: t.Mapping[str, Shape] | None = None, required: t.Collection[str] = ()
 ) -> t.Callable[[View], View]:
-    """Let a function answer the action `name`, for those with `role`, with these parameters."""
-    policy.grant({f"ec2:{name}": role})
+    """Let a function answer the action `name`, for those who may do `operation`, with these parameters."""
+    policy.POLICY[operation]  # an action without a rule fails when it is declared
 
     def decorate(view: View) -> View:
-        ACTIONS[name] = Action(view, Group({"DryRun": Boolean(), **(parameters or {})}, required))
+        ACTIONS[name] = Action(view, operation, Group({"DryRun": Boolean(), **(parameters or {})}, required))
         return view
 
     return decorate
@@ -88,7 +87,7 @@ def call() -> Response:
     version = g.ec2_parameters.get("Version", "")
     if version and VERSION.fullmatch(version) is None:
         raise Ec2Error("InvalidParameterValue", f"'{version[:60]}' is no version of this web service")
-    policy.check(f"ec2:{name}")
+    policy.check(asked_for.operation)
     asked = asked_for.shape.parse(nested(given))
     g.ec2_dry_run = asked.pop("DryRun", False)
     body = asked_for.view(asked)

@@ -29,17 +29,36 @@ def find(connection: sa.Connection, project: str, wanted: str) -> Record:
 
     Raises Ec2Error for one that the project does not see.
     """
-    rows = image_records.images_seen(connection, project)
-    by_name = [row for row in rows if wanted in (row["name"], row["handle"])]
-    # the project's own before a public one of the same name
-    for row in sorted(by_name, key=lambda row: row["owner"] != project):
-        return row
+    rows = nearest_first(image_records.images_seen(connection, project), project)
+    is_id = ids.is_id(KIND, wanted)
     for row in rows:
-        if wanted in (image_id(row), row["id"]) or (ids.is_id(KIND, wanted) and image_id(row).startswith(wanted)):
+        # what reads as an id is one, whatever somebody calls an image of his
+        if image_id(row).startswith(wanted) if is_id else wanted == row["id"]:
+            return row
+    for row in rows:
+        if not is_id and wanted in (row["name"], row["handle"]) and row["nearness"] is not None:
             return row
     if not wanted.startswith("ami-"):
         raise Ec2Error("InvalidAMIID.Malformed", f"Invalid id: \"{wanted[:100]}\" (expecting \"ami-...\")")
     raise Ec2Error("InvalidAMIID.NotFound", f"The image id '[{wanted[:100]}]' does not exist")
+
+
+def nearest_first(rows: t.Iterable[Record], project: str) -> list[Record]:
+    """The images in the order in which a name means them, as for playbooks (lookups.image_by_name): the project's own,
+    the cloud's, public ones, those that were shared with it and that it accepted, each the oldest first. The rest,
+    whose `nearness` is None, no name means: anybody may call a community image what he likes."""
+
+    def nearness(row: Record) -> int | None:
+        if row["owner"] == project:
+            return 0
+        if row["owner"] == "":
+            return 1
+        if row["visibility"] == "public":
+            return 2
+        return 3 if row["visibility"] == "shared" and row["member_status"] == "accepted" else None
+
+    known = [{**row, "nearness": nearness(row)} for row in rows]
+    return sorted(known, key=lambda row: (row["nearness"] is None, row["nearness"] or 0, row["created_at"], row["id"]))
 
 
 def with_ids(connection: sa.Connection, project: str, asked: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
@@ -47,8 +66,12 @@ def with_ids(connection: sa.Connection, project: str, asked: t.Mapping[str, t.An
     given = asked.get("Filter", [])
     if not any(one["Name"] == "image-id" for one in given):
         return dict(asked)
-    rows = image_records.images_seen(connection, project)
-    known = {name: image_id(row) for row in rows for name in (row["name"], row["handle"], row["id"]) if name}
+    rows = nearest_first(image_records.images_seen(connection, project), project)
+    known: dict[str, str] = {}
+    for row in rows:
+        names = (row["id"],) if row["nearness"] is None else (row["id"], row["name"], row["handle"])
+        for name in filter(None, names):
+            known.setdefault(name, image_id(row))
 
     def expanded(one: Record) -> Record:
         if one["Name"] != "image-id":

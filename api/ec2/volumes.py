@@ -11,7 +11,7 @@ import typing as t
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError, VolumeQuotaError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import volume_types
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import volume_access
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volume_views import snapshots_by, volumes_by
 
 from ..context import Caller, request_id
@@ -59,12 +59,12 @@ def snapshots_of_project(connection: sa.Connection, project: str) -> dict[str, R
     return {snapshot_id(row): row for row in snapshots_by(connection, project_id=project)}
 
 
-def type_named(connection: sa.Connection, name: str | None) -> str | None:
+def type_named(connection: sa.Connection, caller: Caller, name: str | None) -> str | None:
     """The type that a volume of EC2's type `name` gets; None is the default. Raises Ec2Error."""
     if name is None or name in AMAZONS_TYPES:
         return None
     with as_codes({NotFoundError: "InvalidParameterValue"}):
-        return str(volume_types.type_of(connection, name)["name"])
+        return str(volume_access.type_seen(connection, name, caller.project, caller.is_admin)["name"])
 
 
 def device_name(name: str) -> str | None:

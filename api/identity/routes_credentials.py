@@ -25,18 +25,6 @@ from . import catalog, proof, schemas, views
 
 Body = dict[str, t.Any]
 
-policy.grant(
-    {
-        "identity:application_credentials:list": "any",
-        "identity:application_credentials:show": "any",
-        "identity:application_credentials:create": "any",
-        "identity:application_credentials:delete": "any",
-        "identity:ec2_credentials:list": "any",
-        "identity:ec2_credentials:show": "any",
-        "identity:ec2_credentials:create": "any",
-        "identity:ec2_credentials:delete": "any",
-    }
-)
 
 blueprint = Blueprint("identity_credentials", __name__, url_prefix="/identity/v3/users/<user_id>")
 blueprint.before_request(policy.guard)

@@ -18,16 +18,6 @@ from . import catalog, views
 
 Body = dict[str, t.Any]
 
-policy.grant(
-    {
-        "identity:versions": "public",
-        "identity:regions": "any",
-        "identity:domains": "any",
-        "identity:services": "any",
-        "identity:endpoints": "any",
-        "identity:roles": "any",
-    }
-)
 
 blueprint = Blueprint("identity", __name__, url_prefix="/identity")
 blueprint.before_request(policy.guard)

@@ -23,16 +23,6 @@ from . import catalog, proof, schemas, views
 
 Body = dict[str, t.Any]
 
-policy.grant(
-    {
-        "identity:tokens:create": "public",
-        "identity:tokens:show": "any",
-        "identity:tokens:delete": "any",
-        "identity:auth:catalog": "any",
-        "identity:auth:projects": "any",
-        "identity:auth:domains": "any",
-    }
-)
 
 blueprint = Blueprint("identity_tokens", __name__, url_prefix="/identity/v3/auth")
 blueprint.before_request(policy.guard)

@@ -25,17 +25,6 @@ from .routes_tokens import projects_of
 
 Body = dict[str, t.Any]
 
-policy.grant(
-    {
-        "identity:users:list": "admin",
-        "identity:users:show": "any",
-        "identity:users:projects": "any",
-        "identity:users:create": "admin",
-        "identity:users:update": "admin",
-        "identity:users:delete": "admin",
-        "identity:users:password": "any",
-    }
-)
 
 blueprint = Blueprint("identity_users", __name__, url_prefix="/identity/v3/users")
 blueprint.before_request(policy.guard)

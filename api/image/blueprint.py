@@ -22,7 +22,7 @@ image = Blueprint("image", __name__, url_prefix="/image/v2")
 @image.before_request
 def _begin() -> None:
     view = current_app.view_functions.get(request.endpoint or "")
-    if policy.POLICY.get(getattr(view, "policy_action", "")) != "public":
+    if policy.POLICY.get(getattr(view, "policy_operation", "")) != "public":
         authenticate()
 
 

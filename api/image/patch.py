@@ -66,7 +66,6 @@ OWN: dict[str, t.Any] = {
     "maxProperties": 200,
 }
 
-policy.grant({"image:publicize": "admin", "image:give": "admin"})
 
 
 def wanted() -> Record:

@@ -18,8 +18,6 @@ from ..ledger import reading_ledger, writing_ledger
 from . import finding, listing, patch, uploads, views
 from .blueprint import Answer, image, image_versions
 
-policy.grant({"image:read": "reader", "image:write": "member"})
-
 VERSIONS = (12, 9, 7, 6, 5, 4, 3, 2, 1, 0)
 METHODS = ("glance-direct",)  # of import
 

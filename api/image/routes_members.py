@@ -22,7 +22,6 @@ from .blueprint import Answer, image
 
 Record = dict[str, t.Any]
 
-policy.grant({"image:members:read": "reader", "image:members:write": "member"})
 
 NEW: Record = {
     "type": "object",

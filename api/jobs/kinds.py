@@ -90,13 +90,13 @@ FLOATING = _object({"address": NAME, "pool": NAME, "server": {"type": "string", 
 
 @dataclasses.dataclass(frozen=True)
 class Kind:
-    """One kind of job. `role` is what it takes to ask for it by name."""
+    """One kind of job. `operation` is what it does, and whose rule it has (operations.py)."""
 
     name: str
     playbook: str
+    operation: str
     description: str
     variables: t.Mapping[str, Schema] = dataclasses.field(default_factory=dict)
-    role: t.Literal["member", "admin"] = "admin"
     # Jobs that wait at the same time go into one run: the playbook takes the list `uuids`
     merge: bool = False
     instances: t.Literal["required", "allowed", "none"] = "none"
@@ -105,6 +105,7 @@ class Kind:
     stubborn: bool = False  # begun again after its worker died however often that was: nothing else ends it well
     project: bool = False  # the playbook acts for one project: the variable `project` is the caller's
     limit: bool = False  # the variable `limit` names the hosts
+    hosts: frozenset[str] = frozenset()  # variables that choose hosts as `limit` does
     action: str | None = None  # what the playbook records on each instance
     read_only: bool = False
     # A request's answer waits for it: it goes first, and past the limits of how much is done at once. Read only.
@@ -144,13 +145,15 @@ def _refuse_templates(kind: str, value: t.Any) -> None:
             _refuse_templates(kind, item)
 
 
-def _action(name: str, description: str, playbook: str | None = None, **more: t.Any) -> Kind:
-    """What is done to instances that the caller has marked before."""
+def _action(
+    name: str, operation: str, description: str, playbook: str | None = None, **more: t.Any
+) -> Kind:
+    """What is done to instances that the caller has marked before. `operation`: on servers, if it says no more."""
     return Kind(
         name,
         playbook or f"{name}.yml",
+        operation if ":" in operation else f"compute:servers:{operation}",
         description,
-        role="member",
         merge=True,
         instances="required",
         **{"action": name, "runs": 2, "timeout": 900, **more},
@@ -166,9 +169,8 @@ def _volume(name: str, playbook: str, description: str, what: str, **more: t.Any
     return Kind(
         name,
         playbook,
+        "cloud:carry_out_volumes",  # members ask by those routes that mark the volumes first
         description,
-        # the rest is asked for by those routes that mark the volumes first
-        role="admin",
         variables={of: _list(UUID, 100)},
         **{"instances": "allowed", "runs": 4, "timeout": 3600, **more},
     )
@@ -176,58 +178,74 @@ def _volume(name: str, playbook: str, description: str, what: str, **more: t.Any
 
 _KINDS = (
     Kind(
-        "launch", "launch.yml", "build instances and start them", role="member", merge=True, instances="allowed",
+        "launch", "launch.yml", "compute:servers:create",
+        "build instances and start them", merge=True, instances="allowed",
         runs=2, timeout=3600, project=True, action="create",
         variables={"servers": _list(SERVER, 100), "all_or_nothing": BOOLEAN},
     ),
     Kind(
-        "terminate", "terminate.yml", "take instances away", role="member", merge=True, instances="allowed",
+        "terminate", "terminate.yml", "compute:servers:delete", "take instances away", merge=True, instances="allowed",
         runs=2, timeout=1800, project=True, action="delete", stubborn=True,
         variables={"servers": _list(_object({"name": NAME, "count": SERVER["properties"]["count"]}, ["name"]), 100)},
     ),
-    _action("stop", "shut instances down", variables={"shutdown_timeout": SECONDS}),
-    _action("start", "start stopped instances"),
+    _action("stop", "stop", "shut instances down", variables={"shutdown_timeout": SECONDS}),
+    _action("start", "start", "start stopped instances"),
     # two tables: one job may ask for a soft reboot, another one for a hard one
     _action(
-        "reboot", "start instances anew",
+        "reboot", "reboot", "start instances anew",
         variables={"shutdown_timeout": SECONDS, "type": {"enum": ["SOFT", "HARD", "soft", "hard"]}},
     ),
-    _action("pause", "halt instances where they are"),
-    _action("unpause", "let paused instances go on"),
-    _action("suspend", "keep instances' memory on the disk and stop them"),
-    _action("resume", "let suspended instances go on"),
-    _action("rescue", "start instances from another disk, beside their own", timeout=1800, variables={"image": NAME}),
-    _action("unrescue", "start rescued instances from their own disks again"),
-    _action("rebuild", "give instances their disks anew", timeout=3600, variables={"image": NAME}),
+    _action("pause", "pause", "halt instances where they are"),
+    _action("unpause", "unpause", "let paused instances go on"),
+    _action("suspend", "suspend", "keep instances' memory on the disk and stop them"),
+    _action("resume", "resume", "let suspended instances go on"),
     _action(
-        "createImage", "make images of instances", "snapshot.yml", timeout=7200,
+        "rescue", "rescue", "start instances from another disk, beside their own", timeout=1800,
+        variables={"image": NAME},
+    ),
+    _action("unrescue", "unrescue", "start rescued instances from their own disks again"),
+    _action("rebuild", "rebuild", "give instances their disks anew", timeout=3600, variables={"image": NAME}),
+    _action(
+        "createImage", "create_image", "make images of instances", "snapshot.yml", timeout=7200,
         variables={"image_name": NAME},
     ),
-    _action("resize", "give instances another size, on another host or their own", timeout=3600),
-    _action("migrate", "bring instances to other hosts, switched off", timeout=3600),
-    _action("confirmResize", "confirm resizes and migrations", "confirm_resize.yml"),
-    _action("revertResize", "revert resizes and migrations", "revert_resize.yml", timeout=3600),
-    _action("live-migration", "bring instances to other hosts while they run", "live_migrate.yml", timeout=7200),
-    _action("evacuate", "build instances of a dead host anew on others", timeout=3600),
+    _action("resize", "resize", "give instances another size, on another host or their own", timeout=3600),
+    _action("migrate", "migrate", "bring instances to other hosts, switched off", timeout=3600),
+    _action("confirmResize", "confirm_resize", "confirm resizes and migrations", "confirm_resize.yml"),
+    _action("revertResize", "revert_resize", "revert resizes and migrations", "revert_resize.yml", timeout=3600),
+    _action(
+        "live-migration", "live_migrate", "bring instances to other hosts while they run", "live_migrate.yml",
+        timeout=7200,
+    ),
+    _action("evacuate", "evacuate", "build instances of a dead host anew on others", timeout=3600),
     Kind(
-        "host_evacuate", "host_evacuate.yml", "disable a compute host and bring its instances to others", runs=1,
+        "host_evacuate", "host_evacuate.yml", "compute:hosts:evacuate",
+        "disable a compute host and bring its instances to others", runs=1,
         timeout=4 * 3600, variables={"host": HOST, "reason": {"type": "string", "maxLength": 255}},
     ),
     Kind(
-        "host_restore", "host_restore.yml", "enable a compute host and bring back what was there", runs=1,
+        "host_restore", "host_restore.yml", "compute:hosts:evacuate",
+        "enable a compute host and bring back what was there", runs=1,
         timeout=4 * 3600, variables={"host": HOST},
     ),
-    _action("interface_attach", "give instances a network interface", action="attach_interface"),
-    _action("interface_detach", "take a network interface from instances", action="detach_interface"),
     _action(
-        "console", "read what instances wrote to their consoles", timeout=120, read_only=True, awaited=True, runs=4,
+        "interface_attach", "compute:interfaces:write", "give instances a network interface", action="attach_interface",
+    ),
+    _action(
+        "interface_detach", "compute:interfaces:write", "take a network interface from instances",
+        action="detach_interface",
+    ),
+    _action(
+        "console", "console_output",
+        "read what instances wrote to their consoles", timeout=120, read_only=True, awaited=True, runs=4,
         variables={
             "lines": {"type": "integer", "minimum": -1, "maximum": 10**6},
             "max_bytes": {"type": "integer", "minimum": 0, "maximum": 2**20},
         },
     ),
     Kind(
-        "security_groups", "security_groups.yml", "change security groups and who is in them", role="member",
+        "security_groups", "security_groups.yml", "network:security_groups:write",
+        "change security groups and who is in them",
         # one after the other: what an older run read of the ledger must not overwrite what a newer one told a host
         instances="allowed", project=True, limit=True, runs=1,
         variables={
@@ -235,32 +253,42 @@ _KINDS = (
             "join": _list(MEMBERSHIP), "leave": _list(MEMBERSHIP),
         },
     ),
-    Kind("firewall", "firewall.yml", "make every host's firewall what the ledger says", limit=True, runs=1),
     Kind(
-        "floating_ips", "floating_ips.yml", "lead floating IPs to instances", role="member", instances="allowed",
+        "firewall", "firewall.yml", "cloud:firewall", "make every host's firewall what the ledger says",
+        limit=True, runs=1,
+    ),
+    Kind(
+        "floating_ips", "floating_ips.yml", "network:floating_ips:write",
+        "lead floating IPs to instances", instances="allowed",
         project=True, runs=1,  # likewise
         variables={
             "floating_ips": _list(FLOATING), "address": NAME, "pool": NAME, "fixed_ip": NAME,
             "server": {"type": "string", "maxLength": 255}, "state": {"enum": ["present", "absent"]},
             "everywhere": BOOLEAN, "network_hosts": _list(HOST), "holders": {"type": "array", "items": HOST},
         },
+        hosts=frozenset(["everywhere", "network_hosts", "holders"]),
     ),
-    Kind("compute_nodes", "compute_nodes.yml", "prepare hypervisors and record what they offer", limit=True, runs=1),
     Kind(
-        "plan", "plan.yml", "what a launch would do, without doing it", role="member", project=True, read_only=True,
+        "compute_nodes", "compute_nodes.yml", "cloud:compute_nodes",
+        "prepare hypervisors and record what they offer", limit=True, runs=1,
+    ),
+    Kind(
+        "plan", "plan.yml", "compute:servers:plan",
+        "what a launch would do, without doing it", project=True, read_only=True,
         timeout=300, variables={"servers": _list(SERVER, 100), "all_or_nothing": BOOLEAN},
     ),
     Kind(
-        "reconcile", "reconcile.yml", "bring the ledger and the hypervisors together again", limit=True, runs=1,
+        "reconcile", "reconcile.yml", "cloud:reconcile",
+        "bring the ledger and the hypervisors together again", limit=True, runs=1,
         stubborn=True,
         variables={"build_timeout": SECONDS, "output": {"const": "json"}},
     ),
     Kind(
-        "precache", "precache.yml", "bring images to the hypervisors", project=True, limit=True,
+        "precache", "precache.yml", "cloud:image_cache", "bring images to the hypervisors", project=True, limit=True,
         variables={"image": NAME, "images": _list(NAME, 100), "download_by": {"enum": ["host", "controller"]}},
     ),
     Kind(
-        "evict", "evict.yml", "remove unused images from the hypervisors", limit=True, runs=1,
+        "evict", "evict.yml", "cloud:image_cache", "remove unused images from the hypervisors", limit=True, runs=1,
         variables={"max_age": SECONDS, "max_cache_gb": {"type": "integer", "minimum": 0}},
     ),
     _volume("volume_create", "volumes.yml", "make volumes", "create"),

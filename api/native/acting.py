@@ -11,17 +11,21 @@ import typing as t
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import anew_requests, recorded, server_actions
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import (
+    anew_requests,
+    lookups,
+    recorded,
+    server_actions,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables_jobs import job as job_table
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.views import Instance, instances_by
 
 from .. import policy
 from ..context import Caller
-from ..errors import ForbiddenError, as_bad_request
+from ..errors import as_bad_request
 from ..jobs import kinds, queue
 
 # Which kinds of job a member may ask for and which only an administrator
-policy.grant({f"v1:jobs:create:{kind.name}": kind.role for kind in kinds.KINDS.values()})
 
 
 def trigger(
@@ -29,15 +33,19 @@ def trigger(
 ) -> queue.Job:
     """The job that `asked` (schemas.JOB_REQUESTS) describes; the one of before, if `key` was used for it.
 
-    Raises ForbiddenError, NotFoundError for instances of others, and ConflictError for instances in a
+    Raises ForbiddenError, NotFoundError for instances of others and flavors that the project does not see, and ConflictError for instances in a
     state that does not allow it.
     """
     kind = kinds.kind_of(asked["kind"])
-    policy.check(f"v1:jobs:create:{kind.name}")
+    policy.check(kind.operation)
     instances, variables = list(asked.get("instances", ())), dict(asked.get("variables", {}))
     check_mode = bool(asked.get("check_mode", False))
-    if "limit" in variables and not caller.is_admin:
-        raise ForbiddenError(f"job '{kind.name}': only administrators choose the hosts (limit)")
+    if {"limit", *kind.hosts} & set(variables):
+        policy.check("jobs:choose_hosts")
+    if not caller.is_admin:  # the playbook is an operator's, who may name any
+        for server in variables.get("servers", ()):
+            if "flavor" in server:
+                lookups.flavor_by_name(connection, server["flavor"], caller.project)
     known = None if key is None else _known(connection, caller.project, key)
     job = queue.enqueue(
         connection,
@@ -90,7 +98,7 @@ def delete(connection: sa.Connection, caller: Caller, uuid: str, request_id: str
 
 def own(connection: sa.Connection, caller: Caller, uuids: t.Sequence[str]) -> list[Instance]:
     """These instances, if all of them are the caller's project's; administrators have all. Raises NotFoundError."""
-    found = instances_by(connection, uuids=uuids, project_id=None if caller.is_admin else caller.project)
+    found = instances_by(connection, uuids=uuids, project_id=caller.reach)
     missing = set(uuids) - {one["uuid"] for one in found}
     if missing:
         raise NotFoundError(f"Instance {min(missing)[:255]} could not be found.")

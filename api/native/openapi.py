@@ -14,8 +14,6 @@ from . import problems, streams
 from .operations import OPERATIONS, Operation, operation
 from .schemas import SCHEMAS, reference
 
-policy.grant({"v1:openapi": "public"})
-
 Document = dict[str, t.Any]
 
 SECURITY = "token"

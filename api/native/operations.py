@@ -87,7 +87,7 @@ def operation(
 @native.before_request
 def _authenticate() -> None:
     view = current_app.view_functions[request.endpoint or ""]
-    if policy.POLICY[getattr(view, "policy_action", "")] != "public":
+    if policy.POLICY[getattr(view, "policy_operation", "")] != "public":
         authenticate()
 
 

@@ -10,42 +10,36 @@ import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger import status
 
-from .. import policy
 from ..context import current
 from ..host_names import veil
 from ..ledger import reading_ledger
 from . import views
 from .operations import operation
-from .routes_jobs import scope
-
-policy.grant(
-    {
-        "v1:hosts:list": "reader",
-        "v1:hosts:show": "reader",
-        "v1:instances:placement": "reader",
-    }
-)
 
 
-@operation("GET", "/hosts", "v1:hosts:list", "Compute hosts and their capacity", {200: "Hosts"})
+@operation("GET", "/hosts", "compute:hypervisors:read", "Compute hosts and their capacity", {200: "Hosts"})
 def list_hosts() -> t.Any:
     with reading_ledger() as connection:
         found = [views.host(one, current().is_admin) for one in status.hosts(connection)]
-        return veil(connection, scope(current())).over({"hosts": found})
+        return veil(connection, current().reach).over({"hosts": found})
 
 
-@operation("GET", "/hosts/{name}", "v1:hosts:show", "A compute host and its capacity", {200: "Host"})
+@operation("GET", "/hosts/{name}", "compute:hypervisors:read", "A compute host and its capacity", {200: "Host"})
 def show_host(name: str) -> t.Any:
     with reading_ledger() as connection:
-        hidden = veil(connection, scope(current()))
+        hidden = veil(connection, current().reach)
         found = status.host(connection, hidden.lift(name))
         return hidden.over({"host": views.host(found, current().is_admin)})
 
 
 @operation(
-    "GET", "/instances/{uuid}/placement", "v1:instances:placement", "Why an instance is where it is", {200: "Placement"}
+    "GET",
+    "/instances/{uuid}/placement",
+    "compute:servers:placement",
+    "Why an instance is where it is",
+    {200: "Placement"},
 )
 def show_placement(uuid: str) -> t.Any:
     with reading_ledger() as connection:
-        found = status.placement(connection, uuid, scope(current()))
-        return veil(connection, scope(current())).over({"placement": views.placement(found)})
+        found = status.placement(connection, uuid, current().reach)
+        return veil(connection, current().reach).over({"placement": views.placement(found)})

@@ -14,39 +14,26 @@ import sqlalchemy as sa
 from flask import request
 
 from .. import policy
-from ..context import Caller, current, request_id
+from ..context import current, request_id
 from ..errors import BadRequestError, ForbiddenError
-from ..host_names import veil
+from ..host_names import Veil, veil
 from ..jobs import kinds, queue
 from ..ledger import reading_ledger, writing_ledger
 from ..validation import check
 from . import acting, schemas, streams, views
 from .operations import operation
 
-policy.grant(
-    {
-        "v1:jobs:kinds": "reader",
-        "v1:jobs:create": "member",  # and each kind for itself, see acting.py
-        "v1:jobs:list": "reader",
-        "v1:jobs:list:all_projects": "admin",
-        "v1:jobs:show": "reader",
-        "v1:jobs:events": "reader",
-        "v1:jobs:cancel": "member",
-        "v1:jobs:retry": "member",
-    }
-)
-
 KEY_HEADER, SEEN_HEADER = "Idempotency-Key", "Last-Event-ID"
 
 
-@operation("GET", "/jobs/kinds", "v1:jobs:kinds", "Which jobs there are, and what variables each takes", {200: "Kinds"})
+@operation("GET", "/jobs/kinds", "jobs:read", "Which jobs there are, and what variables each takes", {200: "Kinds"})
 def list_kinds() -> t.Any:
     return {
         "kinds": [
             {
                 "kind": one.name,
                 "description": one.description,
-                "role": one.role,
+                "role": policy.POLICY[one.operation],
                 "instances": "required" if one.instances == "required" else "none",
                 "variables": one.schema,
             }
@@ -58,7 +45,7 @@ def list_kinds() -> t.Any:
 @operation(
     "POST",
     "/jobs",
-    "v1:jobs:create",
+    "jobs:create",
     "Ask for a job",
     {202: "Job"},
     description=(
@@ -75,20 +62,20 @@ def create_job(body: dict[str, t.Any]) -> t.Any:
     key = request.headers.get(KEY_HEADER)
     if key is not None and (len(key) > queue.MAX_KEY or not re.fullmatch(schemas.KEY["pattern"], key)):
         raise BadRequestError(f"{KEY_HEADER}: give 1 to {queue.MAX_KEY} printable ASCII characters without spaces")
-    policy.check(f"v1:jobs:create:{body['kind']}")
+    policy.check(kinds.kind_of(body["kind"]).operation)
     check(body, schemas.JOB_REQUESTS[body["kind"]])
     with writing_ledger() as connection:
         return _accepted(connection, acting.trigger(connection, current(), body, request_id(), key))
 
 
 @operation(
-    "GET", "/jobs", "v1:jobs:list", "Jobs of the project, newest first", {200: "Jobs"}, query=schemas.JOBS_QUERY
+    "GET", "/jobs", "jobs:read", "Jobs of the project, newest first", {200: "Jobs"}, query=schemas.JOBS_QUERY
 )
 def list_jobs(query: dict[str, t.Any]) -> t.Any:
     caller = current()
     everywhere = query.get("all_projects", False)
     if everywhere:
-        policy.check("v1:jobs:list:all_projects")
+        policy.check("jobs:read:all_projects")
     limit = query.get("limit", schemas.PAGE)
     with reading_ledger() as connection:
         found = queue.list_jobs(
@@ -100,8 +87,8 @@ def list_jobs(query: dict[str, t.Any]) -> t.Any:
             limit=limit,
             marker=query.get("marker"),
         )
-        hidden = veil(connection, scope(caller))
-        shown = [views.job(one, hidden) for one in found]
+        hidden = veil(connection, caller.reach)
+        shown = [_shown(one, hidden) for one in found]
     following = None
     if len(found) == limit:
         asked = {name: value for name, value in request.args.items() if name != "marker"}
@@ -109,17 +96,17 @@ def list_jobs(query: dict[str, t.Any]) -> t.Any:
     return {"jobs": shown, "next": following}
 
 
-@operation("GET", "/jobs/{job_id}", "v1:jobs:show", "A job", {200: "Job"})
+@operation("GET", "/jobs/{job_id}", "jobs:read", "A job", {200: "Job"})
 def show_job(job_id: str) -> t.Any:
     with reading_ledger() as connection:
-        found = queue.get(connection, job_id, scope(current()))
-        return {"job": views.job(found, veil(connection, scope(current())))}
+        found = queue.get(connection, job_id, current().reach)
+        return {"job": _shown(found, veil(connection, current().reach))}
 
 
 @operation(
     "GET",
     "/jobs/{job_id}/events",
-    "v1:jobs:events",
+    "jobs:read",
     "What happened in a job so far, or as it happens",
     {200: "Events"},
     description=(
@@ -137,16 +124,16 @@ def list_events(job_id: str, query: dict[str, t.Any]) -> t.Any:
     after = query.get("after", 0) if seen is None else seen
     limit = query.get("limit", schemas.LARGEST_PAGE)
     with reading_ledger() as connection:
-        job = queue.get(connection, job_id, scope(caller))
+        job = queue.get(connection, job_id, caller.reach)
         wanted = request.accept_mimetypes.best_match(["application/json", streams.CONTENT_TYPE])
         if wanted == streams.CONTENT_TYPE:
             shown = []
         else:
             found = queue.events(connection, job_id, after=after, limit=limit, texts=caller.is_admin)
-            hidden = veil(connection, scope(caller))
+            hidden = veil(connection, caller.reach)
             shown = [views.event(one, hidden) for one in found]
     if wanted == streams.CONTENT_TYPE:
-        return streams.respond(job_id, scope(caller), after, caller.is_admin, request.headers["X-Auth-Token"])
+        return streams.respond(job_id, streams.reader(caller, request.headers["X-Auth-Token"]), after)
     following = None
     if shown and (len(shown) == limit or job["state"] not in queue.FINAL):
         following = f"/v1/jobs/{job['id']}/events?after={shown[-1]['seq']}&limit={limit}"
@@ -156,7 +143,7 @@ def list_events(job_id: str, query: dict[str, t.Any]) -> t.Any:
 @operation(
     "POST",
     "/jobs/{job_id}/cancel",
-    "v1:jobs:cancel",
+    "jobs:change",
     "End a job",
     {202: "Job"},
     description="One that waits is cancelled at once; one that runs, as soon as its processes are gone.",
@@ -165,14 +152,14 @@ def list_events(job_id: str, query: dict[str, t.Any]) -> t.Any:
 )
 def cancel_job(job_id: str) -> t.Any:
     with writing_ledger() as connection:
-        may_touch(queue.get(connection, job_id, scope(current())))
-        return _accepted(connection, queue.cancel(connection, job_id, scope(current())))
+        may_touch(queue.get(connection, job_id, current().reach))
+        return _accepted(connection, queue.cancel(connection, job_id, current().reach))
 
 
 @operation(
     "POST",
     "/jobs/{job_id}/retry",
-    "v1:jobs:retry",
+    "jobs:change",
     "Ask once more for what a job did not do",
     {202: "Job"},
     answer_headers={"Location": "path of the new job"},
@@ -181,16 +168,11 @@ def cancel_job(job_id: str) -> t.Any:
 def retry_job(job_id: str) -> t.Any:
     caller = current()
     with writing_ledger() as connection:
-        may_touch(queue.get(connection, job_id, scope(caller)))
+        may_touch(queue.get(connection, job_id, caller.reach))
         job = queue.retry(
-            connection, job_id, project_id=scope(caller), user_id=caller.user_id, request_id=request_id()
+            connection, job_id, project_id=caller.reach, user_id=caller.user_id, request_id=request_id()
         )
         return _accepted(connection, job)
-
-
-def scope(caller: Caller) -> str | None:
-    """The project whose objects the caller sees; None: all."""
-    return None if caller.is_admin else caller.project
 
 
 def seen_before() -> int | None:
@@ -206,10 +188,14 @@ def seen_before() -> int | None:
 def may_touch(job: t.Mapping[str, t.Any]) -> None:
     """Who may not ask for a kind of job may not end or repeat one. Raises ForbiddenError."""
     if job["kind"] in kinds.KINDS:
-        policy.check(f"v1:jobs:create:{job['kind']}")
+        policy.check(kinds.KINDS[job["kind"]].operation)
     elif not current().is_admin:
         raise ForbiddenError(f"Policy doesn't allow jobs of the kind {job['kind']}.")
 
 
+def _shown(job: t.Mapping[str, t.Any], hidden: Veil) -> dict[str, t.Any]:
+    return views.job(job, hidden, policy.may(current(), "compute:servers:console_output"))
+
+
 def _accepted(connection: sa.Connection, job: t.Mapping[str, t.Any]) -> t.Any:
-    return {"job": views.job(job, veil(connection, scope(current())))}, 202, {"Location": f"/v1/jobs/{job['id']}"}
+    return {"job": _shown(job, veil(connection, current().reach))}, 202, {"Location": f"/v1/jobs/{job['id']}"}

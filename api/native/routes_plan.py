@@ -14,16 +14,12 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Nova
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger import claims, servers, status
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
 
-from .. import policy
 from ..context import current
 from ..errors import BadRequestError
 from ..host_names import veil
 from ..ledger import Ledger
 from . import schemas, views
 from .operations import operation
-from .routes_jobs import scope
-
-policy.grant({"v1:plan": "member"})
 
 MAX_SERVERS = 200  # in one plan: others wait for the ledger meanwhile
 
@@ -31,7 +27,7 @@ MAX_SERVERS = 200  # in one plan: others wait for the ledger meanwhile
 @operation(
     "POST",
     "/plan",
-    "v1:plan",
+    "compute:servers:plan",
     "What a launch would do, without doing it",
     {200: "Plan"},
     description="Answers from what hosts last reported. A job of the kind `plan` asks them anew.",
@@ -47,7 +43,8 @@ def plan(body: dict[str, t.Any]) -> t.Any:
         raise BadRequestError(f"{wanted} servers in one plan: ask for at most {MAX_SERVERS}")
     with transaction(ledger.engine, check_mode=True) as connection:
         try:
-            asked = servers.server(connection, {"project": caller.project_name, "servers": body["servers"]})
+            wanted_of = {"project": caller.project_name, "servers": body["servers"], "members": not caller.is_admin}
+            asked = servers.server(connection, wanted_of)
             placed = claims.scheduler(
                 connection,
                 {
@@ -61,4 +58,4 @@ def plan(body: dict[str, t.Any]) -> t.Any:
             if type(error) is NovaliteError:
                 raise BadRequestError(str(error)) from None
             raise
-        return veil(connection, scope(caller)).over({"plan": views.plan(asked, placed)})
+        return veil(connection, caller.reach).over({"plan": views.plan(asked, placed)})

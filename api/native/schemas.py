@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import typing as t
 
+from ..context import ROLES
 from ..jobs import kinds, queue
 from .problems import PROBLEM
 
@@ -143,7 +144,7 @@ KIND = answered(
     {
         "kind": TEXT,
         "description": TEXT,
-        "role": {"enum": ["member", "admin"], "description": "what it takes to ask for it"},
+        "role": {"enum": ["any", *ROLES], "description": "what it takes to ask for it"},
         "instances": {"enum": ["required", "none"]},
         "variables": {"type": "object", "description": "JSON Schema of its variables"},
     }

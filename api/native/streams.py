@@ -10,6 +10,7 @@ gets none asks for the events as JSON; whoever is cut off resumes with Last-Even
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import threading
 import time
@@ -21,7 +22,8 @@ from flask import Flask, Response, current_app
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import reading
 
-from ..context import find_caller
+from .. import policy
+from ..context import Caller, find_caller
 from ..errors import TooManyRequestsError
 from ..host_names import veil
 from ..jobs import queue
@@ -43,13 +45,30 @@ def register(app: Flask, settings: Settings) -> None:
     app.extensions[EXTENSION] = threading.BoundedSemaphore(max(1, settings.threads // 2))
 
 
-def respond(job_id: str, project_id: str | None, after: int, texts: bool, token: str) -> Response:
+@dataclasses.dataclass(frozen=True)
+class Reader:
+    """What the one who reads a stream is told: of which project (None: all), what tasks said (`texts`), what a guest
+    wrote (`console`); and for how long: while `token` is valid."""
+
+    project_id: str | None
+    texts: bool
+    console: bool
+    token: str
+
+
+def reader(caller: Caller, token: str) -> Reader:
+    """The caller, as a reader of streams."""
+    project_id = caller.reach
+    return Reader(project_id, caller.is_admin, policy.may(caller, "compute:servers:console_output"), token)
+
+
+def respond(job_id: str, who: Reader, after: int) -> Response:
     """The stream of a job that exists. Raises TooManyRequestsError when this process has enough of them."""
     places: threading.BoundedSemaphore = current_app.extensions[EXTENSION]
     if not places.acquire(blocking=False):
         raise TooManyRequestsError("too many event streams: try again, or ask for the events as JSON", 5)
     ledger: Ledger = current_app.extensions["ledger"]
-    stream = Stream(places, _events(ledger.engine, job_id, project_id, after, texts, token))
+    stream = Stream(places, _events(ledger.engine, job_id, who, after))
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}  # nginx would keep it until it ends
     return Response(stream, content_type=f"{CONTENT_TYPE}; charset=utf-8", headers=headers)
 
@@ -78,7 +97,7 @@ def message(event: str, data: t.Any, number: int | None = None) -> str:
 
 
 def _events(
-    engine: sa.Engine, job_id: str, project_id: str | None, after: int, texts: bool, token: str
+    engine: sa.Engine, job_id: str, who: Reader, after: int
 ) -> t.Generator[str, None, None]:
     started = heard = checked = time.monotonic()
     state: t.Any = None
@@ -88,14 +107,14 @@ def _events(
             with reading(engine) as connection:
                 if time.monotonic() - checked > HEARTBEAT:
                     checked = time.monotonic()
-                    if find_caller(connection, token) is None:
+                    if find_caller(connection, who.token) is None:
                         return  # revoked, or expired
                 # the job before its events: those of its end are then there when it says so
-                job = queue.get(connection, job_id, project_id)
+                job = queue.get(connection, job_id, who.project_id)
                 found = queue.events(
-                    connection, job_id, after=after, limit=BATCH, project_id=project_id, texts=texts
+                    connection, job_id, after=after, limit=BATCH, project_id=who.project_id, texts=who.texts
                 )
-                hidden = veil(connection, project_id)
+                hidden = veil(connection, who.project_id)
         except NovaliteError:
             return  # the job was removed, or the ledger is out of order: the client asks again, and is told
         for one in found:
@@ -104,13 +123,13 @@ def _events(
         seen = (job["state"], job["cancel_requested"], job["message"])
         if seen != state:
             state = seen
-            yield message("job", views.job(job, hidden))
+            yield message("job", views.job(job, hidden, who.console))
         if found:
             heard = time.monotonic()
         if len(found) == BATCH:
             continue
         if job["state"] in queue.FINAL:
-            yield message("end", views.job(job, hidden))
+            yield message("end", views.job(job, hidden, who.console))
             return
         if time.monotonic() - heard > HEARTBEAT:
             heard = time.monotonic()

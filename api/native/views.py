@@ -27,11 +27,14 @@ def moment(seconds: float | None) -> str | None:
     return datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc).isoformat().replace("+00:00", "Z")
 
 
-def job(record: Record, veil: Veil) -> Body:
+def job(record: Record, veil: Veil, console: bool) -> Body:
+    """A job. What a guest wrote on its console is told if `console`: guests print passwords and keys there."""
     body = {name: record.get(name) for name in schemas.JOB["properties"]}
     told = {"message": veil.over(body["message"])}
     if body["kind"] != "console":  # what a guest wrote is its owner's
         told["result"] = veil.over(body["result"])
+    elif not console:
+        told["result"] = None
     return {**body, **told, **{name: moment(record.get(name)) for name in _TIMES}}
 
 

@@ -33,7 +33,7 @@ class NeutronError(Exception):
 @network.before_request
 def _begin() -> None:
     view = current_app.view_functions.get(request.endpoint or "")
-    if policy.POLICY.get(getattr(view, "policy_action", "")) != "public":
+    if policy.POLICY.get(getattr(view, "policy_operation", "")) != "public":
         authenticate()
 
 

@@ -53,12 +53,6 @@ def project_name(connection: sa.Connection, project_id: str) -> str:
     return str(connection.execute(sa.select(project.c.name).where(project.c.id == project_id)).scalar_one())
 
 
-def reach() -> str | None:
-    """The project whose networks, ports, routers and floating IPs the caller sees; None: an administrator sees all."""
-    caller = current()
-    return None if caller.is_admin else caller.project
-
-
 def owner_of(connection: sa.Connection, wanted: t.Mapping[str, t.Any]) -> str:
     """The project that what is made will be of: the caller's, or the one that an administrator names."""
     caller = current()

@@ -18,7 +18,6 @@ from ..context import current
 from ..ledger import reading_ledger
 from . import listing, views
 from .blueprint import Answer, NeutronError, not_found
-from .changes import reach
 
 Record = dict[str, t.Any]
 
@@ -46,7 +45,7 @@ ROUTER = (
 
 def _networks(connection: sa.Connection) -> list[Record]:
     caller = current()
-    rows = network_records.networks_seen(connection, reach(), bare=True)
+    rows = network_records.networks_seen(connection, current().reach, bare=True)
     return [
         *(views.network(row, caller.is_admin) for row in rows),
         *(views.pool_network(row) for row in network_records.pools_seen(connection)),
@@ -55,7 +54,7 @@ def _networks(connection: sa.Connection) -> list[Record]:
 
 def _subnets(connection: sa.Connection) -> list[Record]:
     """Those of floating pools are for administrators: as in Neutron, nobody else has a port there."""
-    rows = network_records.networks_seen(connection, reach(), bare=True)
+    rows = network_records.networks_seen(connection, current().reach, bare=True)
     said = subnets_of(connection, [row["id"] for row in rows])
     pools = network_records.pools_seen(connection) if current().is_admin else []
     return [
@@ -66,11 +65,11 @@ def _subnets(connection: sa.Connection) -> list[Record]:
 
 def _ports(connection: sa.Connection) -> list[Record]:
     caller = current()
-    return [views.port(row, caller.is_admin) for row in network_records.ports_of(connection, reach())]
+    return [views.port(row, caller.is_admin) for row in network_records.ports_of(connection, current().reach)]
 
 
 def _routers(connection: sa.Connection) -> list[Record]:
-    return [views.router(row) for row in routers.routers_of(connection, reach())]
+    return [views.router(row) for row in routers.routers_of(connection, current().reach)]
 
 
 class Kind(t.NamedTuple):
@@ -125,7 +124,7 @@ def some(connection: sa.Connection, plural: str, numbers: t.Sequence[str], many:
 
 def network_row(connection: sa.Connection, number: str, write: bool = False) -> Record:
     """The ledger's row of a network that the asker sees. Raises NeutronError, to `write` also for the operator's."""
-    for row in network_records.networks_seen(connection, reach(), bare=True):
+    for row in network_records.networks_seen(connection, current().reach, bare=True):
         if row["uuid"] == number.lower():
             if write and not row["tenant"]:
                 raise NeutronError(
@@ -141,7 +140,7 @@ def network_row(connection: sa.Connection, number: str, write: bool = False) -> 
 
 def subnet_row(connection: sa.Connection, number: str, write: bool = False) -> tuple[Record, int]:
     """The row of the network that a subnet is of, and its IP version. Raises NeutronError."""
-    for row in network_records.networks_seen(connection, reach(), bare=True):
+    for row in network_records.networks_seen(connection, current().reach, bare=True):
         for version, column in ((4, "cidr"), (6, "cidr_v6")):
             if row[column] is not None and network_records.subnet_id(row["uuid"], version) == number.lower():
                 if write:
@@ -154,14 +153,14 @@ def subnet_row(connection: sa.Connection, number: str, write: bool = False) -> t
 
 
 def port_row(connection: sa.Connection, number: str) -> Record:
-    found = network_records.ports_of(connection, reach(), number.lower())
+    found = network_records.ports_of(connection, current().reach, number.lower())
     if not found:
         raise not_found("Port", number)
     return found[0]
 
 
 def router_row(connection: sa.Connection, number: str) -> Record:
-    found = routers.routers_of(connection, reach(), number.lower())
+    found = routers.routers_of(connection, current().reach, number.lower())
     if not found:
         raise not_found("Router", number)
     return found[0]

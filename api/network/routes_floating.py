@@ -19,11 +19,10 @@ from ..errors import BadRequestError, as_bad_request
 from ..ledger import reading_ledger, writing_ledger
 from . import listing, records, schemas, views
 from .blueprint import Answer, NeutronError, network, not_found
-from .changes import owner_of, project_name, reach, tell_hosts
+from .changes import owner_of, project_name, tell_hosts
 
 Record = dict[str, t.Any]
 
-policy.grant({"network:floating_ips:read": "reader", "network:floating_ips:write": "member"})
 
 FLOATING = (
     "id", "floating_ip_address", "floating_network_id", "port_id", "fixed_ip_address", "router_id", "status",
@@ -35,7 +34,7 @@ FLOATING = (
 @policy.allows("network:floating_ips:read")
 def list_floating_ips() -> Answer:
     with reading_ledger() as connection:
-        rows = network_records.floating_ips_of(connection, reach())
+        rows = network_records.floating_ips_of(connection, current().reach)
         found = records.with_tags(connection, [views.floating_ip(row) for row in rows])
     return listing.answer("floatingips", found, FLOATING), 200
 
@@ -169,7 +168,7 @@ def tell_hosts_of(connection: sa.Connection, before: Record, after: Record | Non
 
 
 def _row(connection: sa.Connection, number: str) -> Record:
-    found = network_records.floating_ips_of(connection, reach(), number)
+    found = network_records.floating_ips_of(connection, current().reach, number)
     if not found:
         raise NeutronError(404, "FloatingIPNotFound", f"Floating IP {number[:255]} could not be found")
     return found[0]
@@ -179,7 +178,7 @@ def _pool(connection: sa.Connection, number: str) -> str:
     for row in network_records.pools_seen(connection):
         if network_records.pool_network_id(row["name"]) == number:
             return str(row["name"])
-    for row in network_records.networks_seen(connection, reach()):
+    for row in network_records.networks_seen(connection, current().reach):
         if row["uuid"] == number:
             raise BadRequestError(f"Network {number} is not a valid external network")
     raise not_found("Network", number)
@@ -191,7 +190,7 @@ def _port(connection: sa.Connection, wanted: Record) -> Record | None:
         if fixed:
             raise BadRequestError("fixed_ip_address cannot be specified without a port_id")
         return None
-    for row in network_records.ports_of(connection, reach(), number.lower()):
+    for row in network_records.ports_of(connection, current().reach, number.lower()):
         if row["id"] == number.lower():
             if row["ip"] is None:
                 raise BadRequestError(f"Port {number} has no fixed IPv4 address yet: no floating IP can lead to it")

@@ -27,7 +27,6 @@ from .changes import check_owner, tell_group_hosts
 
 Record = dict[str, t.Any]
 
-policy.grant({"network:security_groups:read": "reader", "network:security_groups:write": "member"})
 
 GROUP = (
     "id", "name", "description", "tenant_id", "project_id", "stateful", "shared", "revision_number",

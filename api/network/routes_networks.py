@@ -21,7 +21,6 @@ from .changes import owner_of
 
 Record = dict[str, t.Any]
 
-policy.grant({"network:read": "reader", "network:write": "member", "network:operate": "admin"})
 
 CREATE = schemas.one_or_many("network", schemas.CREATE_NETWORK)
 UPDATE = schemas.wrapped("network", schemas.NETWORK)

@@ -27,7 +27,6 @@ from .changes import owner_of, tell_hosts
 
 Record = dict[str, t.Any]
 
-policy.grant({"network:ports:read": "reader", "network:ports:write": "member"})
 
 CREATE = schemas.one_or_many("port", schemas.CREATE_PORT, ["network_id"])
 UPDATE = schemas.wrapped("port", schemas.UPDATE_PORT)

@@ -25,8 +25,6 @@ from ..ledger import reading_ledger, writing_ledger
 from . import listing, schemas, views
 from .blueprint import Answer, NeutronError, network, not_found
 
-policy.grant({"network:quotas:update": "admin"})
-
 # Those of Neutron's whose behaviour is found here
 EXTENSIONS = {
     "security-group": "security-group",
@@ -165,7 +163,6 @@ def _project(connection: sa.Connection, number: str) -> str:
 
 # --- Agents ---------------------------------------------------------------------------------------------------------
 
-policy.grant({"network:agents:read": "reader"})
 
 
 @network.get("/agents")

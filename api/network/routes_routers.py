@@ -23,9 +23,6 @@ from .changes import owner_of, tell_hosts
 
 Record = dict[str, t.Any]
 
-policy.grant(
-    {"network:routers:read": "reader", "network:routers:write": "member", "network:routers:enable_snat": "admin"}
-)
 
 CREATE = schemas.wrapped("router", schemas.CREATE_ROUTER)
 UPDATE = schemas.wrapped("router", schemas.UPDATE_ROUTER)

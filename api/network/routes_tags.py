@@ -17,9 +17,6 @@ from ..errors import as_bad_request
 from ..ledger import reading_ledger, writing_ledger
 from . import records, schemas
 from .blueprint import Answer, NeutronError, network, not_found
-from .changes import reach
-
-policy.grant({"network:tags:read": "reader", "network:tags:write": "member"})
 
 TAGGED = "any(networks, subnets, ports, routers, 'security-groups', floatingips)"
 
@@ -84,7 +81,7 @@ def _tags(connection: sa.Connection, plural: str, number: str, write: bool = Fal
         if not group_rules.groups_of(connection, project, number):
             raise not_found("Security Group", number)
     elif plural == "floatingips":
-        if not network_records.floating_ips_of(connection, reach(), number):
+        if not network_records.floating_ips_of(connection, current().reach, number):
             raise not_found("Floating IP", number)
     else:
         records.find(connection, plural, number)

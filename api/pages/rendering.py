@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import datetime
+import functools
 import re
 import time
 import typing as t
@@ -14,6 +15,7 @@ import typing as t
 from flask import Flask, g
 from markupsafe import Markup
 
+from .. import policy
 from ..context import Caller
 from . import files, session
 
@@ -56,6 +58,7 @@ def _context() -> dict[str, t.Any]:
     return {
         "me": caller if known else None,
         "is_member": known and "member" in caller.roles,
+        "may": functools.partial(policy.may, caller) if known else None,
         "csrf": session.csrf() if known else "",
         "version": files.VERSION,
     }

@@ -13,8 +13,6 @@ from .. import policy
 from . import files
 from .session import pages
 
-policy.grant({"pages:files": "public"})
-
 
 @pages.get("/static/<version>/<name>")
 @policy.allows("pages:files")

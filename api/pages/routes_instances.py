@@ -21,17 +21,8 @@ from ..context import current, request_id
 from ..jobs import queue
 from ..ledger import reading_ledger, writing_ledger
 from ..native import acting, views
-from ..native.routes_jobs import scope
 from .routes_jobs import veiled
 from .session import pages
-
-policy.grant(
-    {
-        "pages:instances": "reader",
-        "pages:placement": "admin",  # it names hosts
-        "pages:instances:act": "member",  # and each action for itself, as jobs of its kind
-    }
-)
 
 ACTIONS = {  # what the form says -> kind of job, its variables
     "start": ("start", {}),
@@ -44,7 +35,7 @@ HISTORY = 20  # actions shown
 
 
 @pages.get("/instances")
-@policy.allows("pages:instances")
+@policy.allows("compute:servers:index")
 def list_instances() -> str:
     caller = current()
     everywhere = caller.is_admin and request.args.get("all_projects") == "true"
@@ -58,13 +49,13 @@ def list_instances() -> str:
 
 
 @pages.get("/instances/<uuid>")
-@policy.allows("pages:instances")
+@policy.allows("compute:servers:show")
 def show_instance(uuid: str) -> str:
     return _page(uuid)
 
 
 @pages.post("/instances/<uuid>/<action>")
-@policy.allows("pages:instances:act")
+@policy.allows("compute:servers:action")
 def act(uuid: str, action: str) -> t.Any:
     if action not in ACTIONS:
         raise NotFound
@@ -76,7 +67,7 @@ def act(uuid: str, action: str) -> t.Any:
 
 
 @pages.get("/instances/<uuid>/delete")
-@policy.allows("pages:instances:act")
+@policy.allows("compute:servers:delete")
 def confirm_delete(uuid: str) -> str:
     with reading_ledger() as connection:
         (found,) = acting.own(connection, current(), [uuid])
@@ -84,22 +75,21 @@ def confirm_delete(uuid: str) -> str:
 
 
 @pages.post("/instances/<uuid>/delete")
-@policy.allows("pages:instances:act")
+@policy.allows("compute:servers:delete")
 def delete(uuid: str) -> t.Any:
-    policy.check("v1:jobs:create:terminate")
     with writing_ledger() as connection:
         job = acting.delete(connection, current(), uuid, request_id())
     return redirect(url_for("pages.show_job", job_id=job["id"]), 303)
 
 
 @pages.get("/instances/<uuid>/console")
-@policy.allows("pages:instances")
+@policy.allows("compute:servers:console_output")
 def show_console(uuid: str) -> str:
     """What the last job that asked for it was told. To ask anew is a member's."""
     caller = current()
     with reading_ledger() as connection:
         (found,) = acting.own(connection, caller, [uuid])
-        asked = queue.list_jobs(connection, project_id=scope(caller), kind="console", instance_uuid=uuid, limit=10)
+        asked = queue.list_jobs(connection, project_id=caller.reach, kind="console", instance_uuid=uuid, limit=10)
         jobs = veiled(connection, asked)
         instance = named(connection, found)
     said = next((one for one in jobs if one["state"] == queue.SUCCEEDED and _console_of(one, uuid) is not None), None)
@@ -114,12 +104,12 @@ def show_console(uuid: str) -> str:
 
 
 @pages.post("/instances/<uuid>/console")
-@policy.allows("pages:instances:act")
+@policy.allows("compute:servers:console_output")
 def ask_console(uuid: str) -> t.Any:
     caller = current()
     with writing_ledger() as connection:
         (found,) = acting.own(connection, caller, [uuid])
-        waiting = queue.list_jobs(connection, project_id=scope(caller), kind="console", instance_uuid=uuid, limit=1)
+        waiting = queue.list_jobs(connection, project_id=caller.reach, kind="console", instance_uuid=uuid, limit=1)
         if not waiting or waiting[0]["state"] in queue.FINAL:
             asked = {"kind": "console", "instances": [found["uuid"]]}
             acting.trigger(connection, caller, asked, request_id())
@@ -127,11 +117,11 @@ def ask_console(uuid: str) -> t.Any:
 
 
 @pages.get("/instances/<uuid>/placement")
-@policy.allows("pages:placement")
+@policy.allows("compute:servers:placement")
 def show_placement(uuid: str) -> str:
     caller = current()
     with reading_ledger() as connection:
-        found = status.placement(connection, uuid, scope(caller))
+        found = status.placement(connection, uuid, caller.reach)
         (instance,) = acting.own(connection, caller, [uuid])
         return render_template(
             "pages/placement.html",
@@ -143,12 +133,12 @@ def show_placement(uuid: str) -> str:
 def _page(uuid: str) -> str:
     caller = current()
     with reading_ledger() as connection:
-        found = instances_by(connection, uuids=[uuid], project_id=scope(caller), deleted=True)
+        found = instances_by(connection, uuids=[uuid], project_id=caller.reach, deleted=True)
         if not found:
             raise NotFoundError(f"Instance {uuid[:255]} could not be found.")
         instance = named(connection, found[0])
         history = veiled(connection, actions.history(connection, [uuid]).get(uuid, [])[:HISTORY])
-        jobs = veiled(connection, queue.list_jobs(connection, project_id=scope(caller), instance_uuid=uuid, limit=10))
+        jobs = veiled(connection, queue.list_jobs(connection, project_id=caller.reach, instance_uuid=uuid, limit=10))
     return render_template(
         "pages/instance.html",
         instance=instance,

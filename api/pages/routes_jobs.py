@@ -18,11 +18,9 @@ from ..host_names import veil
 from ..jobs import queue
 from ..ledger import reading_ledger, writing_ledger
 from ..native import streams
-from ..native.routes_jobs import may_touch, scope, seen_before
+from ..native.routes_jobs import may_touch, seen_before
 from . import session
 from .session import pages
-
-policy.grant({"pages:jobs": "reader", "pages:jobs:act": "member"})
 
 PAGE = 50
 EVENTS = 1000  # shown at once
@@ -30,12 +28,12 @@ EVENTS = 1000  # shown at once
 
 def veiled(connection: sa.Connection, found: t.Iterable[t.Mapping[str, t.Any]]) -> list[dict[str, t.Any]]:
     """Jobs or actions, with messages that name hosts to administrators alone."""
-    hidden = veil(connection, scope(current()))
+    hidden = veil(connection, current().reach)
     return [{**one, "message": hidden.over(one["message"])} for one in found]
 
 
 @pages.get("/jobs")
-@policy.allows("pages:jobs")
+@policy.allows("jobs:read")
 def list_jobs() -> str:
     caller = current()
     everywhere = caller.is_admin and request.args.get("all_projects") == "true"
@@ -52,13 +50,13 @@ def list_jobs() -> str:
 
 
 @pages.get("/jobs/<job_id>")
-@policy.allows("pages:jobs")
+@policy.allows("jobs:read")
 def show_job(job_id: str) -> str:
     caller = current()
     with reading_ledger() as connection:
-        job = queue.get(connection, job_id, scope(caller))
+        job = queue.get(connection, job_id, caller.reach)
         events = queue.events(
-            connection, job_id, limit=EVENTS, project_id=scope(caller), texts=caller.is_admin
+            connection, job_id, limit=EVENTS, project_id=caller.reach, texts=caller.is_admin
         )
         (told,) = veiled(connection, [job])
     final, last = job["state"] in queue.FINAL, events[-1]["seq"] if events else 0
@@ -69,7 +67,7 @@ def show_job(job_id: str) -> str:
 
 
 @pages.get("/jobs/<job_id>/stream")
-@policy.allows("pages:jobs")
+@policy.allows("jobs:read")
 def stream_job(job_id: str) -> t.Any:
     caller = current()
     after = request.args.get("after", "0")
@@ -77,23 +75,21 @@ def stream_job(job_id: str) -> t.Any:
         raise BadRequestError("after: give the number of an event")
     seen = seen_before()
     with reading_ledger() as connection:
-        queue.get(connection, job_id, scope(caller))
-    return streams.respond(
-        job_id, scope(caller), int(after) if seen is None else seen, caller.is_admin, session.token()
-    )
+        queue.get(connection, job_id, caller.reach)
+    return streams.respond(job_id, streams.reader(caller, session.token()), int(after) if seen is None else seen)
 
 
 @pages.post("/jobs/<job_id>/<action>")
-@policy.allows("pages:jobs:act")
+@policy.allows("jobs:change")
 def act_on_job(job_id: str, action: str) -> t.Any:
     caller = current()
     with writing_ledger() as connection:
-        may_touch(queue.get(connection, job_id, scope(caller)))
+        may_touch(queue.get(connection, job_id, caller.reach))
         if action == "cancel":
-            job = queue.cancel(connection, job_id, scope(caller))
+            job = queue.cancel(connection, job_id, caller.reach)
         elif action == "retry":
             job = queue.retry(
-                connection, job_id, project_id=scope(caller), user_id=caller.user_id, request_id=request_id()
+                connection, job_id, project_id=caller.reach, user_id=caller.user_id, request_id=request_id()
             )
         else:
             raise BadRequestError("A job can be cancelled, or tried again.")

@@ -22,8 +22,6 @@ from ..ledger import writing_ledger
 from . import session
 from .session import field, pages
 
-policy.grant({"pages:login": "public", "pages:logout": "any"})
-
 REFUSED = "Wrong user, password or project."
 
 

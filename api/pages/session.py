@@ -48,7 +48,7 @@ def _begin() -> None:
         _refuse_other_sites()
         _refuse_unfit_fields()
     view = current_app.view_functions[request.endpoint or ""]
-    if policy.POLICY[getattr(view, "policy_action", "")] == "public":
+    if policy.POLICY[getattr(view, "policy_operation", "")] == "public":
         return
     with reading_ledger() as connection:
         caller = find_caller(connection, token()) if 1 <= len(token()) <= MAX_TOKEN else None

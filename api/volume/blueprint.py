@@ -27,7 +27,6 @@ Record = dict[str, t.Any]
 volume_versions = Blueprint("volume_versions", __name__, url_prefix="/volume")
 volume = Blueprint("volume", __name__, url_prefix="/volume/v3")
 
-policy.grant({"volume:read": "reader", "volume:write": "member", "volume:admin": "admin"})
 
 MIN_VERSION, MAX_VERSION = (3, 0), (3, 71)
 UPDATED = "2026-01-01T00:00:00Z"
@@ -36,7 +35,7 @@ UPDATED = "2026-01-01T00:00:00Z"
 @volume.before_request
 def _begin() -> None:
     view = current_app.view_functions.get(request.endpoint or "")
-    if policy.POLICY.get(getattr(view, "policy_action", "")) != "public":
+    if policy.POLICY.get(getattr(view, "policy_operation", "")) != "public":
         authenticate()
     _negotiate()
     project = (request.view_args or {}).pop("project", None)
@@ -78,7 +77,7 @@ def speaks(minor: int) -> bool:
 
 def whose() -> str | None:
     """The project whose objects the caller may ask for by id; None: any, for administrators, as in Cinder."""
-    return None if current().is_admin else current().project
+    return current().reach
 
 
 @contextlib.contextmanager

@@ -14,7 +14,6 @@ from flask import request
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger import (
     lookups,
-    volume_access,
     volume_snapshots,
     volumes,
 )
@@ -88,8 +87,6 @@ def create(body: Record) -> Record:
 
 def _wanted(connection: sa.Connection, body: Record) -> Record:
     caller = current()
-    if body.get("volume_type"):
-        volume_access.check(connection, body["volume_type"], caller.project, caller.is_admin)
     image = None
     if body.get("imageRef"):
         try:
@@ -103,7 +100,8 @@ def _wanted(connection: sa.Connection, body: Record) -> Record:
         "size_gb": None if size is None else int(size),
         "name": body.get("name") or body.get("display_name"),
         "description": body.get("description") or body.get("display_description"),
-        "type": body.get("volume_type"),
+        "type": body.get("volume_type") or None,
+        "private_types": caller.is_admin,
         "image": image,
         "snapshot_id": body.get("snapshot_id"),
         "source_volume_id": body.get("source_volid"),

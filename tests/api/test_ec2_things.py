@@ -195,6 +195,30 @@ def test_the_default_group_is_there_and_stays(door: Door, demo: Client) -> None:
             getattr(door.client("alt"), call)(**asked)
 
 
+def test_nobody_takes_the_name_or_the_id_of_anothers_image(door: Door, demo: Client) -> None:
+    alt = door.api.client_as("alt")
+    disk = {"disk_format": "raw", "container_format": "bare", "visibility": "community"}
+    foreign = []
+    for name in ("ami-tiny", AMI, "theirs"):
+        made = alt.post("/image/v2/images", json={**disk, "name": name})
+        assert made.status_code == 201
+        foreign.append(made.get_json()["id"])
+        sent = {"Content-Type": "application/octet-stream"}
+        assert alt.put(f"/image/v2/images/{foreign[-1]}/file", data=bytes(512), headers=sent).status_code == 204
+    same_digits = f"{IMAGE_ID[:20]}fff-ffffffffffff"
+    assert alt.post("/image/v2/images", json={**disk, "id": same_digits, "name": "x"}).status_code == 409
+    for name in ("ami-tiny", AMI, AMI[:12]):
+        assert [image["ImageId"] for image in demo.describe_images(ImageIds=[name])["Images"]] == [AMI]
+        assert run(demo, ImageId=name)["ImageId"] == AMI
+    with refused("InvalidAMIID.Malformed"):
+        demo.describe_images(ImageIds=["theirs"])
+    # by its id it can be had, and it is shown to who asks for its owner
+    theirs = f"ami-{foreign[2].replace('-', '')[:17]}"
+    assert demo.describe_images(ImageIds=[theirs])["Images"][0]["Name"] == "theirs"
+    assert [image["ImageId"] for image in demo.describe_images()["Images"]] == [AMI]
+    assert len(demo.describe_images(Owners=[door.api.projects["alt"]])["Images"]) == 3
+
+
 def test_images(door: Door, demo: Client) -> None:
     for name in ("ami-tiny", AMI, AMI[:12]):
         (image,) = demo.describe_images(ImageIds=[name])["Images"]

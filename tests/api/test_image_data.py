@@ -22,6 +22,7 @@ import sqlalchemy as sa
 from ansible_collections.novalite.cloud.plugins.module_utils._disk import qcow2
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError, NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger import image_states, image_store, lookups, tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2_images import register
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
 from tests.api.conftest import Cloud
 from tests.api.doors import Doors, User
@@ -394,3 +395,29 @@ def test_an_import_that_is_refused_says_so(cloud: Cloud, doors: Doors) -> None:
     (task,) = doors.member.get(f"/images/{number}/tasks")["tasks"]
     assert task["status"] == "failure" and "qcow2" in task["message"]
     assert os.listdir(cloud.home / "images") == []
+
+
+def test_the_id_of_a_deleted_image_is_nobody_elses(doors: Doors) -> None:
+    """OSSN-0075: whoever knows the id from a script would get somebody else's data."""
+    number = made(doors.member, visibility="community")
+    doors.member.delete(f"/images/{number}", 204)
+    for user in (doors.stranger, doors.member):
+        user.post("/images", {**DISK, "id": number}, 409)
+
+
+def test_a_copys_data_outlive_the_image_that_they_came_with(cloud: Cloud, doors: Doors) -> None:
+    number = made(doors.member, visibility="community")
+    with transaction(cloud.engine) as connection:
+        copy = register(connection, doors.other, "copy", {"id": number, "name": "first"}, "")
+    doors.member.delete(f"/images/{number}", 204)
+    answer = doors.stranger.ask("GET", f"/images/{copy}/file")
+    assert (answer.status_code, answer.get_data()) == (200, RAW)
+
+
+def test_data_that_are_not_what_was_uploaded_are_not_given_out(cloud: Cloud, doors: Doors) -> None:
+    number = made(doors.member)
+    file = cloud.home / "images" / number
+    assert doors.member.ask("GET", f"/images/{number}/file").status_code == 200
+    file.write_bytes(RAW[::-1])
+    answer = doors.member.ask("GET", f"/images/{number}/file")
+    assert answer.status_code == 404 and "checksum" in answer.get_data(as_text=True)

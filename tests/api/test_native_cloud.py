@@ -14,6 +14,7 @@ from flask.testing import FlaskClient
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
+from api import policy
 from api.host_names import Veil, host_id
 from tests.api import scenes, seeds
 
@@ -36,7 +37,10 @@ def everything(api: seeds.Api) -> dict[str, list[t.Any]]:
         }
 
 
-def test_hosts_tell_what_they_have_and_their_insides_to_administrators(api: seeds.Api) -> None:
+def test_hosts_tell_what_they_have_and_their_insides_to_administrators(
+    api: seeds.Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(policy.POLICY, "compute:hypervisors:read", "reader")
     scenes.build(api)
     reader, project = api.client_as("reader"), api.projects["demo"]
     found = {one["name"]: one for one in reader.get("/v1/hosts").get_json()["hosts"]}
@@ -128,7 +132,8 @@ def test_a_plan_is_a_members(api: seeds.Api) -> None:
     plan(api.client_as("reader"), SERVER, status=403)
 
 
-def test_why_an_instance_is_where_it_is(api: seeds.Api) -> None:
+def test_why_an_instance_is_where_it_is(api: seeds.Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(policy.POLICY, "compute:servers:placement", "reader")
     scene = scenes.build(api)
     found = api.client_as("admin").get(f"/v1/instances/{scene.web}/placement").get_json()["placement"]
     assert (found["host"], found["explanation"]["message"]) == ("hv1", scenes.EXPLANATION["message"])

@@ -25,6 +25,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tokens impo
 from api.host_names import host_id
 from api.jobs import kinds
 from api.native import streams
+from api.operations import OPERATIONS
 from tests.api import scenes, seeds
 
 LAUNCH = {"kind": "launch", "variables": {"servers": [{"name": "web", "flavor": "m1.tiny", "image": "ami-tiny"}]}}
@@ -126,8 +127,8 @@ def test_who_may_ask_for_which_kind(api: seeds.Api, scene: scenes.Scene, kind: s
         body["instances"] = [scene.stopped if kind == "start" else scene.web]
     refused(ask(api.client_as(None), body), 401)
     refused(ask(api.client_as("reader"), body), 403)
-    if kinds.KINDS[kind].role == "admin":
-        assert kind in refused(ask(api.client_as("demo"), body), 403)
+    if OPERATIONS[kinds.KINDS[kind].operation] in ("manager", "admin"):
+        assert kinds.KINDS[kind].operation in refused(ask(api.client_as("demo"), body), 403)
         assert ask(api.client_as("admin"), body).status_code == 202
     elif kind == "createImage":
         assert "image_name" in refused(ask(api.client_as("demo"), body), 400)
@@ -160,8 +161,16 @@ def test_what_cannot_be_is_refused_by_its_name(api: seeds.Api, body: dict[str, t
 
 
 def test_only_administrators_choose_hosts(api: seeds.Api) -> None:
+    variables: tuple[dict[str, t.Any], ...] = (
+        {"everywhere": True}, {"network_hosts": ["hv1"]}, {"holders": ["localhost"]},
+    )  # fmt: skip
+    body: dict[str, t.Any]
+    for floating in variables:
+        body = {"kind": "floating_ips", "variables": floating}
+        assert "jobs:choose_hosts" in refused(ask(api.client_as("demo"), body), 403)
+        assert ask(api.client_as("admin"), body).status_code == 202
     body = {"kind": "security_groups", "variables": {"limit": "hv1"}}
-    assert "limit" in refused(ask(api.client_as("demo"), body), 403)
+    assert "jobs:choose_hosts" in refused(ask(api.client_as("demo"), body), 403)
     assert ask(api.client_as("admin"), body).status_code == 202
 
 

@@ -26,5 +26,5 @@ def test_a_rule_is_changed() -> None:
 
 @pytest.mark.parametrize("text", ["nosuch=admin", "compute:servers:show", "compute:servers:show=public", "version=any"])
 def test_what_cannot_be_is_refused(text: str) -> None:
-    with pytest.raises(NovaliteError, match=r"NOVALITE_API_POLICY has '.*': write action=role"):
+    with pytest.raises(NovaliteError, match=r"NOVALITE_API_POLICY has '.*': write operation=role"):
         policy.override(text)

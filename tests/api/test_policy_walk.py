@@ -102,7 +102,7 @@ def objects(api: Api) -> foreign.Objects:
 def routes(api: Api, objects: foreign.Objects) -> list[Route]:
     found = []
     for rule in api.app.url_map.iter_rules():
-        action = getattr(api.app.view_functions[rule.endpoint], "policy_action", None)
+        action = getattr(api.app.view_functions[rule.endpoint], "policy_operation", None)
         for (path, decoy, own), kinds in _paths(rule, objects, api.projects["demo"]):
             for method in sorted((rule.methods or set()) - {"HEAD", "OPTIONS"}):
                 found.append(Route(method, path, rule.rule, action, kinds, decoy, own))

@@ -11,6 +11,7 @@ The operator's files are the operation `image`'s (images.py), what clients uploa
 
 from __future__ import annotations
 
+import re
 import time
 import typing as t
 import uuid
@@ -23,7 +24,7 @@ from .images import checked_properties
 from .lookups import PRIVATE, image_sharing, image_visible, lock_project, shown_name
 from .records import NAME_LENGTH, check_range, check_text
 from .tables import image
-from .tables_images import image_member
+from .tables_images import image_id_used, image_member
 
 Record = dict[str, t.Any]
 
@@ -32,6 +33,7 @@ FIELDS = (  # what a client says about an image; the rest comes with its data
     "disk_format", "container_format", "visibility", "min_disk_gb", "min_ram_mb", "cmdline", "protected", "os_hidden",
     "owner",
 )  # fmt: skip
+_EC2_FORM = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){2}-[0-9a-f]")  # 17 digits of a UUID
 
 
 def images_seen(
@@ -63,8 +65,7 @@ def insert_image(connection: sa.Connection, wanted: t.Mapping[str, t.Any]) -> st
     """
     owner, name = wanted["owner"], wanted["name"]
     image_id, now = wanted.get("id") or str(uuid.uuid4()), int(time.time())
-    if connection.execute(sa.select(image.c.id).where(image.c.id == image_id)).first() is not None:
-        raise ConflictError(f"Image ID {image_id} already exists!")
+    check_id(connection, image_id)
     lock_project(connection, owner)
     properties, tags = _checked(image_id, wanted)
     connection.execute(
@@ -114,8 +115,19 @@ def update_image(connection: sa.Connection, before: t.Mapping[str, t.Any], after
 
 
 def delete_image(connection: sa.Connection, image_id: str) -> None:
-    """Instances carry a copy of the record: those that were launched from it are not touched."""
-    connection.execute(sa.delete(image).where(image.c.id == image_id))
+    """Instances carry a copy of the record: those that were launched from it are not touched. Its id is used up."""
+    done = connection.execute(sa.delete(image).where(image.c.id == image_id))
+    if t.cast("sa.CursorResult[t.Any]", done).rowcount:
+        connection.execute(sa.insert(image_id_used).values(id=image_id))
+
+
+def check_id(connection: sa.Connection, image_id: str) -> None:
+    """Raise ConflictError for an id that an image has or had, also in EC2's form of it (its first 17 digits)."""
+    start = _EC2_FORM.match(image_id)
+    for column in (image.c.id, image_id_used.c.id):
+        taken = column.startswith(start[0], autoescape=True) if start else column == image_id
+        if connection.execute(sa.select(column).where(taken).limit(1)).first() is not None:
+            raise ConflictError(f"Image ID {image_id} already exists!")
 
 
 def handle(connection: sa.Connection, owner: str, name: str | None, image_id: str) -> str:

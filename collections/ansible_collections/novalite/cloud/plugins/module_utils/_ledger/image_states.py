@@ -93,8 +93,11 @@ def check_size(connection: sa.Connection, image_id: str) -> None:
 
 
 def is_needed(connection: sa.Connection, source: str) -> bool:
-    """Whether an instance that is there was made from this file, or a volume is being made from it. Another host may
-    have to fetch it for them: after a failure, a move, an evacuation."""
+    """Whether an image has its data in this file, an instance that is there was made from it, or a volume is being made
+    from it. Another host may have to fetch it for them: after a failure, a move, an evacuation."""
+    files = [image.c.source, *(image.c[kind]["source"].as_string() for kind in ("kernel", "ramdisk"))]
+    if connection.execute(sa.select(image.c.id).where(sa.or_(*(file == source for file in files))).limit(1)).first():
+        return True
     record, rescue = instance.c.image, instance.c.rescue_image
     columns = [record["source"], rescue["source"]]
     columns += [one[kind]["source"] for one in (record, rescue) for kind in ("kernel", "ramdisk")]

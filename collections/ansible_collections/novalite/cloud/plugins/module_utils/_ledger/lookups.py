@@ -38,13 +38,22 @@ def project_by_name(connection: sa.Connection, name: str, lock: bool = False) ->
     return dict(row)
 
 
-def flavor_by_name(connection: sa.Connection, name: str) -> Record:
-    """The flavor `name`: id, name, vcpus, memory_mb, root_gb, ephemeral_gb, swap_mb, extra_specs."""
-    table = tables.flavor
-    row = connection.execute(sa.select(table).where(table.c.name == name)).mappings().first()
+def flavor_by_name(connection: sa.Connection, name: str, project_id: str | None = None) -> Record:
+    """The flavor `name`: id, name, vcpus, memory_mb, root_gb, ephemeral_gb, swap_mb, extra_specs.
+
+    With `project_id` only one that is public or that the project was given: an operator may name any.
+    """
+    table, given = tables.flavor, tables.tables_networking.flavor_access
+    seen: sa.ColumnElement[bool] = sa.true()
+    if project_id is not None:
+        mine = sa.select(given.c.flavor_id).where(given.c.project_id == project_id)
+        seen = sa.or_(table.c.is_public, table.c.id.in_(mine))
+    row = connection.execute(sa.select(table).where(table.c.name == name, seen)).mappings().first()
     if row is None:
         # the smallest first: whoever mistyped a name looks for a size
-        names = connection.execute(sa.select(table.c.name).order_by(table.c.memory_mb, table.c.name)).scalars()
+        names = connection.execute(
+            sa.select(table.c.name).where(seen).order_by(table.c.memory_mb, table.c.name)
+        ).scalars()
         raise unknown("flavor", name, names)
     return dict(row)
 

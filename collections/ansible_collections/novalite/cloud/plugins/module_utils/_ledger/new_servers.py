@@ -94,9 +94,10 @@ def create(
     *,
     request_id: str,
     user_id: str | None = None,
-    private_flavors: bool = False,
+    private: bool = False,
 ) -> Created:
-    """Record the servers that `wanted` asks for, all of them BUILD, in a handful of statements.
+    """Record the servers that `wanted` asks for, all of them BUILD, in a handful of statements. With `private` flavors
+    and volume types that the project may not use can be named, too.
 
     Raises NotFoundError for something that it names and the project does not see, ConflictError for an address in use
     and for a network that is not to be guessed, QuotaError, and NovaliteError for what cannot be.
@@ -105,8 +106,8 @@ def create(
     lookups.lock_project(connection, project_id)
     now = int(time.time())
     limits = quotas.quota_limits(connection, project_id)
-    flavor = flavor_of(lookups.flavor_by_id(connection, wanted.flavor, private_flavors, project_id))
-    volumes = server_volumes.resolved(connection, project_id, wanted.volumes)
+    flavor = flavor_of(lookups.flavor_by_id(connection, wanted.flavor, private, project_id))
+    volumes = server_volumes.resolved(connection, project_id, wanted.volumes, private)
     image = _image(connection, project_id, wanted, root_of(volumes))
     own_root = {} if root_of(volumes) is None else {"root_gb": 0}  # its volume's size is looked at by that
     server_requests.check_fits(wanted.name, {**flavor, **own_root}, image)

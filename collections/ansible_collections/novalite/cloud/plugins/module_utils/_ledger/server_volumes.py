@@ -15,7 +15,7 @@ from dataclasses import replace
 import sqlalchemy as sa
 
 from .._errors import ConflictError, NovaliteError
-from . import volume_attachments, volume_plans, volume_sources, volumes
+from . import volume_access, volume_attachments, volume_plans, volume_sources, volumes
 from .tables import instance
 from .tables_volumes import volume, volume_attachment
 from .views import image_of
@@ -32,11 +32,14 @@ NO_IMAGE: t.Mapping[str, t.Any] = {
 
 
 def resolved(
-    connection: sa.Connection, project_id: str, requests: t.Iterable[VolumeRequest]
+    connection: sa.Connection, project_id: str, requests: t.Iterable[VolumeRequest], private_types: bool
 ) -> tuple[VolumeRequest, ...]:
-    """The same with ids in place of names. Raises NotFoundError."""
+    """The same with ids in place of names. Raises NotFoundError, also for a volume type that the project may not use
+    (`private_types`: any may be named)."""
     found = []
     for one in requests:
+        if one.type is not None:
+            volume_access.check(connection, one.type, project_id, private_types)
         if one.source == VOLUME:
             one = replace(one, of=volume_sources.volume_named(connection, project_id, one.of or "")["id"])
         elif one.source == SNAPSHOT:
@@ -85,6 +88,7 @@ def give(
             row = volumes.one_volume(connection, one.of or "", project_id)
         else:
             params: dict[str, t.Any] = {"size_gb": one.size_gb, "type": one.type, "user_id": user_id, "deferred": True}
+            params["private_types"] = True  # resolved() has looked
             params["availability_zone"] = zone
             if one.source == IMAGE:
                 params["image"] = one.of or dict(image or {})

@@ -38,6 +38,9 @@ image_task = sa.Table(
     sa.Column("updated_at", sa.BigInteger, nullable=False),
 )
 
+# Ids of images that were deleted: whoever knows one must not get other data under it (OSSN-0075)
+image_id_used = sa.Table("image_id_used", metadata, sa.Column("id", sa.String(36), primary_key=True))
+
 volume_type_access = sa.Table(
     "volume_type_access",
     metadata,

@@ -14,7 +14,7 @@ import typing as t
 import sqlalchemy as sa
 
 from .._errors import ConflictError, NotFoundError, NovaliteError
-from . import lookups, volume_hosts, volume_types
+from . import lookups, volume_access, volume_hosts, volume_types
 from .records import LARGEST, check_range
 from .tables_volumes import volume, volume_snapshot
 from .views import image_of
@@ -68,11 +68,13 @@ def source_of(connection: sa.Connection, project_id: str, params: Params) -> dic
     return {**none, **kept, "kind": given[0], "least": least, "of": of}
 
 
-def type_of(connection: sa.Connection, params: Params, source: Params) -> dict[str, t.Any]:
+def type_of(connection: sa.Connection, project_id: str, params: Params, source: Params) -> dict[str, t.Any]:
     of = source["of"]
     asked = params.get("type")
     if of is None:
         found = volume_types.type_of(connection, asked)
+        if asked is not None:
+            volume_access.check(connection, asked, project_id, bool(params.get("private_types")))
     else:
         found = volume_types.type_of(connection, of["type_id"])
         if asked is not None and asked not in (found["id"], found["name"]):

@@ -45,7 +45,8 @@ def create_volume(connection: sa.Connection, project_id: str, params: Params) ->
     none), `handle` (what playbooks call it, unique in the project; made of the name without), `type` (name or id),
     one of `image` (an image record, or its id), `snapshot_id` and `source_volume_id`, `availability_zone`, `host` (a
     compute host that has to have it), `description`, `metadata`, `user_id`, `bootable`, `readonly`, and `deferred`: an
-    instance that is about to be built makes it (boot from volume).
+    instance that is about to be built makes it (boot from volume); `private_types`: a type that is not the project's
+    may be named, as administrators may.
 
     Raises NotFoundError for what it names and the project does not have, QuotaError, and NovaliteError for a size that
     is too small or a combination that makes no sense.
@@ -53,7 +54,7 @@ def create_volume(connection: sa.Connection, project_id: str, params: Params) ->
     lookups.lock_project(connection, project_id)
     now = int(time.time())
     source = volume_sources.source_of(connection, project_id, params)
-    of_type = volume_sources.type_of(connection, params, source)
+    of_type = volume_sources.type_of(connection, project_id, params, source)
     size = volume_sources.size_of(params, source)
     host = volume_sources.host_of(connection, of_type, params, source)
     waits = source["kind"] is not None or host is not None or bool(params.get("deferred"))

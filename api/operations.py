@@ -1,0 +1,178 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What can be done, and who may do it: one table for all doors (OpenStack's services, EC2, /v1, the status page).
+
+A door names the operation that a request is; it has no rules of its own. "public": anybody. "any": whoever has a valid
+token. Else the role that it takes in the token's project: the default of Nova's, Neutron's, Glance's, Cinder's or
+Keystone's policy where one of them has the operation.
+"""
+
+from __future__ import annotations
+
+import typing as t
+
+OPERATIONS: t.Mapping[str, str] = {
+    # the API itself
+    "version": "public",
+    "health": "public",
+    "metrics": "public",
+    "v1:openapi": "public",
+    "pages:files": "public",
+    "pages:login": "public",
+    "pages:logout": "any",
+    "ec2:signed": "any",  # each of EC2's actions is an operation of those below
+    # identity
+    "identity:versions": "public",
+    "identity:tokens:create": "public",
+    "identity:tokens:show": "any",
+    "identity:tokens:delete": "any",
+    "identity:auth:catalog": "any",
+    "identity:auth:projects": "any",
+    "identity:auth:domains": "any",
+    "identity:regions": "any",
+    "identity:domains": "any",
+    "identity:services": "any",
+    "identity:endpoints": "any",
+    "identity:roles": "any",
+    "identity:application_credentials:list": "any",
+    "identity:application_credentials:show": "any",
+    "identity:application_credentials:create": "any",
+    "identity:application_credentials:delete": "any",
+    "identity:ec2_credentials:list": "any",
+    "identity:ec2_credentials:show": "any",
+    "identity:ec2_credentials:create": "any",
+    "identity:ec2_credentials:delete": "any",
+    # as Keystone: clients that are refused ask for their own, or take a name that was given to them for an id
+    "identity:projects:list": "admin",
+    "identity:projects:show": "any",
+    "identity:projects:create": "admin",
+    "identity:projects:update": "admin",
+    "identity:projects:delete": "admin",
+    "identity:assignments:list": "admin",
+    "identity:assignments:check": "admin",
+    "identity:assignments:create": "admin",
+    "identity:assignments:delete": "admin",
+    "identity:users:list": "admin",
+    "identity:users:show": "any",
+    "identity:users:projects": "any",
+    "identity:users:create": "admin",
+    "identity:users:update": "admin",
+    "identity:users:delete": "admin",
+    "identity:users:password": "any",
+    # servers
+    "compute:servers:index": "reader",
+    "compute:servers:detail": "reader",
+    "compute:servers:show": "reader",
+    "compute:servers:create": "member",
+    "compute:servers:create:forced_host": "admin",
+    "compute:servers:plan": "member",
+    "compute:servers:placement": "admin",  # it names hosts, and what is left on them
+    "compute:servers:update": "member",
+    "compute:servers:delete": "member",
+    "compute:servers:action": "member",  # whichever of those that follow; each has its own rule beside this
+    "compute:servers:start": "member",
+    "compute:servers:stop": "member",
+    "compute:servers:reboot": "member",
+    "compute:servers:pause": "member",
+    "compute:servers:unpause": "member",
+    "compute:servers:suspend": "member",
+    "compute:servers:resume": "member",
+    "compute:servers:lock": "member",
+    "compute:servers:unlock": "member",
+    "compute:servers:rescue": "member",
+    "compute:servers:unrescue": "member",
+    "compute:servers:rebuild": "member",
+    "compute:servers:create_image": "member",
+    "compute:servers:change_password": "member",
+    "compute:servers:console_output": "member",  # guests print passwords and keys there
+    "compute:servers:resize": "member",
+    "compute:servers:confirm_resize": "member",
+    "compute:servers:revert_resize": "member",
+    "compute:servers:migrate": "manager",  # to wherever there is room
+    "compute:servers:live_migrate": "manager",
+    "compute:servers:migrate_to": "admin",  # to a host of one's choice
+    "compute:servers:evacuate": "admin",  # a second copy of a guest whose host is only silent is data loss
+    "compute:servers:security_groups": "member",  # which of the project's a server is in
+    "compute:servers:reset_state": "admin",
+    "compute:servers:reset_network": "admin",
+    "compute:server-consoles": "member",
+    "compute:server-diagnostics": "admin",
+    "compute:server-metadata:read": "reader",
+    "compute:server-metadata:write": "member",
+    "compute:server-parts:read": "reader",
+    "compute:server-parts:write": "member",
+    "compute:server-tags:read": "reader",
+    "compute:server-tags:write": "member",
+    "compute:server-volumes:read": "reader",
+    "compute:server-volumes:write": "member",
+    "compute:interfaces:read": "reader",
+    "compute:interfaces:write": "member",
+    "compute:migrations:read": "admin",
+    "compute:migrations:change": "admin",
+    "compute:server_groups:read": "reader",
+    "compute:server_groups:write": "member",
+    "compute:keypairs:read": "reader",
+    "compute:keypairs:write": "member",
+    # what the cloud offers
+    "compute:flavors:read": "reader",
+    "compute:flavors:write": "admin",
+    "compute:extensions:read": "reader",
+    "compute:zones:read": "reader",
+    "compute:limits": "reader",
+    "compute:quotas:read": "reader",
+    "compute:quotas:write": "admin",
+    "compute:usage:read": "reader",
+    "compute:usage:read_all": "admin",
+    # hosts: who they are, and what is left on them, is no tenant's business
+    "compute:hypervisors:read": "admin",
+    "compute:hosts:read": "admin",
+    "compute:hosts:write": "admin",
+    "compute:hosts:evacuate": "admin",
+    "compute:aggregates:read": "admin",
+    "compute:aggregates:write": "admin",
+    "compute:old-hosts:read": "admin",
+    "compute:old-hosts:write": "admin",
+    # images
+    "image:read": "reader",
+    "image:write": "member",
+    "image:give": "admin",
+    "image:publicize": "admin",
+    "image:tasks": "admin",
+    "image:members:read": "reader",
+    "image:members:write": "member",
+    # networks
+    "network:read": "reader",
+    "network:write": "member",
+    "network:operate": "admin",
+    "network:ports:read": "reader",
+    "network:ports:write": "member",
+    "network:routers:read": "reader",
+    "network:routers:write": "member",
+    "network:routers:enable_snat": "admin",
+    "network:floating_ips:read": "reader",
+    "network:floating_ips:write": "member",
+    "network:security_groups:read": "reader",
+    "network:security_groups:write": "member",
+    "network:tags:read": "reader",
+    "network:tags:write": "member",
+    "network:quotas:update": "admin",
+    "network:agents:read": "reader",
+    # volumes
+    "volume:read": "reader",
+    "volume:write": "member",
+    "volume:admin": "admin",
+    # jobs, and what an operator does with all of the cloud
+    "jobs:read": "reader",
+    "jobs:read:all_projects": "admin",
+    "jobs:create": "member",  # whichever kind; each is an operation of its own
+    "jobs:change": "member",  # likewise
+    "jobs:choose_hosts": "admin",
+    "cloud:overview": "reader",
+    "cloud:carry_out_volumes": "admin",  # by hand; the volumes were marked by an operation of theirs
+    "cloud:compute_nodes": "admin",
+    "cloud:firewall": "admin",
+    "cloud:reconcile": "admin",
+    "cloud:image_cache": "admin",
+}

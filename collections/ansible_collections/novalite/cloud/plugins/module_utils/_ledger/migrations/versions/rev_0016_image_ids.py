@@ -1,0 +1,25 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Ids of images that were deleted, which no other image gets."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0016"
+down_revision = "0015"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    op.create_table("image_id_used", sa.Column("id", sa.String(36), nullable=False), sa.PrimaryKeyConstraint("id"))
+
+
+def downgrade() -> None:
+    op.drop_table("image_id_used")

@@ -1,0 +1,475 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""One operation, many doors: whoever asks for it gets the same verdict at each of them.
+
+Which operations have several doors, the application itself says: one without a row in OPERATIONS_BY_DOOR fails.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import pathlib
+import typing as t
+
+import botocore.exceptions
+import pytest
+from flask.testing import FlaskClient
+from werkzeug.test import TestResponse
+
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import credentials, tables, users, volume_types
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tokens import issue_token
+from api.compute.routes_actions import ACTIONS
+from api.context import ROLES
+from api.ec2 import ids
+from api.ec2.blueprint import ACTIONS as EC2_ACTIONS
+from api.jobs import kinds
+from api.operations import OPERATIONS
+from api.pages import session
+from tests.api import conftest, ec2_door, foreign, scenes
+from tests.api.seeds import PUBLIC_KEY, Api
+
+SERVICES = ("identity", "compute", "image", "network", "volume", "v1", "ec2")
+Ids = t.Mapping[str, str]
+
+
+@dataclasses.dataclass(frozen=True)
+class Http:
+    """A request of OpenStack's services or of /v1. In `path` and `body`, `{kind}` is the id of one of alt's."""
+
+    method: str
+    path: str
+    body: t.Any = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Page:
+    """A page, or a form of it."""
+
+    method: str
+    path: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Ec2:
+    action: str
+    parameters: t.Mapping[str, t.Any] = dataclasses.field(default_factory=dict)
+
+
+Request = Http | Page | Ec2
+
+
+def job(kind: str, **variables: t.Any) -> Http:
+    return Http("POST", "/v1/jobs", {"kind": kind, "instances": ["{server}"], "variables": variables})
+
+
+def action(name: str, value: t.Any = None) -> Http:
+    return Http("POST", "/compute/v2.1/servers/{server}/action", {name: value})
+
+
+INSTANCE = {"InstanceId": "{ec2_server}"}
+INSTANCES = {"InstanceIds": ["{ec2_server}"]}
+NEW_SERVER = {"name": "new", "imageRef": "6a6f9a8a-5f43-4f4e-9d0e-0d0c6a1f7a11", "flavorRef": "1", "networks": "auto"}
+GROUP = {"name": "new", "description": ""}
+
+# Of each operation that has several doors, one request at each. None of them carries anything out: no worker runs.
+OPERATIONS_BY_DOOR: dict[str, tuple[Request, ...]] = {
+    "compute:flavors:read": (Http("GET", "/compute/v2.1/flavors"), Ec2("describe_instance_types")),
+    "compute:hypervisors:read": (
+        Http("GET", "/compute/v2.1/os-hypervisors"), Http("GET", "/v1/hosts"), Page("GET", "/hosts"),
+    ),
+    "compute:interfaces:write": (
+        Http("POST", "/compute/v2.1/servers/{server}/os-interface", {"interfaceAttachment": {}}),
+        job("interface_attach"),
+    ),
+    "compute:keypairs:read": (Http("GET", "/compute/v2.1/os-keypairs"), Ec2("describe_key_pairs")),
+    "compute:keypairs:write": (
+        Http("POST", "/compute/v2.1/os-keypairs", {"keypair": {"name": "new", "public_key": PUBLIC_KEY}}),
+        Ec2("import_key_pair", {"KeyName": "new", "PublicKeyMaterial": PUBLIC_KEY}),
+    ),
+    "compute:limits": (Http("GET", "/compute/v2.1/limits"), Ec2("describe_account_attributes")),
+    "compute:quotas:read": (Http("GET", "/compute/v2.1/os-quota-sets/{own_project}"), Page("GET", "/quotas")),
+    "compute:server-metadata:read": (
+        Http("GET", "/compute/v2.1/servers/{server}/metadata"), Ec2("describe_tags"),
+    ),
+    "compute:server-metadata:write": (
+        Http("POST", "/compute/v2.1/servers/{server}/metadata", {"metadata": {"a": "b"}}),
+        Ec2("create_tags", {"Resources": ["{ec2_server}"], "Tags": [{"Key": "a", "Value": "b"}]}),
+    ),
+    "compute:server-parts:read": (
+        Http("GET", "/compute/v2.1/servers/{server}/ips"), Ec2("get_password_data", INSTANCE),
+    ),
+    "compute:server-volumes:write": (
+        Http(
+            "POST", "/compute/v2.1/servers/{server}/os-volume_attachments",
+            {"volumeAttachment": {"volumeId": "{volume}"}},
+        ),
+        Ec2("attach_volume", {"VolumeId": "{ec2_volume}", **INSTANCE, "Device": "/dev/vdc"}),
+    ),
+    "compute:servers:action": (action("os-stop"), Page("POST", "/instances/{server}/stop")),
+    "compute:servers:confirm_resize": (action("confirmResize"), job("confirmResize")),
+    "compute:servers:console_output": (
+        action("os-getConsoleOutput", {"length": 0}), job("console"), Page("GET", "/instances/{server}/console"),
+        Page("POST", "/instances/{server}/console"), Ec2("get_console_output", {"InstanceId": "{ec2_idle}"}),
+    ),
+    "compute:servers:create": (
+        Http("POST", "/compute/v2.1/servers", {"server": NEW_SERVER}),
+        Http("POST", "/v1/jobs", {"kind": "launch", "variables": {"servers": [{"name": "new"}]}}),
+        Ec2("run_instances", {"ImageId": "ami-6a6f9a8a5f434f4e9", "MinCount": 1, "MaxCount": 1}),
+    ),
+    "compute:servers:create_image": (
+        action("createImage", {"name": "new"}), job("createImage", image_name="new"),
+        Ec2("create_image", {**INSTANCE, "Name": "new"}),
+    ),
+    "compute:servers:delete": (
+        Http("DELETE", "/compute/v2.1/servers/{server}"), Page("POST", "/instances/{server}/delete"),
+        Http("POST", "/v1/jobs", {"kind": "terminate", "variables": {"servers": [{"name": "alts"}]}}),
+        Ec2("terminate_instances", INSTANCES),
+    ),
+    "compute:servers:detail": (Http("GET", "/compute/v2.1/servers/detail"), Ec2("describe_instances")),
+    "compute:servers:evacuate": (action("evacuate", {}), job("evacuate")),
+    "compute:servers:index": (Http("GET", "/compute/v2.1/servers"), Page("GET", "/instances")),
+    "compute:servers:live_migrate": (
+        action("os-migrateLive", {"host": None, "block_migration": "auto"}), job("live-migration"),
+    ),
+    "compute:servers:migrate": (action("migrate"), job("migrate")),
+    "compute:servers:pause": (action("pause"), job("pause")),
+    "compute:servers:placement": (
+        Http("GET", "/v1/instances/{server}/placement"), Page("GET", "/instances/{server}/placement"),
+    ),
+    "compute:servers:plan": (
+        Http("POST", "/v1/plan", {"servers": [{"name": "new", "flavor": "m1.nano", "image": "ami-tiny"}]}),
+        Http("POST", "/v1/jobs", {"kind": "plan", "variables": {"servers": [{"name": "new"}]}}),
+    ),
+    "compute:servers:reboot": (
+        action("reboot", {"type": "HARD"}), job("reboot", type="HARD"), Ec2("reboot_instances", INSTANCES),
+    ),
+    "compute:servers:rebuild": (
+        action("rebuild", {"imageRef": "6a6f9a8a-5f43-4f4e-9d0e-0d0c6a1f7a11"}), job("rebuild"),
+    ),
+    "compute:servers:rescue": (action("rescue"), job("rescue")),
+    "compute:servers:resize": (action("resize", {"flavorRef": "2"}), job("resize")),
+    "compute:servers:resume": (action("resume"), job("resume")),
+    "compute:servers:revert_resize": (action("revertResize"), job("revertResize")),
+    "compute:servers:show": (
+        Http("GET", "/compute/v2.1/servers/{server}"), Page("GET", "/instances/{server}"),
+        Ec2("describe_instance_attribute", {**INSTANCE, "Attribute": "instanceType"}),
+    ),
+    "compute:servers:start": (action("os-start"), job("start"), Ec2("start_instances", INSTANCES)),
+    "compute:servers:stop": (action("os-stop"), job("stop"), Ec2("stop_instances", INSTANCES)),
+    "compute:servers:suspend": (action("suspend"), job("suspend")),
+    "compute:servers:unpause": (action("unpause"), job("unpause")),
+    "compute:servers:unrescue": (action("unrescue"), job("unrescue")),
+    "compute:servers:update": (
+        Http("PUT", "/compute/v2.1/servers/{server}", {"server": {"name": "alts"}}),
+        Ec2("modify_instance_attribute", {**INSTANCE, "DisableApiTermination": {"Value": False}}),
+    ),
+    "compute:zones:read": (
+        Http("GET", "/compute/v2.1/os-availability-zone"), Ec2("describe_availability_zones"),
+    ),
+    "image:read": (
+        Http("GET", "/compute/v2.1/images/{image}"), Http("GET", "/image/v2/images/{image}"),
+        Ec2("describe_images", {"ImageIds": ["{ec2_image}"]}),
+    ),
+    "image:write": (
+        Http("POST", "/compute/v2.1/images/{image}/metadata", {"metadata": {"a": "b"}}),
+        Http("PATCH", "/image/v2/images/{image}", [{"op": "replace", "path": "/name", "value": "alts"}]),
+        Ec2(
+            "modify_image_attribute",
+            {"ImageId": "{ec2_image}", "Attribute": "description", "Description": {"Value": "x"}},
+        ),
+    ),
+    "jobs:change": (Http("POST", "/v1/jobs/{job}/retry"), Page("POST", "/jobs/{job}/retry")),
+    "jobs:read": (Http("GET", "/v1/jobs/{job}"), Page("GET", "/jobs/{job}")),
+    "network:floating_ips:read": (
+        Http("GET", "/compute/v2.1/os-floating-ips/{floating_ip}"),
+        Http("GET", "/network/v2.0/floatingips/{floating_ip}"),
+        Ec2("describe_addresses", {"AllocationIds": ["{ec2_floating_ip}"]}),
+    ),
+    "network:floating_ips:write": (
+        action("addFloatingIp", {"address": "198.51.100.7"}),
+        Http("PUT", "/network/v2.0/floatingips/{floating_ip}", {"floatingip": {"description": "x"}}),
+        Http("POST", "/v1/jobs", {"kind": "floating_ips", "variables": {"address": "198.51.100.7"}}),
+        Ec2("associate_address", {"AllocationId": "{ec2_floating_ip}", **INSTANCE}),
+    ),
+    "network:ports:read": (
+        Http("GET", "/network/v2.0/ports/{port}"),
+        Ec2("describe_network_interfaces", {"NetworkInterfaceIds": ["{ec2_port}"]}),
+    ),
+    "network:read": (
+        Http("GET", "/compute/v2.1/os-networks/{network}"), Http("GET", "/network/v2.0/networks/{network}"),
+        Page("GET", "/networks/{network}"), Ec2("describe_subnets", {"SubnetIds": ["{ec2_network}"]}),
+    ),
+    "network:routers:read": (Http("GET", "/network/v2.0/routers"), Ec2("describe_route_tables")),
+    "network:security_groups:read": (
+        Http("GET", "/compute/v2.1/os-security-groups/{security_group}"),
+        Http("GET", "/network/v2.0/security-groups/{security_group}"),
+        Ec2("describe_security_groups", {"GroupIds": ["{ec2_security_group}"]}),
+    ),
+    "network:security_groups:write": (
+        Http("PUT", "/compute/v2.1/os-security-groups/{security_group}", {"security_group": GROUP}),
+        Http("PUT", "/network/v2.0/security-groups/{security_group}", {"security_group": {"description": "x"}}),
+        Http("POST", "/v1/jobs", {"kind": "security_groups", "variables": {"security_groups": [{"name": "new"}]}}),
+        Ec2(
+            "authorize_security_group_ingress",
+            {"GroupId": "{ec2_security_group}", "IpProtocol": "tcp", "FromPort": 22, "ToPort": 22,
+             "CidrIp": "0.0.0.0/0"},
+        ),
+    ),
+    "volume:read": (
+        Http("GET", "/compute/v2.1/os-volumes/{volume}"), Http("GET", "/volume/v3/{own_project}/volumes/{volume}"),
+        Ec2("describe_volumes", {"VolumeIds": ["{ec2_volume}"]}),
+    ),
+    "volume:write": (
+        Http("DELETE", "/compute/v2.1/os-volumes/{volume}"),
+        Http("PUT", "/volume/v3/{own_project}/volumes/{volume}", {"volume": {"description": "x"}}),
+        Ec2("modify_volume", {"VolumeId": "{ec2_volume}", "Size": 2}),
+    ),
+}  # fmt: skip
+
+# caller -> (project, role). The objects are alt's.
+CALLERS: dict[str, tuple[str, str] | None] = {
+    "nobody": None,
+    "reader": ("alt", "reader"),
+    "member": ("alt", "member"),
+    "manager": ("alt", "manager"),
+    "administrator": ("alt", "admin"),
+    "another project's reader": ("demo", "reader"),
+    "another project's member": ("demo", "member"),
+    "another project's manager": ("demo", "manager"),
+    "another project's administrator": ("demo", "admin"),
+}
+
+
+def doors() -> dict[str, set[str]]:
+    """The doors of each operation, as the application declares them."""
+    from api import create_app
+    from api.settings import Settings
+
+    app = create_app(Settings())
+    found: dict[str, set[str]] = collections.defaultdict(set)
+    for rule in app.url_map.iter_rules():
+        operation = getattr(app.view_functions[rule.endpoint], "policy_operation", None)
+        service = rule.rule.split("/")[1]
+        if operation is not None and OPERATIONS[operation] != "public":
+            found[operation].add(service if service in SERVICES else "pages")
+    for declared in EC2_ACTIONS.values():
+        found[declared.operation].add("ec2")
+    for operation in (*(done.operation for done in ACTIONS.values()), "compute:servers:console_output"):
+        found[operation].add("compute")
+    for kind in kinds.KINDS.values():
+        found[kind.operation].add("v1")
+    return found
+
+
+def door_of(request: Request) -> str:
+    if isinstance(request, Ec2):
+        return "ec2"
+    return "pages" if isinstance(request, Page) else request.path.split("/")[1]
+
+
+def test_every_operation_with_several_doors_has_a_row() -> None:
+    several = {operation: names for operation, names in doors().items() if len(names) > 1}
+    assert {operation: {door_of(one) for one in row} for operation, row in OPERATIONS_BY_DOOR.items()
+            if operation in several} == several  # fmt: skip
+    assert set(OPERATIONS) >= set(doors())
+
+
+@dataclasses.dataclass(frozen=True)
+class Answer:
+    """What came back. Of EC2, `text` is the error's code; of the rest it is the body."""
+
+    status: int
+    text: str = ""
+
+    @classmethod
+    def of(cls, response: TestResponse) -> Answer:
+        text = response.get_data(as_text=True)
+        assert response.status_code < 500, (response.request.path, text)
+        return cls(401 if "/login" in response.headers.get("Location", "") else response.status_code, text)
+
+    @property
+    def verdict(self) -> str:
+        """Whether the caller is `unknown`, `refused`, sees no such thing (`hidden`), or `may`."""
+        if self.status == 401 or self.text in ("AuthFailure", "InvalidClientTokenId"):
+            return "unknown"
+        if self.status == 403 or self.text == "UnauthorizedOperation":
+            return "refused"
+        return "hidden" if self.status == 404 or self.text.endswith((".NotFound", ".Unknown")) else "may"
+
+
+@dataclasses.dataclass(frozen=True)
+class Cloud:
+    api: Api
+    tokens: t.Mapping[str, str]
+    clients: t.Mapping[str, t.Any]  # boto3's
+    ids: Ids
+
+    def ask(self, caller: str, request: Request) -> Answer:
+        given = CALLERS[caller]
+        own = {**self.ids, "own_project": self.api.projects[given[0] if given else "demo"]}
+        if isinstance(request, Ec2):
+            try:
+                getattr(self.clients[caller], request.action)(**filled(dict(request.parameters), own))
+            except botocore.exceptions.ClientError as error:
+                return Answer(error.response["ResponseMetadata"]["HTTPStatusCode"], error.response["Error"]["Code"])
+            return Answer(200)
+        client = self.api.app.test_client()
+        if isinstance(request, Page):
+            return self._open_page(client, caller, request.method, filled(request.path, own))
+        # os-... and images are there in old versions of Compute only
+        old = "os-" in request.path or "/images" in request.path
+        headers = {} if old else {"OpenStack-API-Version": "compute 2.37"}
+        if given is not None:
+            headers["X-Auth-Token"] = self.tokens[caller]
+        if request.method == "PATCH":
+            headers["Content-Type"] = "application/openstack-images-v2.1-json-patch"
+        path, body = filled(request.path, own), filled(request.body, own)
+        return Answer.of(client.open(path, method=request.method, json=body, headers=headers))
+
+    def _open_page(self, client: FlaskClient, caller: str, method: str, path: str) -> Answer:
+        form = None
+        if caller in self.tokens:
+            client.set_cookie(session.COOKIE, self.tokens[caller])
+            with self.api.app.test_request_context(headers={"Cookie": f"{session.COOKIE}={self.tokens[caller]}"}):
+                form = {"csrf": session.csrf()}
+        return Answer.of(client.open(path, method=method, data=form if method == "POST" else None))
+
+
+def filled(value: t.Any, own: Ids) -> t.Any:
+    if isinstance(value, dict):
+        return {key: filled(item, own) for key, item in value.items()}
+    if isinstance(value, list):
+        return [filled(item, own) for item in value]
+    if isinstance(value, str):
+        for kind, number in own.items():
+            value = value.replace(f"{{{kind}}}", number)
+    return value
+
+
+@pytest.fixture(scope="module")
+def cloud(seeded: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> t.Iterator[Cloud]:
+    with conftest.application(seeded, tmp_path_factory.mktemp("doors") / "cloud") as api:
+        scenes.build(api)
+        objects = foreign.make(api)
+        tokens, keys = {}, {}
+        for caller, given in CALLERS.items():
+            if given is None:
+                continue
+            project = api.projects[given[0]]
+            with transaction(api.engine) as connection:
+                user = {"name": f"the {caller}", "password_hash": "x", "default_project_id": project}
+                row = users.insert_user(connection, user)
+                users.grant_role(connection, row["id"], project, given[1])
+                tokens[caller] = issue_token(connection, row["id"], project).text
+                key = credentials.create_ec2_credential(connection, row["id"], project)
+                keys[caller] = (key["access"], key["secret"])
+        kinds_of_ec2 = {
+            "server": "i", "volume": "vol", "image": "ami", "floating_ip": "eipalloc", "port": "eni",
+            "security_group": "sg", "network": "subnet",
+        }  # fmt: skip
+        idle = api.instance("alt", "idle")
+        numbers = {f"ec2_{kind}": ids.of(prefix, objects.id(kind)) for kind, prefix in kinds_of_ec2.items()}
+        numbers["ec2_idle"] = ids.of("i", idle)
+        with ec2_door.open_door(api) as door:
+            clients = {name: ec2_door.client(door.url, *key) for name, key in keys.items()}
+            clients["nobody"] = ec2_door.client(door.url, "nosuch", "nosuch")
+            yield Cloud(api, tokens, clients, {**objects.ids, **numbers})
+
+
+def expected(operation: str, caller: str, hidden: bool, door: str) -> str:
+    """What the one rule says. `hidden`: the request is about an object of alt's."""
+    given = CALLERS[caller]
+    if given is None:
+        return "unknown"
+    project, role = given
+    if ROLES.index(role) < ROLES.index(OPERATIONS[operation]):
+        return "refused"
+    if not hidden or project == "alt":
+        return "may"
+    # An account of EC2 is a project, also for who administers the cloud; and so are security groups, whose names mean
+    # something in their project only.
+    everywhere = role == "admin" and door != "ec2" and ":security_groups:" not in operation
+    return "may" if everywhere else "hidden"
+
+
+@pytest.mark.parametrize("operation", sorted(OPERATIONS_BY_DOOR))
+def test_every_door_gives_the_same_verdict(cloud: Cloud, operation: str) -> None:
+    wrong = {}
+    for caller in CALLERS:
+        for request in OPERATIONS_BY_DOOR[operation]:
+            text = repr(request)
+            about = any(f"{{{kind}}}" in text for kind in cloud.ids)
+            found = cloud.ask(caller, request).verdict
+            right = expected(operation, caller, about, door_of(request))
+            if found != right:
+                wrong[caller, text] = (found, right)
+    assert wrong == {}
+
+
+# --- What a project may name ------------------------------------------------------------------------------------------
+
+FLAVOR, TYPE, SHOWN = "gpu.private", "nvme-private", "12345678-1234-4234-8234-123456789abc"
+NEW = {"name": "new", "imageRef": "6a6f9a8a-5f43-4f4e-9d0e-0d0c6a1f7a11", "networks": "none"}
+ON_TYPE = {
+    "boot_index": -1, "source_type": "blank", "destination_type": "volume", "volume_size": 1, "volume_type": TYPE,
+}  # fmt: skip
+SERVER = {"name": "new", "flavor": FLAVOR, "image": "ami-tiny"}
+PRIVATE_THINGS: dict[str, tuple[Request, ...]] = {
+    "flavor": (
+        Http("POST", "/compute/v2.1/servers", {"server": {**NEW, "flavorRef": SHOWN}}),
+        Http("GET", f"/compute/v2.1/flavors/{SHOWN}"),
+        action("resize", {"flavorRef": SHOWN}),
+        Ec2(
+            "run_instances",
+            {"ImageId": "ami-6a6f9a8a5f434f4e9", "MinCount": 1, "MaxCount": 1, "InstanceType": FLAVOR},
+        ),
+        Http("POST", "/v1/plan", {"servers": [SERVER]}),
+        Http("POST", "/v1/jobs", {"kind": "launch", "variables": {"servers": [SERVER]}}),
+        Http("POST", "/v1/jobs", {"kind": "plan", "variables": {"servers": [SERVER]}}),
+    ),
+    "volume type": (
+        Http("POST", "/volume/v3/{own_project}/volumes", {"volume": {"size": 1, "volume_type": TYPE}}),
+        Http(
+            "POST", "/compute/v2.1/servers",
+            {"server": {**NEW, "flavorRef": "1", "block_device_mapping_v2": [
+                {"boot_index": 0, "source_type": "image", "destination_type": "local", "uuid": NEW["imageRef"]},
+                ON_TYPE,
+            ]}},
+        ),
+        Ec2("create_volume", {"AvailabilityZone": "nova", "Size": 1, "VolumeType": TYPE}),
+        Ec2("run_instances", {
+            "ImageId": "ami-6a6f9a8a5f434f4e9", "MinCount": 1, "MaxCount": 1,
+            "BlockDeviceMappings": [{"DeviceName": "/dev/vdb", "Ebs": {"VolumeSize": 1, "VolumeType": TYPE}}],
+        }),
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def private(cloud: Cloud) -> Cloud:
+    """The cloud with a flavor and a volume type that nobody was given."""
+    cloud.api.insert(
+        tables.flavor, name=FLAVOR, flavorid=SHOWN, vcpus=1, memory_mb=512, root_gb=1, extra_specs={}, is_public=False
+    )
+    with transaction(cloud.api.engine) as connection:
+        volume_types.create_type(connection, {"name": TYPE, "is_public": False, "backend": "file"})
+    return cloud
+
+
+@pytest.mark.parametrize("thing", sorted(PRIVATE_THINGS))
+def test_what_is_not_the_projects_can_be_named_at_no_door(private: Cloud, thing: str) -> None:
+    for request in PRIVATE_THINGS[thing]:
+        answer = private.ask("member", request)
+        assert answer.status in (400, 404), (request, answer)
+        assert answer.text.count(FLAVOR) <= 1, "it is not among those that are offered"
+
+
+@pytest.mark.parametrize("thing", sorted(PRIVATE_THINGS))
+def test_an_administrator_names_it_at_every_door(private: Cloud, thing: str) -> None:
+    for request in PRIVATE_THINGS[thing]:
+        answer = private.ask("administrator", request)
+        assert answer.status < 300 or answer.status == 409, (request, answer)
