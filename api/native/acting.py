@@ -25,16 +25,14 @@ from ..context import Caller
 from ..errors import as_bad_request
 from ..jobs import kinds, queue
 
-# Which kinds of job a member may ask for and which only an administrator
-
 
 def trigger(
     connection: sa.Connection, caller: Caller, asked: t.Mapping[str, t.Any], request_id: str, key: str | None = None
 ) -> queue.Job:
     """The job that `asked` (schemas.JOB_REQUESTS) describes; the one of before, if `key` was used for it.
 
-    Raises ForbiddenError, NotFoundError for instances of others and flavors that the project does not see, and ConflictError for instances in a
-    state that does not allow it.
+    Raises ForbiddenError, NotFoundError for instances of others and flavors that the project does not see, and
+    ConflictError for instances in a state that does not allow it.
     """
     kind = kinds.kind_of(asked["kind"])
     policy.check(kind.operation)

@@ -408,7 +408,7 @@ def test_the_id_of_a_deleted_image_is_nobody_elses(doors: Doors) -> None:
 def test_a_copys_data_outlive_the_image_that_they_came_with(cloud: Cloud, doors: Doors) -> None:
     number = made(doors.member, visibility="community")
     with transaction(cloud.engine) as connection:
-        copy = register(connection, doors.other, "copy", {"id": number, "name": "first"}, "")
+        copy = register(connection, doors.other, {"id": number, "name": "first"}, "copy", "")
     doors.member.delete(f"/images/{number}", 204)
     answer = doors.stranger.ask("GET", f"/images/{copy}/file")
     assert (answer.status_code, answer.get_data()) == (200, RAW)
