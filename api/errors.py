@@ -18,6 +18,7 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
     ConflictError,
+    ForbiddenError,
     NotFoundError,
     NovaliteError,
     QuotaError,
@@ -34,10 +35,6 @@ class BadRequestError(NovaliteError):
 
 class UnauthorizedError(NovaliteError):
     """Who asks is unknown."""
-
-
-class ForbiddenError(NovaliteError):
-    """Who asks is known, and may not."""
 
 
 class NotAcceptableError(NovaliteError):

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError, NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger import (
     interfaces,
+    network_choices,
     network_records,
     server_changes,
     server_listing,
@@ -69,7 +70,11 @@ def add_interface(server_id: str) -> Answer:
             wanted = Wanted(port=given["port_id"].lower())
         elif given.get("net_id") is not None:
             uuid = given["net_id"].lower()
-            wanted = Wanted(interfaces.network_named(connection, row.project_id, uuid=uuid), fixed_ip=fixed)
+            of_network = interfaces.network_named(connection, row.project_id, uuid=uuid)
+            if not caller.is_admin:
+                choice = {"fixed_ips:ip_address": fixed}
+                network_choices.check(uuid, of_network.owner, row.project_id, choice)
+            wanted = Wanted(of_network, fixed_ip=fixed)
         else:
             wanted = Wanted(_only_network(connection, row.project_id))
         try:

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger import (
     anew_requests,
-    lookups,
+    network_choices,
     recorded,
     server_actions,
 )
@@ -41,9 +41,7 @@ def trigger(
     if {"limit", *kind.hosts} & set(variables):
         policy.check("jobs:choose_hosts")
     if not caller.is_admin:  # the playbook is an operator's, who may name any
-        for server in variables.get("servers", ()):
-            if "flavor" in server:
-                lookups.flavor_by_name(connection, server["flavor"], caller.project)
+        network_choices.check_servers(connection, caller.project, variables.get("servers", ()))
     known = None if key is None else _known(connection, caller.project, key)
     job = queue.enqueue(
         connection,

@@ -11,7 +11,7 @@ import typing as t
 from flask import current_app
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import claims, servers, status
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import claims, network_choices, servers, status
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
 
 from ..context import current
@@ -43,8 +43,9 @@ def plan(body: dict[str, t.Any]) -> t.Any:
         raise BadRequestError(f"{wanted} servers in one plan: ask for at most {MAX_SERVERS}")
     with transaction(ledger.engine, check_mode=True) as connection:
         try:
-            wanted_of = {"project": caller.project_name, "servers": body["servers"], "members": not caller.is_admin}
-            asked = servers.server(connection, wanted_of)
+            if not caller.is_admin:
+                network_choices.check_servers(connection, caller.project, body["servers"])
+            asked = servers.server(connection, {"project": caller.project_name, "servers": body["servers"]})
             placed = claims.scheduler(
                 connection,
                 {

@@ -10,8 +10,13 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import ports, server_changes, server_listing
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import ForbiddenError, NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import (
+    network_choices,
+    ports,
+    server_changes,
+    server_listing,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.pool_claims import (
     AddressInUseError,
     PoolExhaustedError,
@@ -66,6 +71,7 @@ def create_ports() -> Answer:
             owner = owner_of(connection, wanted)
             _check(wanted)
             row = records.network_row(connection, wanted["network_id"])
+            _check_choices(row, wanted)
             given = {**DEFAULTS, **wanted, "mac": wanted.get("mac_address")}
             try:
                 made.append(ports.create_port(connection, owner, row, given))
@@ -89,6 +95,9 @@ def update_port(number: str) -> Answer:
         if seen["instance_uuid"] is not None:
             _check_attached(seen, wanted)
         row = records.network_row(connection, seen["network_uuid"])
+        if "fixed_ips" in wanted and _has_already(seen, wanted["fixed_ips"] or []):
+            del wanted["fixed_ips"]
+        _check_choices(row, wanted)
         try:
             ports.update_port(connection, seen["project_id"], row, seen, wanted)
             if "security_groups" in wanted and seen["instance_uuid"] is not None:
@@ -110,6 +119,16 @@ def _check(wanted: Record) -> None:
     """Who makes what belongs to the cloud itself is no tenant."""
     if wanted.get("device_owner", "").startswith(RESERVED) and not current().is_admin:
         raise NeutronError(403, "PolicyNotAuthorized", f"device_owner {wanted['device_owner'][:60]} is the cloud's own")
+
+
+def _check_choices(row: Record, wanted: Record) -> None:
+    caller = current()
+    if caller.is_admin:
+        return
+    try:
+        network_choices.check_port(row, caller.project, wanted)
+    except ForbiddenError as error:
+        raise NeutronError(403, "PolicyNotAuthorized", str(error)) from error
 
 
 def _has_already(seen: Record, wanted: t.Sequence[Record]) -> bool:

@@ -16,9 +16,11 @@ import typing as t
 
 import botocore.exceptions
 import pytest
+import sqlalchemy as sa
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
+from ansible_collections.novalite.cloud.plugins.module_utils._controller import operation_of
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger import credentials, tables, users, volume_types
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tokens import issue_token
@@ -355,6 +357,11 @@ def cloud(seeded: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> t.I
     with conftest.application(seeded, tmp_path_factory.mktemp("doors") / "cloud") as api:
         scenes.build(api)
         objects = foreign.make(api)
+        with transaction(api.engine) as connection:
+            unlimited = dict.fromkeys(("instances", "cores", "ram", "fixed_ips", "ports", "volumes", "gigabytes"), -1)
+            operation_of("project")(
+                connection, {"state": "present", "projects": [{"name": "alt", "quotas": unlimited}]}
+            )
         tokens, keys = {}, {}
         for caller, given in CALLERS.items():
             if given is None:
@@ -371,13 +378,13 @@ def cloud(seeded: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> t.I
             "server": "i", "volume": "vol", "image": "ami", "floating_ip": "eipalloc", "port": "eni",
             "security_group": "sg", "network": "subnet",
         }  # fmt: skip
-        idle = api.instance("alt", "idle")
+        idle, steady = api.instance("alt", "idle"), api.instance("alt", "steady", host="hv1")
         numbers = {f"ec2_{kind}": ids.of(prefix, objects.id(kind)) for kind, prefix in kinds_of_ec2.items()}
         numbers["ec2_idle"] = ids.of("i", idle)
         with ec2_door.open_door(api) as door:
             clients = {name: ec2_door.client(door.url, *key) for name, key in keys.items()}
             clients["nobody"] = ec2_door.client(door.url, "nosuch", "nosuch")
-            yield Cloud(api, tokens, clients, {**objects.ids, **numbers})
+            yield Cloud(api, tokens, clients, {**objects.ids, **numbers, "steady": steady})
 
 
 def expected(operation: str, caller: str, hidden: bool, door: str) -> str:
@@ -473,3 +480,41 @@ def test_an_administrator_names_it_at_every_door(private: Cloud, thing: str) -> 
     for request in PRIVATE_THINGS[thing]:
         answer = private.ask("administrator", request)
         assert answer.status < 300 or answer.status == 409, (request, answer)
+
+
+# --- What a project may choose on a network that is not its own -----------------------------------------------------
+
+ON_SHARED = {"name": "new", "imageRef": "6a6f9a8a-5f43-4f4e-9d0e-0d0c6a1f7a11", "flavorRef": "1"}
+ADDRESS = "10.20.0.77"
+SHARED_SERVER = {
+    "name": "new", "flavor": "m1.nano", "image": "ami-tiny", "networks": [{"name": "private", "fixed_ip": ADDRESS}],
+}  # fmt: skip
+CHOICES: tuple[Request, ...] = (
+    Http("POST", "/network/v2.0/ports", {"port": {
+        "network_id": "{shared}", "allowed_address_pairs": [{"ip_address": "10.20.0.5"}]}}),
+    Http("POST", "/network/v2.0/ports", {"port": {"network_id": "{shared}", "mac_address": "52:54:00:12:34:56"}}),
+    Http("POST", "/network/v2.0/ports", {"port": {
+        "network_id": "{shared}", "fixed_ips": [{"ip_address": "10.20.0.78"}]}}),
+    Http("POST", "/compute/v2.1/servers", {"server": {
+        **ON_SHARED, "networks": [{"uuid": "{shared}", "fixed_ip": ADDRESS}]}}),
+    Http("POST", "/compute/v2.1/servers/{steady}/os-interface", {"interfaceAttachment": {
+        "net_id": "{shared}", "fixed_ips": [{"ip_address": ADDRESS}]}}),
+    Ec2("run_instances", {
+        "ImageId": "ami-6a6f9a8a5f434f4e9", "MinCount": 1, "MaxCount": 1, "SubnetId": "{ec2_shared}",
+        "PrivateIpAddress": ADDRESS}),
+    Http("POST", "/v1/plan", {"servers": [SHARED_SERVER]}),
+    Http("POST", "/v1/jobs", {"kind": "launch", "variables": {"servers": [SHARED_SERVER]}}),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("request_", CHOICES, ids=lambda request: repr(request)[:60])
+def test_nobody_chooses_addresses_on_anothers_network(cloud: Cloud, request_: Request) -> None:
+    with transaction(cloud.api.engine) as connection:
+        query = sa.select(tables.network.c.uuid).where(tables.network.c.name == "private")
+        shared = connection.execute(query).scalar_one()
+    with_network = dataclasses.replace(
+        cloud, ids={**cloud.ids, "shared": shared, "ec2_shared": ids.of("subnet", shared)}
+    )
+    assert with_network.ask("member", request_).verdict == "refused"
+    assert with_network.ask("manager", request_).verdict == "refused"
+    assert with_network.ask("administrator", request_).verdict == "may"

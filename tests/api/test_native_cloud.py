@@ -119,7 +119,7 @@ def test_what_runs_already_is_in_the_plan_as_such(api: seeds.Api) -> None:
         ({"count": 0}, 400, "count"),
         ({"admin_password": "x"}, 400, "admin_password"),
         ({"hints": {"group": "nope"}}, 404, "nope"),
-        ({"networks": [{"name": "private", "fixed_ip": "10.20.0.300"}]}, 400, "10.20.0.300"),
+        ({"networks": [{"name": "private", "fixed_ip": "10.20.0.9"}]}, 403, "not the project's own"),
     ],
 )
 def test_what_a_launch_would_refuse_a_plan_refuses(

@@ -187,7 +187,7 @@ def test_a_network_of_several_is_not_guessed(api: seeds.Api, client_as: ClientAs
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger.networks import network
 
     with transaction(api.engine) as connection:
-        network(connection, seeds.network("second", "10.30.0.0/24", "br30"))
+        network(connection, {**seeds.network("second", "10.30.0.0/24", "br30"), "project": "demo"})
     (second,) = rows(api, sa.select(tables.network).where(tables.network.c.name == "second"))
     client = client_as("demo")
     answer = client.post(SERVERS, json=body(api))

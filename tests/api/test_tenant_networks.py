@@ -251,7 +251,8 @@ def test_a_servers_port_stays_and_changes_the_servers_groups(cloud: Cloud, doors
     (one,) = doors.member.get("/ports")["ports"]
     assert error_of(doors.member.delete(f"/ports/{one['id']}", 409)) == "PortInUse"
     moved = {"fixed_ips": [{"ip_address": "10.20.0.6"}]}
-    assert error_of(doors.member.put(f"/ports/{one['id']}", {"port": moved}, 409)) == "PortInUse"
+    assert error_of(doors.member.put(f"/ports/{one['id']}", {"port": moved}, 403)) == "PolicyNotAuthorized"
+    assert error_of(doors.admin.put(f"/ports/{one['id']}", {"port": moved}, 409)) == "PortInUse"
     change = {"security_groups": [wanted], "name": "nic"}
     after = doors.member.put(f"/ports/{one['id']}", {"port": change})["port"]
     assert (after["security_groups"], after["name"]) == ([wanted], "nic") and group != wanted

@@ -100,6 +100,7 @@ def test_with_nothing_to_tell() -> None:
 @pytest.mark.parametrize(("name", "value"), [
     ("os_partition", "one"), ("os_partition", "-3"), ("os_partition", "12345"), ("os_config_drive", "yes"),
     ("img_config_drive", ""), ("os_config_drive_format", "vfat"), ("hw_cdrom_bus", "floppy"),
+    ("os_admin_user", 'a"b'), ("os_admin_user", ""), ("os_admin_user", "-l"), ("os_admin_user", "x" * 33),
 ])
 def test_a_property_with_a_value_there_is_none_of(name: str, value: str) -> None:
     with pytest.raises(NovaliteError, match=f"image 'debian': its property {name} is"):

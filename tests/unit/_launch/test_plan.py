@@ -188,22 +188,22 @@ def test_what_everybody_talks_to_is_not_judged_by_one_instances_groups() -> None
     one["nics"][0]["allowed_address_pairs"] = [{"ip_address": pair, "mac_address": None} for pair in pairs]
     plan = plan_by_host([one], {"hv1": {"domain_type": "qemu"}}, render)["hv1"]
     judged = [pair["cidr"] for pair in plan["firewall_instances"][0]["allowed_pairs"]]
-    # without the network's own address, this host's and the broadcast address; what is too large the host refuses
-    assert judged == ["10.9.0.0/29", "10.20.0.2", "10.20.0.3", "10.0.0.0/8"]
-    assert [pair["cidr"] for pair in plan["filters"][0]["allowed_pairs"]] == pairs
+    # without the network's own address, this host's and the broadcast address; what is too large allows nothing
+    assert judged == ["10.9.0.0/29", "10.20.0.2", "10.20.0.3"]
+    assert [pair["cidr"] for pair in plan["filters"][0]["allowed_pairs"]] == judged
 
 
 def test_a_host_may_hold_its_guests_to_their_addresses_with_chains_of_its_own() -> None:
     one = instance(1, "hv1")
     one["nics"][0]["id"] = "0c0f9e5e-7d0e-4bb5-8f0c-0d6f1e1b2c3d"
     one["nics"].append({**one["nics"][0], "id": "1c", "ipv6": "fd00::9", "mac": "fa:16:3e:00:01:01", "ip": None,
-                        "allowed_address_pairs": [{"ip_address": "10.9.0.0/16", "mac_address": "00:00:5e:00:01:01"}]})
+                        "allowed_address_pairs": [{"ip_address": "10.9.0.0/24", "mac_address": "00:00:5e:00:01:01"}]})
     plan = plan_by_host([one], {"hv1": {"domain_type": "qemu", "antispoof": "chains"}}, render)["hv1"]
     assert plan["filters"] == []
     assert plan["firewall_instances"][0]["ports"] == [
         {"device": "tap0c0f9e5e-7d", "mac": "fa:16:3e:00:00:01", "addresses": ["10.20.0.3"], "allowed_pairs": []},
         {"device": "tap1c", "mac": "fa:16:3e:00:01:01", "addresses": ["fd00::9", "fe80::f816:3eff:fe00:101"],
-         "allowed_pairs": [{"mac": "00:00:5e:00:01:01", "cidr": "10.9.0.0/16"}]},
+         "allowed_pairs": [{"mac": "00:00:5e:00:01:01", "cidr": "10.9.0.0/24"}]},
     ]
 
 

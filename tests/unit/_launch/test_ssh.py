@@ -65,6 +65,14 @@ def test_ssh_goes_through_the_compute_host_and_knows_the_guest_by_uuid(tmp_path:
     assert effective(path, "hv1")["port"] == "2222"
 
 
+def test_one_tenants_user_name_leaves_the_others_their_ways_in(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "ssh_config"
+    hostile = {**guest("evil", "u-2", "10.20.0.6"), "image": {"properties": {"os_admin_user": 'a"b'}}}
+    path.write_text(render([hostile, guest("web", "u-1")], HYPERVISORS, "/k", None, str(path)))
+    assert effective(path, "web")["hostname"] == "10.20.0.5"
+    assert "evil" not in path.read_text()
+
+
 def test_a_name_that_two_projects_use_is_no_alias() -> None:
     text = render([guest("web", "u-1"), guest("web", "u-2", "10.20.0.6")], HYPERVISORS, "/k", None, "/c")
     assert "Host u-1 10.20.0.5\n" in text

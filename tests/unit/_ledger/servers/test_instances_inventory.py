@@ -97,7 +97,24 @@ def test_only_the_states_and_projects_that_were_asked_for(cloud: t.Any, inventor
     cloud.server({"name": "new", "flavor": "m1.nano", "image": "ami-tiny"})
     assert set(inventory.hosts({"statuses": ["building"], "group_by": []})) == {"new"}
     assert inventory.hosts({"projects": ["other"]}) == {}
-    assert set(inventory.hosts({"projects": ["other"], "all_projects": True})) == {"web"}
+    (uuid,) = inventory.hosts({"projects": ["other"], "all_projects": True})
+    assert len(uuid) == 36, "several projects: everybody chooses the names of his own"
+    assert set(inventory.hosts({"all_projects": True, "hostnames": "name"})) == {"web"}
+
+
+def test_no_instance_is_called_as_a_group_that_is_made_of_others(cloud: t.Any, inventory: Inventory) -> None:
+    """Ansible would take what is said of the host `web` for the group `web`, and put its hosts where `web` is to be."""
+    launch(cloud, "alpha", metadata={"role": "web"})
+    evil = launch(cloud, "web", metadata={"role": "db"}) + launch(cloud, "empty", metadata={"role": "x"})
+    options = {
+        "strict": True, "groups": {"web": "novalite_metadata.role | default('') == 'web'", "empty": "false"},
+        "keyed_groups": [{"key": "novalite_metadata.role | default('')", "prefix": "", "separator": ""}],
+    }  # fmt: skip
+    source = inventory.home / "groups.novalite.yml"
+    source.write_text(yaml.safe_dump({**PLUGIN, **options}))
+    found = inventory.read(source)
+    assert found["web"]["hosts"] == ["alpha"] and found["metadata_role_db"]["hosts"] == [evil[0]]
+    assert set(found["_meta"]["hostvars"]) == {"alpha", *evil}
 
 
 def test_what_is_wrong_is_said(cloud: t.Any, inventory: Inventory) -> None:

@@ -60,10 +60,10 @@ options:
     choices: [active, building, error, paused, rescued, resized, stopped, suspended]
   hostnames:
     description:
-      - What a host is called. V(uuid) is the choice where projects that do not trust each other share an inventory, for
-        everybody chooses the names of his own instances.
+      - What a host is called. Everybody chooses the names of his own instances, so that V(uuid) is the default where
+        several projects are in one inventory (O(all_projects), or more than one of O(projects)), else V(name).
+      - An instance whose name means something else already, a group or another host, is called by its UUID in any case.
     type: str
-    default: name
     choices: [name, uuid]
   group_by:
     description:
@@ -124,6 +124,7 @@ import os
 import typing as t
 
 from ansible.errors import AnsibleParserError
+from ansible.inventory.data import InventoryData
 from ansible.module_utils.basic import missing_required_lib
 from ansible.plugins.inventory import BaseInventoryPlugin, Cacheable, Constructable
 
@@ -145,11 +146,32 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             found = self._guests(cache)
         except NovaliteError as error:
             raise AnsibleParserError(str(error)) from None
+        way, shared = self._way(), frozenset(found["shared"])
+        connections = [guests.connection(guest, way, shared) for guest in found["guests"]]
+        by = self.get_option("hostnames") or ("uuid" if self._is_of_several_projects() else "name")
         taken = {*found["hosts"], *self.inventory.hosts, *self.inventory.groups}
-        way = self._way()
-        shared = frozenset(found["shared"])
-        for name, one in zip(guests.names(found["guests"], taken, self.get_option("hostnames")), found["guests"]):
-            self._add(name, one, guests.connection(one, way, shared))
+        if by == "name":
+            taken |= self._groups_to_be(found["guests"], connections)
+        for name, guest, connection in zip(guests.names(found["guests"], taken, by), found["guests"], connections):
+            self._add(name, guest, connection, strict=self.get_option("strict"))
+
+    def _is_of_several_projects(self) -> bool:
+        return bool(self.get_option("all_projects")) or len(self.get_option("projects")) > 1
+
+    def _groups_to_be(self, found: t.Sequence[guests.Guest], connections: t.Sequence[dict[str, t.Any]]) -> set[str]:
+        """The groups that the guests will be in, and those that are asked for whoever is in them.
+
+        A host that is called as a group is one for Ansible: whoever names an instance `web` would decide which groups
+        the hosts of the group `web` are in.
+        """
+        groups = {self._sanitize_group_name(name) for name in self.get_option("groups") or ()}
+        real, self.inventory = self.inventory, InventoryData()
+        try:
+            for guest, connection in zip(found, connections):
+                self._add(guest["uuid"], guest, connection, strict=False)
+            return groups | set(self.inventory.groups)
+        finally:
+            self.inventory = real
 
     def _guests(self, cache: bool) -> dict[str, t.Any]:
         """What the ledger says, or said not long ago to somebody who had asked the same."""
@@ -184,14 +206,13 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             identity_file=self._path("identity_file"),
         )
 
-    def _add(self, name: str, one: guests.Guest, connection: dict[str, t.Any]) -> None:
+    def _add(self, name: str, one: guests.Guest, connection: dict[str, t.Any], strict: bool) -> None:
         variables = {**guests.variables(one), **connection}
         self.inventory.add_host(name)
         for key, value in variables.items():
             self.inventory.set_variable(name, key, value)
         for group in guests.groups(one, self.get_option("group_by")):
             self.inventory.add_child(self.inventory.add_group(group), name)
-        strict = self.get_option("strict")
         self._set_composite_vars(self.get_option("compose"), variables, name, strict=strict)
         self._add_host_to_composed_groups(self.get_option("groups"), {}, name, strict=strict)
         self._add_host_to_keyed_groups(self.get_option("keyed_groups"), {}, name, strict=strict)

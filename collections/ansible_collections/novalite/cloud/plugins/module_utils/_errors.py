@@ -28,6 +28,10 @@ class ConflictError(NovaliteError):
     """Another owner or a concurrent change stands in the way."""
 
 
+class ForbiddenError(NovaliteError):
+    """Who asks is known, and may not."""
+
+
 class QuotaError(NovaliteError):
     """A quota would be exceeded."""
 

@@ -19,6 +19,7 @@
 
 from __future__ import annotations
 
+import re
 import typing as t
 
 from .._errors import NovaliteError
@@ -28,12 +29,15 @@ NOCLOUD = "nocloud"
 _YES, _NO = ("yes", "true", "1", "on"), ("no", "false", "0", "off")
 LAST_DEVICES = {"ide": "hdd", "sata": "sdf", "virtio": "vdz"}  # by bus
 
+_USER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,31}")  # useradd(8)'s, with the capitals of Windows
+
 Image = t.Mapping[str, t.Any]
 
 
 def check(image: Image) -> None:
     """Raise NovaliteError for the first property of `image` that has a value there is none of."""
     partition(image)
+    login_user(image)
     config_drive_is_mandatory(image)
     config_drive_format(image)
     cdrom_bus(image, "")
@@ -55,7 +59,16 @@ def partition(image: Image) -> int | str | None:
 
 
 def admin_user(image: Image) -> str:
+    """Who gets the key and the password, as it was said: a guest may have no such account, and fails alone then."""
     return str(_properties(image).get("os_admin_user", "root"))
+
+
+def login_user(image: Image) -> str:
+    """The same for files that hold everybody's ways in (ssh_config). Raises NovaliteError for what is no user name."""
+    said = admin_user(image)
+    if _USER.fullmatch(said) is None:
+        raise _refused(image, "os_admin_user", said, ["up to 32 letters, digits, and _ . - (not first)"])
+    return said
 
 
 def config_drive_is_mandatory(image: Image) -> bool:

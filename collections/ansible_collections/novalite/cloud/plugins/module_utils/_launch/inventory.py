@@ -13,6 +13,8 @@ import re
 import shlex
 import typing as t
 
+from .._errors import NovaliteError
+from .._guest_data import image_properties
 from .networks import namespace_of
 
 GROUPED_BY = ("project", "zone", "host", "metadata", "security_group", "network")
@@ -26,7 +28,10 @@ def guest(instance: t.Mapping[str, t.Any], zone: str | None) -> Guest:
 
     It is what a cache may keep, so it is JSON's types alone.
     """
-    properties = instance["image"].get("properties") or {}
+    try:
+        user = image_properties.login_user(instance["image"]) if _says_user(instance["image"]) else None
+    except NovaliteError:
+        user = None  # it was registered before such names were refused
     return {
         "uuid": instance["uuid"],
         "name": instance["name"],
@@ -39,7 +44,7 @@ def guest(instance: t.Mapping[str, t.Any], zone: str | None) -> Guest:
         "task_state": instance["task_state"],
         "flavor": {key: instance["flavor"].get(key) for key in ("name", "vcpus", "memory_mb", "root_gb")},
         "image": {"id": instance["image"].get("id"), "name": instance["image"].get("name")},
-        "admin_user": properties.get("os_admin_user"),
+        "admin_user": user,
         "key_name": instance["key"]["name"] if instance["key"] else None,
         "metadata": dict(instance["metadata"]),
         "security_groups": [group["name"] for group in instance["security_groups"]],
@@ -92,6 +97,10 @@ def groups(one: Guest, by: t.Iterable[str]) -> list[str]:
 def safe(name: str) -> str:
     """`name` with an underscore for every character that Ansible takes in no group's name."""
     return re.sub(r"[^A-Za-z0-9_]", "_", name)
+
+
+def _says_user(image: t.Mapping[str, t.Any]) -> bool:
+    return "os_admin_user" in (image.get("properties") or {})
 
 
 def variables(one: Guest) -> dict[str, t.Any]:

@@ -214,9 +214,11 @@ def _filter(instance: Instance) -> Plan:
 
 
 def _pairs(nic: t.Mapping[str, t.Any]) -> list[Plan]:
+    """What a guest may send besides its own addresses: never as what everybody on the network talks to."""
     return [
-        {"mac": pair.get("mac_address") or nic["mac"], "cidr": pair["ip_address"]}
+        {"mac": pair.get("mac_address") or nic["mac"], "cidr": cidr}
         for pair in nic.get("allowed_address_pairs") or ()
+        for cidr in _without_common(nic, pair["ip_address"])
     ]
 
 
@@ -261,18 +263,26 @@ def _ra_servers(nics: t.Iterable[t.Mapping[str, t.Any]]) -> list[str]:
 def _judged(nic: t.Mapping[str, t.Any]) -> list[str]:
     """The allowed address pairs of an interface, but not what everybody on the network talks to: that would be judged
     by this instance's groups."""
+    return [
+        cidr
+        for pair in nic.get("allowed_address_pairs") or ()
+        for cidr in _without_common(nic, pair["ip_address"])
+    ]
+
+
+def _without_common(nic: t.Mapping[str, t.Any], cidr: str) -> list[str]:
+    """The addresses of an allowed address pair but for the network's gateways, DHCP server, first and last address.
+
+    A pair that no host can judge (too many addresses) allows nothing, rather than making every plan of its host fail.
+    """
     network = nic["network"]
     around = ipaddress.ip_network(network["cidr"])
     common = {network["gateway"], network["gateway_v6"], nic["dhcp_server"], str(around[0]), str(around[-1])}
-    found: list[str] = []
-    for pair in nic.get("allowed_address_pairs") or ():
-        cidr = pair["ip_address"]
-        try:
-            addresses = expanded(cidr)
-        except NovaliteError:
-            addresses = ()  # the module refuses it
-        found += [cidr] if common.isdisjoint(addresses) else [one for one in addresses if one not in common]
-    return found
+    try:
+        addresses = expanded(cidr)
+    except NovaliteError:
+        return []
+    return [cidr] if common.isdisjoint(addresses) else [address for address in addresses if address not in common]
 
 
 def _firewall_zones(instances: t.Iterable[Instance]) -> list[Plan]:

@@ -17,6 +17,8 @@ import collections
 import shlex
 import typing as t
 
+from .._errors import NovaliteError
+from .._guest_data import image_properties
 from .._relay import TO_ADDRESS
 from .networks import namespace_of
 
@@ -74,6 +76,10 @@ def render(
     addresses = collections.Counter(one["nics"][0]["ip"] for one in reachable)
     for one in sorted(reachable, key=lambda one: (one["name"], one["uuid"])):
         nic = one["nics"][0]
+        try:
+            user = image_properties.login_user(one["image"])
+        except NovaliteError:
+            continue  # it was registered before such names were refused: the others keep their ways in
         aliases = [one["uuid"]]
         if addresses[nic["ip"]] == 1:  # isolated networks may use the same
             aliases.append(nic["ip"])
@@ -81,7 +87,7 @@ def render(
             aliases.insert(0, one["name"])
         options = {
             "HostName": nic["ip"],
-            "User": one["image"]["properties"].get("os_admin_user", "root"),
+            "User": user,
             **_way(one["host"], namespace_of(nic["network"]), path),
             "HostKeyAlias": one["uuid"],
             "UserKnownHostsFile": known_hosts,

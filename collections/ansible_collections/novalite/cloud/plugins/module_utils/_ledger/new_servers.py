@@ -23,7 +23,7 @@ import sqlalchemy as sa
 
 from .._errors import ConflictError, NotFoundError, NovaliteError
 from .._guest_data import image_properties
-from . import hints, lookups, ports, quotas, server_requests, server_volumes
+from . import hints, lookups, network_choices, ports, quotas, server_requests, server_volumes
 from .guest_requests import GuestRequest
 from .server_requests import NetworkRequest, ServerRequest
 from .server_writes import Blueprint, Labels, NetworkRef, write
@@ -41,7 +41,7 @@ _TAKEN = sa.select(instance.c.name).where(
     instance.c.deleted == 0,
     instance.c.name.in_(sa.bindparam("names", expanding=True)),
 )
-_NETWORKS = sa.select(network.c.id, network.c.uuid, network.c.name, network.c.cidr).where(
+_NETWORKS = sa.select(network.c.id, network.c.uuid, network.c.name, network.c.cidr, network.c.owner).where(
     network.c.owner.in_(["", sa.bindparam("project_id")])
 )
 _TWO_NETWORKS = _NETWORKS.where(network.c.cidr.is_not(None)).limit(2)
@@ -114,7 +114,7 @@ def create(
     image_properties.check(image)
     _check_zone(connection, wanted.availability_zone)
     public_key = None if wanted.key is None else _public_key(connection, project_id, wanted.key)
-    nics = _networks(connection, project_id, wanted.networks)
+    nics = _networks(connection, project_id, wanted.networks, private)
     given = tuple(one.port for one in wanted.networks or ())
     group_ids = _groups_with_ports(connection, project_id, wanted, [one for one in given if one is not None])
     count = _count(connection, project_id, wanted, flavor, len(nics), limits)
@@ -205,7 +205,7 @@ def handles(
 
 
 def _networks(
-    connection: sa.Connection, project_id: str, wanted: tuple[NetworkRequest, ...] | None
+    connection: sa.Connection, project_id: str, wanted: tuple[NetworkRequest, ...] | None, by_admin: bool
 ) -> tuple[tuple[NetworkRef, str | None], ...]:
     if wanted is None:
         rows = connection.execute(_TWO_NETWORKS, {"project_id": project_id}).all()
@@ -219,6 +219,7 @@ def _networks(
     uuids_ = [one.name for one in wanted if one.port is None]
     rows = connection.execute(_NETWORKS_BY_UUID, {"project_id": project_id, "uuids": uuids_}).all()
     found = {row.uuid: NetworkRef(row.id, row.name, row.cidr) for row in rows}
+    owners = {row.uuid: row.owner for row in rows}
     nics: list[tuple[NetworkRef, str | None]] = []
     for one in wanted:
         if one.port is not None:
@@ -227,6 +228,9 @@ def _networks(
         elif one.name not in found:
             raise NotFoundError(f"Network {one.name} could not be found.")
         else:
+            if not by_admin:
+                choice = {"fixed_ips:ip_address": one.fixed_ip}
+                network_choices.check(one.name, owners[one.name], project_id, choice)
             nics.append((found[one.name], one.fixed_ip))
     for number, _address in nics:
         if number.cidr is None:

@@ -20,6 +20,7 @@ import uuid
 
 import sqlalchemy as sa
 
+from .._addressing import texts
 from .._addressing.macs import MAC_PREFIX
 from .._errors import NotFoundError, NovaliteError
 from .addresses import claim_addresses, release_addresses
@@ -135,7 +136,7 @@ def _asked(row: Record, wanted: t.Sequence[Record] | None) -> dict[int, str | No
 
 def _parsed(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
     try:
-        return ipaddress.ip_address(text)
+        return texts.parse_address(text)
     except ValueError:
         raise NovaliteError(f"Invalid input for fixed_ips. Reason: '{text[:45]}' is not a valid IP address.") from None
 
@@ -264,7 +265,10 @@ def checked_pairs(listed: t.Sequence[Record]) -> list[dict[str, t.Any]]:
     found: list[dict[str, t.Any]] = []
     for one in listed:
         try:
-            cidr = str(ipaddress.ip_network(one["ip_address"]))
+            parsed = texts.parse_network(one["ip_address"])
+            if parsed.num_addresses > texts.MAX_PAIR:
+                raise ValueError(f"{parsed} has more than {texts.MAX_PAIR} addresses")
+            cidr = str(parsed)
         except ValueError as error:
             raise NovaliteError(f"Invalid input for allowed_address_pairs. Reason: {str(error)[:100]}") from None
         pair = {

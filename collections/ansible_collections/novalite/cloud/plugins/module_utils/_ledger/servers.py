@@ -103,7 +103,7 @@ def _present(connection: sa.Connection, owner: Record, params: t.Mapping[str, t.
     before = _bury_what_is_asked_for_otherwise(connection, requests, stored, now)
     rest, again = _at_rest_or_again(stored.values(), now, params)
     new = [request for request in requests if request.name not in stored]
-    blueprints = _blueprints(connection, owner, new, uuids, bool(params.get("members")))
+    blueprints = _blueprints(connection, owner, new, uuids)
     limits = quotas.quota_limits(connection, owner["id"])
     asked = _amounts(blueprints)
     server_requests.check_quota(asked, usage(connection, owner["id"]), limits)
@@ -282,15 +282,12 @@ def _with_hints_resolved(
 
 
 def _blueprints(
-    connection: sa.Connection, owner: Record, requests: list[ServerRequest], uuids: t.Mapping[str, str],
-    members: bool,
+    connection: sa.Connection, owner: Record, requests: list[ServerRequest], uuids: t.Mapping[str, str]
 ) -> list[Blueprint]:
-    """Look up, once each, everything that the requests name, and check what can be checked without writing. With
-    `members` they name what the project sees; an operator may name any flavor and volume type."""
+    """Look up, once each, everything that the requests name, and check what can be checked without writing."""
     owner_id = owner["id"]
     with_image = [one for one in requests if getattr(root_of(one.volumes), "source", IMAGE) == IMAGE]
-    sees = owner_id if members else None
-    flavors = {name: flavor_of(lookups.flavor_by_name(connection, name, sees)) for name in _named(requests, "flavor")}
+    flavors = {name: flavor_of(lookups.flavor_by_name(connection, name)) for name in _named(requests, "flavor")}
     images = {name: image_of(lookups.image_by_name(connection, name, owner_id)) for name in _named(with_image, "image")}
     keys = {name: lookups.keypair_by_name(connection, name, owner_id) for name in _named(requests, "key", False)}
     group_names = dict.fromkeys(name for request in requests for name in request.security_groups if name != "default")
@@ -309,7 +306,7 @@ def _blueprints(
     for request in requests:
         nics = alone if request.networks is None else request.networks
         flavor = flavors[request.flavor or ""]
-        volumes = server_volumes.resolved(connection, owner_id, request.volumes, not members)
+        volumes = server_volumes.resolved(connection, owner_id, request.volumes, private_types=True)
         root = root_of(volumes)
         if root is not None and root.source in (SNAPSHOT, VOLUME):
             image = server_volumes.image_for(connection, owner_id, root)

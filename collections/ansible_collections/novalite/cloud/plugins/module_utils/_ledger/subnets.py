@@ -14,6 +14,7 @@ import typing as t
 
 import sqlalchemy as sa
 
+from .._addressing import texts
 from .._errors import NovaliteError
 from . import networks, pools
 from .floating_pools import check_handed_out_once
@@ -160,7 +161,7 @@ def _checked(given: Record, before: Record | None) -> Wanted:
 
 def _address(what: str, field: str, text: str, cidr: Range) -> Address:
     try:
-        found = ipaddress.ip_address(text)
+        found = texts.parse_address(text)
     except ValueError:
         raise NovaliteError(f"{what}: {field} {text[:45]!r} is no IP address") from None
     ends = (cidr.network_address, cidr.broadcast_address if cidr.version == 4 else cidr.network_address)
