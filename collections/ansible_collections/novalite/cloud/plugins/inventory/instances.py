@@ -134,6 +134,7 @@ from ..module_utils._launch import inventory as guests
 
 class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
     NAME = "novalite.cloud.instances"
+    inventory: t.Any  # the base class's
 
     def verify_file(self, path: str) -> bool:
         return super().verify_file(path) and path.endswith(("novalite.yml", "novalite.yaml"))
