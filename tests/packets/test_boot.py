@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import os
 import pathlib
+import shutil
+import subprocess
 import typing as t
 
 import pytest
 
 from ansible_collections.novalite.cloud.plugins.module_utils import _firewall
-from ansible_collections.novalite.cloud.plugins.module_utils._firewall import boot
+from ansible_collections.novalite.cloud.plugins.module_utils._firewall import boot, bridged
+from ansible_collections.novalite.cloud.plugins.module_utils._network import additions
 from tests.packets.bed import Bed, run
 from tests.packets.oracle import Probe
 from tests.packets.policies import policy
@@ -38,6 +41,9 @@ def script(bed: Bed, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) ->
             (commands / f"{name}{what}").symlink_to(f"/usr/sbin/{name}-{bed.backend}{what}")
     monkeypatch.setenv("PATH", f"{commands}:{os.environ['PATH']}")
     monkeypatch.setenv("NOVALITE_FIREWALL_DIRECTORY", str(tmp_path / "kept"))
+    monkeypatch.setenv("NOVALITE_ADDITIONS", str(tmp_path / "run"))
+    monkeypatch.setattr(additions, "DIRECTORY", str(tmp_path / "run"))
+    monkeypatch.setenv("NOVALITE_UDEV_RULES", str(tmp_path / "udev.rules"))
 
     def call(verb: str) -> None:
         with bed.on_host():
@@ -72,8 +78,6 @@ def test_rules_are_there_after_a_boot(bed: Bed, script: t.Callable[[str], None])
     right, ports = canonical(bed), bed.saved_bridge()
     script("save")
     bed.clear()
-    with bed.on_host():
-        run("sysctl", "-q", "net.bridge.bridge-nf-call-iptables=0")
     script("restore")
     script("restore")  # once is enough
     added = [line for line in canonical(bed) if "--physdev-out tap+" in line]
@@ -141,3 +145,85 @@ def test_nothing_is_left_of_a_host_without_instances(bed: Bed, script: t.Callabl
     script("restore")
     bed.enforce(instances=[], exclusive=True)
     assert "nova" not in bed.saved("IPv4") + bed.saved("IPv6") + bed.sets()
+
+
+def test_bridges_of_others_are_seen_after_a_boot_as_before(
+    bed: Bed, script: t.Callable[[str], None], tmp_path: pathlib.Path
+) -> None:
+    host = [f"net.bridge.bridge-nf-call-{name}" for name in ("iptables", "ip6tables")]
+    own = dict.fromkeys(("nf_call_iptables", "nf_call_ip6tables"), "1")
+    wanted = {**state(bed), "bridges": ["br0"]}
+
+    def switch(value: int, *bridges: str) -> None:
+        with bed.on_host():
+            run("sysctl", "-q", *(f"{name}={value}" for name in host))
+            for bridge in bridges:
+                run("ip", "link", "set", bridge, "type", "bridge", *(word for one in own for word in (one, "0")))
+
+    switch(0)
+    try:
+        bed.enforce(**wanted, exclusive=True)
+        script("save")
+        bed.clear()
+        shutil.rmtree(tmp_path / "run")
+        switch(0, "br0")
+        script("restore")
+        with bed.on_host():
+            assert run("sysctl", "-n", *host).split() == ["0", "0"]
+            assert bridged._of_bridge("br0") == own
+            assert bridged._of_bridge("br1") == dict.fromkeys(own, "0")
+        assert not mismatches(bed, wanted, to_guests(bed, wanted))
+        assert (tmp_path / "udev.rules").read_text().splitlines() == [
+            f'ACTION=="add", SUBSYSTEM=="net", KERNEL=="br0", ATTR{{bridge/{option}}}="1"' for option in own]
+        # is given back with the last guest, as if there had been no boot
+        bed.enforce(instances=wanted["instances"], bridges=["br0"], state="absent")
+        with bed.on_host():
+            assert bridged._of_bridge("br0") == dict.fromkeys(own, "0")
+        script("save")
+        script("restore")
+        assert not (tmp_path / "udev.rules").exists()
+    finally:
+        switch(1, "br0", "br1")
+
+
+@pytest.mark.parametrize(("there", "kept", "after"), [
+    (None, None, "0"), (None, "0", "0"), (None, "1", "1"), ("0", "1", "0"), ("1", "0", "1"),
+])
+def test_switches_of_the_host_are_after_a_boot_what_they_were(
+    tmp_path: pathlib.Path, there: str | None, kept: str | None, after: str
+) -> None:
+    """With a `modprobe` that does what loading br_netfilter does, which may be no module of this machine."""
+    names = ("iptables", "ip6tables", "arptables")
+    switches, directory = tmp_path / "switches", tmp_path / "kept"
+    commands = tmp_path / "bin"
+    for one in (directory, commands):
+        one.mkdir()
+
+    def write(value: str) -> None:
+        switches.mkdir(exist_ok=True)
+        for name in names:
+            (switches / f"bridge-nf-call-{name}").write_text(f"{value}\n")
+
+    def call(verb: str) -> None:
+        subprocess.run(["sh", str(SCRIPT), verb], check=True, env={
+            **os.environ, "PATH": f"{commands}:{os.environ['PATH']}", "NOVALITE_FIREWALL_DIRECTORY": str(directory),
+            "NOVALITE_SWITCHES": str(switches), "NOVALITE_ADDITIONS": str(tmp_path / "run"),
+            "NOVALITE_UDEV_RULES": str(tmp_path / "udev.rules"),
+        })
+
+    stand_ins = dict.fromkeys(
+        [f"{name}{what}" for name in ("iptables", "ip6tables", "ebtables") for what in ("", "-save", "-restore")], "")
+    stand_ins["ipset"] = ""
+    stand_ins["modprobe"] = f'mkdir "$NOVALITE_SWITCHES"; for one in {" ".join(names)}; do ' \
+        'echo 1 >"$NOVALITE_SWITCHES/bridge-nf-call-$one"; done'
+    for name, text in stand_ins.items():
+        (commands / name).write_text(f"#!/bin/sh\n{text}\n")
+        (commands / name).chmod(0o755)
+    if kept is not None:
+        write(kept)
+        call("save")
+        shutil.rmtree(switches)
+    if there is not None:
+        write(there)
+    call("restore")
+    assert {(switches / f"bridge-nf-call-{name}").read_text().strip() for name in names} == {after}
