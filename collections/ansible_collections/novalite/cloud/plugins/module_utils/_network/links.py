@@ -102,7 +102,7 @@ def read_links(text: str, permanent: t.Container[str] = ()) -> dict[str, Link]:
             up="UP" in row.get("flags", ()),
             kind=kind,
             master=row.get("master"),
-            parent=row.get("link"),
+            parent=row.get("link") if kind != "veth" else None,  # there it is the other end
             number=data.get("id") if kind in ("vlan", "vxlan") else None,
             addresses=tuple(f"{entry['local']}/{entry['prefixlen']}" for entry in found
                             if entry.get("scope") == "global"),
