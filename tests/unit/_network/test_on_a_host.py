@@ -70,7 +70,7 @@ def test_a_bridge_and_its_end(lan: t.Any, tmp_path: pathlib.Path) -> None:
     assert not again["changed"] and not gone_again["changed"]
     after = made["diff"]["after"]["br100"]
     assert (after["port"], after["addresses"], after["mtu"], after["up"]) == ("p0", ["10.98.0.2/24"], 1450, True)
-    link = subprocess.run(["ip", "-n", lan.hypervisor, "-j", "link", "show", "p0"], check=True, capture_output=True, text=True)
+    link = subprocess.run(["ip", "-n", lan.hypervisor, "-j", "link", "show", "p0"], check=True, capture_output=True)
     left = json.loads(link.stdout)[0]
     assert "UP" not in left["flags"] and left["mtu"] == 1500
 

@@ -122,7 +122,9 @@ options:
                 type: str
                 required: true
       dhcp_servers:
-        description: Addresses whose DHCP answers the instance may receive, of IPv6 servers the link-local ones.
+        description:
+          - Addresses whose DHCP answers the instance may receive, of IPv6 servers the link-local ones. Where this host
+            has one on a device with other addresses in front of it, from which it answers then, these are meant, too.
         type: list
         elements: str
         default: []
@@ -304,7 +306,7 @@ import typing as t
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._errors import NovaliteError
-from ..module_utils._firewall import apply, boot, merge, policy, sets
+from ..module_utils._firewall import answers, apply, boot, merge, policy, sets
 from ..module_utils._network import ownership
 
 RULE_SPEC = {
@@ -395,7 +397,8 @@ def main() -> None:
     try:
         groups = policy.parse_groups(params["security_groups"])
         request = merge.Request(
-            instances=tuple(policy.parse_instances(params["instances"], leaving=params["state"] == "absent")),
+            instances=tuple(answers.with_sources(
+                policy.parse_instances(params["instances"], leaving=params["state"] == "absent"))),
             groups=tuple(groups),
             state=params["state"],
             exclusive=params["exclusive"],
