@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The served application: alone, and behind the reverse proxy of api/haproxy.cfg."""
+"""The served application: alone, and behind the reverse proxy of the role controller."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ import tempfile
 import time
 import typing as t
 
+import jinja2
 import pytest
 
 from tests.api.seeds import password
@@ -214,7 +215,7 @@ def test_a_header_or_line_without_end_is_refused(home: pathlib.Path) -> None:
 
 @contextlib.contextmanager
 def proxied(server: Server, directory: pathlib.Path) -> t.Iterator[tuple[int, ssl.SSLContext]]:
-    """haproxy as api/haproxy.cfg has it; its port, and what trusts its certificate."""
+    """haproxy as the role has it; its port, and what trusts its certificate."""
     pem, port = directory / "api.pem", free_port()
     subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "1",
@@ -223,20 +224,15 @@ def proxied(server: Server, directory: pathlib.Path) -> t.Iterator[tuple[int, ss
         check=True, capture_output=True,
     )  # fmt: skip
     pem.write_text(pem.read_text() + (directory / "cert.pem").read_text())
-    text = (ROOT / "api/haproxy.cfg").read_text()
-    for old, new in (
-        ("bind :443", f"bind 127.0.0.1:{port}"),
-        ("/etc/novalite/api.pem", str(pem)),
-        ("server api 127.0.0.1:8774", f"server api 127.0.0.1:{server.port}"),
-    ):
-        assert text.count(old) == 1
-        text = text.replace(old, new)
+    template = jinja2.Template((ROOT / "roles/controller/templates/haproxy.cfg.j2").read_text())
+    text = template.render(controller_proxy_bind=f"127.0.0.1:{port}", controller_api_bind=f"127.0.0.1:{server.port}")
     config = directory / "haproxy.cfg"
-    config.write_text(text)
+    config.write_text(text + "\n")
     haproxy = shutil.which("haproxy", path=f"{os.environ['PATH']}:/usr/sbin")
     assert haproxy is not None
-    subprocess.run([haproxy, "-c", "-f", str(config)], check=True, capture_output=True)
-    process = subprocess.Popen([haproxy, "-db", "-f", str(config)], stderr=subprocess.DEVNULL)
+    environment = {**os.environ, "CREDENTIALS_DIRECTORY": str(directory)}
+    subprocess.run([haproxy, "-c", "-f", str(config)], check=True, capture_output=True, env=environment)
+    process = subprocess.Popen([haproxy, "-db", "-f", str(config)], stderr=subprocess.DEVNULL, env=environment)
     try:
         yield port, ssl.create_default_context(cafile=str(directory / "cert.pem"))
     finally:

@@ -7,7 +7,7 @@ usage() {
   cat <<USAGE
 usage: $TOOL up     --state DIR [--count N | --names ${PREFIX}1,${PREFIX}2] [--inventory FILE] [--disk GIB] [--memory MIB]
                     [--login ${PREFIX}1,${PREFIX}2]
-                    [--modular NAME=DIR] [--root NAME=DIR]
+                    [--modular NAME=DIR] [--root NAME=DIR] [--systemd NAME]
        $TOOL down   --state DIR
        $TOOL exec   --state DIR NAME COMMAND [ARGUMENT ...]
        $TOOL wire   --state DIR COMMAND [ARGUMENT ...]
@@ -21,6 +21,7 @@ up      makes what is missing and prints one line per hypervisor: name, address,
         inventory knows (default "${LOGINS:-none}"; the word \`none\` for none).
         --modular makes NAME run libvirt's modular daemons, which lie in DIR (modular-libvirt builds them).
         --root takes NAME's system directories out of DIR, a tree of another system, instead of this machine's.
+        --systemd has NAME run systemd and sshd, and nothing of libvirt's.
 down    ends the hypervisors and everything in them, and removes all that \`up\` made.
 exec    runs a command as root on one hypervisor.
 wire    runs a command of this machine where the guests' wire is (a bridge named \`wire\`).
@@ -29,10 +30,10 @@ USAGE
 }
 
 parse_options() {
-  STATE='' COUNT=2 NAMES='' INVENTORY='' DISK_GIB=64 MEMORY_MIB=1024 MODULAR='' TREE='' REST=()
+  STATE='' COUNT=2 NAMES='' INVENTORY='' DISK_GIB=64 MEMORY_MIB=1024 MODULAR='' TREE='' SYSTEMD='' REST=()
   while (($#)); do
     case $1 in
-      --state | --count | --names | --inventory | --disk | --memory | --login | --modular | --root)
+      --state | --count | --names | --inventory | --disk | --memory | --login | --modular | --root | --systemd)
         (($# >= 2)) || die "$1 wants a value"
         case $1 in
           --state) STATE=$2 ;;
@@ -44,6 +45,7 @@ parse_options() {
           --login) LOGINS=$2 ;;
           --modular) MODULAR=$2 ;;
           --root) TREE=$2 ;;
+          --systemd) SYSTEMD=$2 ;;
         esac
         shift 2
         ;;
@@ -84,6 +86,7 @@ command_up() {
   done
   [[ -z $MODULAR ]] || echo "${MODULAR#*=}" >"$STATE/${MODULAR%%=*}.modular" # also when it is made again
   [[ -z $TREE ]] || echo "${TREE#*=}" >"$STATE/${TREE%%=*}.root"
+  [[ -z $SYSTEMD ]] || : >"$STATE/$SYSTEMD.systemd"
   lab_write_names
   for name in $(lab_hosts); do
     host_healthy "$name" && continue

@@ -43,7 +43,7 @@ namespace_init() {
   done
 }
 
-# host_healthy NAME: its sshd greets and its libvirtd answers.
+# host_healthy NAME: its sshd greets and its libvirtd answers, or its systemd.
 host_healthy() {
   local address banner=''
   address=$(host_address "$1")
@@ -51,6 +51,10 @@ host_healthy() {
   # a connection alone proves little; the subshell keeps the socket and the error to itself
   banner=$( (exec 3<>"/dev/tcp/$address/22" && read -r -t 5 line <&3 && echo "$line") 2>/dev/null) || return 1
   [[ $banner == SSH-* ]] || return 1
+  if [[ -e $STATE/$1.systemd ]]; then
+    host_exec "$1" timeout 20 systemctl show --property=Version </dev/null >/dev/null 2>&1
+    return
+  fi
   host_exec "$1" timeout 20 virsh -q -c qemu:///system uri </dev/null >/dev/null 2>&1
 }
 
@@ -128,4 +132,6 @@ namespace_end() {
     sleep 0.02
   done
   ip netns del "$namespace"
+  # of one that ran systemd (lib/systemd.sh)
+  find /sys/fs/cgroup -depth -type d -path "*/$namespace*" -exec rmdir {} + 2>/dev/null || true
 }

@@ -12,7 +12,7 @@ link set eth1 up
 addr add $(host_address "$1")/24 dev eth0
 route add default via $(<"$STATE/subnet").1
 BATCH
-  host_spawn "$1" "$SHARED/lib/hypervisor-root" "$1" "$STATE" "$DISK_GIB" "$SHARED"
+  host_spawn "$1" "$SHARED/lib/hypervisor-root" "$1" "$STATE" "$DISK_GIB" "$SHARED" "$LINK"
 }
 
 host_exec() {

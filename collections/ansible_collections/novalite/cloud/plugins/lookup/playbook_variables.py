@@ -111,7 +111,9 @@ def _is_beside(path: str, directory: str) -> bool:
 
 def _limit(name: str, extra: dict[str, t.Any], inventory: t.Any) -> None:
     """Keep the controller in reach of `--limit`, and remember the hosts that are."""
-    group = extra.get("novalite_compute_group", "compute")
+    own_group = PLAYBOOKS[name].group
+    group = own_group or extra.get("novalite_compute_group", "compute")
+    kind = own_group or "compute host"
     limited = bool(context.CLIARGS.get("subset"))
     if limited and "novalite_limit" not in extra:
         extra["novalite_limit"] = [host.name for host in inventory.get_hosts("all")]
@@ -120,10 +122,10 @@ def _limit(name: str, extra: dict[str, t.Any], inventory: t.Any) -> None:
         of_group = inventory.get_hosts(group, ignore_limits=True)
         if of_group:
             raise NovaliteError(
-                f"{name}.yml: --limit {context.CLIARGS['subset']} leaves no compute host: "
+                f"{name}.yml: --limit {context.CLIARGS['subset']} leaves no {kind}: "
                 f"the group '{group}' has {', '.join(host.name for host in of_group)}"
             )
         raise NovaliteError(
-            f"{name}.yml: the inventory has no compute host: put hosts into its group '{group}', "
-            "or name another one in novalite_compute_group"
+            f"{name}.yml: the inventory has no {kind}: put hosts into its group '{group}'"
+            + ("" if own_group else ", or name another one in novalite_compute_group")
         )

@@ -24,7 +24,7 @@ from ..module_utils._errors import NovaliteError
 from ._playbooks import JOBS, PLAYBOOKS, Playbook
 from ._settings import INVENTORY, Variable
 
-NAMESPACES = ("novalite_", "compute_node_", "interfaces_", "move_", "power_", "reclaim_", "spawn_")
+NAMESPACES = ("novalite_", "compute_node_", "controller_", "interfaces_", "move_", "power_", "reclaim_", "spawn_")
 CLOSE = 0.6  # difflib's own measure of "close"
 # What a playbook of somebody else's was told may be meant for itself: `hosts` there is no misspelt `host`
 CLOSER = 0.8

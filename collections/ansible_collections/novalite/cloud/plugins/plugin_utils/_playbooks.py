@@ -21,7 +21,8 @@ from ._settings import WAIT_FOR, Variable
 class Playbook:
     variables: t.Mapping[str, Variable]
     needs: tuple[tuple[str, ...], ...] = ()  # of each, one must be said
-    hosts: bool = True  # it works on the compute hosts, and is of no use without one
+    hosts: bool = True  # it works on the compute hosts, or those of `group`, and is of no use without one
+    group: str | None = None
 
 
 def _server_options() -> dict[str, Variable]:
@@ -146,6 +147,7 @@ PLAYBOOKS: dict[str, Playbook] = {
     "console": _of_servers(
         {"lines": Variable("lines at most", "int"), "max_bytes": Variable("bytes at most of each console", "int")}
     ),
+    "controller": Playbook({}, group="controller"),
     "evacuate": Playbook(
         {**MOVE, "from_host": Variable("the host that is dead: all of its servers", aliases=("from",))},
         (("server", "servers", "uuids", "from_host"),),
