@@ -5,6 +5,7 @@
 
 # systemd_make [ADDRESS GATEWAY]: what a small Debian has, and not what is enabled on this machine. Writes into ROOT.
 systemd_make() {
+  # shellcheck disable=SC2153  # ROOT: lib/root.sh
   local unit units=$ROOT/etc/systemd/system
   own /etc/systemd/system
   echo /lib/systemd/systemd >"$ROOT/run/hypervisor/init"
