@@ -83,6 +83,17 @@ def test_a_limit_that_leaves_nothing_fails(controller: Controller) -> None:
     assert "--limit web leaves no compute host: the group 'kvm' has hv1, hv2" in done.stderr
 
 
+def test_a_machine_to_set_up_is_one_of_its_group(controller: Controller) -> None:
+    """Compute hosts are of no use to it."""
+    done = controller.play("controller.yml")
+    assert done.returncode == 4
+    assert "controller.yml: the inventory has no controller: put hosts into its group 'controller'" in done.stderr
+    hosts = controller.elsewhere / "hosts.ini"
+    hosts.write_text(hosts.read_text() + "[controller]\nhv2\n")
+    done = controller.play("controller.yml", "--limit", "hv1")
+    assert done.returncode == 4 and "--limit hv1 leaves no controller: the group 'controller' has hv2" in done.stderr
+
+
 @pytest.mark.parametrize("said", ["environment", "inventory"])
 def test_site_and_pictures_use_the_ledger_that_is_named(controller: Controller, said: str) -> None:
     """Also where there is a home; what launch.yml reads is what site.yml writes."""
