@@ -132,6 +132,9 @@ namespace_end() {
     sleep 0.02
   done
   ip netns del "$namespace"
-  # of one that ran systemd (lib/systemd.sh)
-  find /sys/fs/cgroup -depth -type d -path "*/$namespace*" -exec rmdir {} + 2>/dev/null || true
+  # of one that ran systemd (lib/systemd.sh); what has ended is in its group for a moment more
+  until find /sys/fs/cgroup -depth -type d -path "*/$namespace*" -exec rmdir {} + 2>/dev/null; do
+    ((SECONDS <= end)) || break
+    sleep 0.1
+  done
 }
