@@ -19,6 +19,7 @@ from .context import Caller, request_id
 log = logging.getLogger("novalite.api")
 
 FIELDS = ("method", "path", "status", "ms", "request_id", "user", "project", "address")
+MAX_TRACEBACK = 8192  # characters: whoever finds an error of ours must not fill the disk with it
 
 
 class JsonFormatter(logging.Formatter):
@@ -34,8 +35,14 @@ class JsonFormatter(logging.Formatter):
         }
         line.update({name: record.__dict__[name] for name in FIELDS if name in record.__dict__})
         if record.exc_info:
-            line["traceback"] = self.formatException(record.exc_info)
+            line["traceback"] = _bounded(self.formatException(record.exc_info))
         return json.dumps(line, default=str)
+
+
+def _bounded(text: str) -> str:
+    """The beginning and the end of a long text: what went in, and what went wrong."""
+    half = MAX_TRACEBACK // 2
+    return text if len(text) <= MAX_TRACEBACK else f"{text[:half]}\n[...]\n{text[-half:]}"
 
 
 def configure() -> None:

@@ -16,6 +16,7 @@ from .context import request_id
 from .settings import Settings
 
 MAX_QUERY = 8192  # characters
+MAX_DEPTH = 32  # levels of lists and objects in JSON; no request of any of these services has ten
 
 _UNFIT = re.compile("[\0\ud800-\udfff]")
 
@@ -37,14 +38,27 @@ def _refuse_unfit() -> None:
 
 
 def unfit(value: t.Any) -> bool:
-    """Whether a text in `value`, which came as JSON, cannot be stored."""
-    if isinstance(value, str):
-        return _UNFIT.search(value) is not None
-    if isinstance(value, dict):
-        return any(unfit(key) or unfit(item) for key, item in value.items())
-    if isinstance(value, list):
-        return any(unfit(item) for item in value)
-    return False
+    """Whether `value`, which came as JSON, is nested deeper than MAX_DEPTH, or a text in it cannot be stored.
+
+    It goes down one level after the other and never into itself: how deep a client nests is the client's to choose,
+    and whatever looks at `value` afterwards (a schema, a playbook's variables, repr) calls itself for each level.
+    """
+    level = [value]
+    for _depth in range(MAX_DEPTH + 1):
+        below: list[t.Any] = []
+        for item in level:
+            if isinstance(item, str):
+                if _UNFIT.search(item) is not None:
+                    return True
+            elif isinstance(item, dict):
+                below += item.keys()
+                below += item.values()
+            elif isinstance(item, list):
+                below += item
+        if not below:
+            return False
+        level = below
+    return True
 
 
 def _identify(response: Response) -> Response:

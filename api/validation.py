@@ -14,7 +14,7 @@ import jsonschema
 from flask import request
 
 from .errors import BadRequestError
-from .shell import unfit
+from .shell import MAX_DEPTH, unfit
 
 Schema = t.Mapping[str, t.Any]
 
@@ -26,15 +26,24 @@ _SAME: dict[int, tuple[Schema, jsonschema.Draft202012Validator]] = {}  # by the 
 
 def body(schema: Schema) -> dict[str, t.Any]:
     """The request's JSON object, if `schema` allows it. Raises BadRequestError, which names the field."""
+    value = read_json("JSON object")
+    if not isinstance(value, dict):
+        raise BadRequestError("Malformed request body: give a JSON object")
+    check(value, schema)
+    return value
+
+
+def read_json(what: str) -> t.Any:
+    """The request's body as JSON, nested no deeper than MAX_DEPTH. Raises BadRequestError, which asks for a `what`."""
     try:
         value = json.loads(request.get_data(cache=True), parse_constant=_no_constant)
     except (ValueError, RecursionError):
-        raise BadRequestError("Malformed request body: give a JSON object") from None
-    if not isinstance(value, dict):
-        raise BadRequestError("Malformed request body: give a JSON object")
+        raise BadRequestError(f"Malformed request body: give a {what}") from None
     if unfit(value):
-        raise BadRequestError("Malformed request body: it holds a character that cannot be stored")
-    check(value, schema)
+        raise BadRequestError(
+            f"Malformed request body: it is nested deeper than {MAX_DEPTH} levels, or holds a character that cannot be "
+            "stored"
+        )
     return value
 
 

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import json
 import typing as t
 
 from flask import request
@@ -16,7 +15,6 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Conf
 from .. import policy, validation
 from ..context import current
 from ..errors import BadRequestError, ForbiddenError, UnsupportedMediaTypeError
-from ..shell import unfit
 from .views import BASE, READ_ONLY
 
 Record = dict[str, t.Any]
@@ -94,12 +92,7 @@ def changes() -> list[Record]:
     """The changes in the request's body. Raises BadRequestError unless it is a list of them."""
     if request.mimetype not in PATCH_TYPES:
         raise UnsupportedMediaTypeError(f"send a JSON patch as {PATCH_TYPES[0]}")
-    try:
-        value = json.loads(request.get_data())
-    except (ValueError, RecursionError):
-        raise BadRequestError("Malformed request body: give a JSON patch") from None
-    if unfit(value):
-        raise BadRequestError("Malformed request body: it holds a character that cannot be stored")
+    value = validation.read_json("JSON patch")
     if request.mimetype == PATCH_TYPES[1]:
         validation.check(value, OLD_PATCH)
         value = [_new_form(one) for one in value]

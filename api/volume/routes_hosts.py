@@ -19,6 +19,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volume_view
 from .. import policy
 from ..errors import BadRequestError
 from ..ledger import reading_ledger
+from ..validation import body
 from .blueprint import Answer, Record, volume
 from .views import time as moment
 
@@ -47,8 +48,7 @@ def list_services() -> Answer:
 @policy.allows("volume:admin")
 def change_service(action: str) -> Answer:
     """Refused with the reason; as in Cinder, a service that there is none of is not found."""
-    said = request.get_json(silent=True)
-    named = said if isinstance(said, dict) else {}
+    named = body({"type": "object"})
     with reading_ledger() as connection:
         services = _services(connection)
     if action in ("enable", "disable") and not any(

@@ -6,12 +6,15 @@
 
 from __future__ import annotations
 
+import logging
 import re
+import sys
 import typing as t
 
 import pytest
 from flask.testing import FlaskClient
 
+from api import logs
 from tests.api.seeds import Api
 
 ClientAs = t.Callable[..., FlaskClient]
@@ -57,3 +60,48 @@ def test_what_cannot_be_stored_is_refused_at_the_door(client_as: ClientAs, path:
 def test_a_large_body_is_refused(api: Api) -> None:
     answer = api.client_as("demo").post("/identity/v3/auth/tokens", data=b"[" * (1 << 20) + b" ")
     assert answer.status_code == 413
+
+
+@pytest.mark.parametrize(
+    ("who", "method", "path", "mimetype", "body"),
+    [
+        (None, "POST", "/identity/v3/auth/tokens", "application/json", '{"auth":%s}'),
+        ("demo", "POST", "/compute/v2.1/servers", "application/json", '{"server":{"metadata":%s}}'),
+        ("demo", "POST", "/v1/jobs", "application/json", '{"kind":"plan","variables":{"servers":%s}}'),
+        ("demo", "POST", "/image/v2/images", "application/json", '{"name":"x","deep":%s}'),
+        (
+            "demo", "PATCH", "/image/v2/images/{image}",
+            "application/openstack-images-v2.1-json-patch", '[{"op":"add","path":"/deep","value":%s}]',
+        ),
+        ("admin", "PUT", "/volume/v3/{project}/os-services/enable", "application/json", '{"host":%s}'),
+    ],
+    ids=["identity", "compute", "v1", "image", "image-patch", "volume"],
+)  # fmt: skip
+def test_nested_json_is_refused_and_fills_no_log(
+    api: Api, caplog: pytest.LogCaptureFixture, who: str | None, method: str, path: str, mimetype: str, body: str
+) -> None:  # fmt: skip
+    client = api.client_as(who)
+    image = api.client_as("demo").post("/image/v2/images", json={"name": "x"}).get_json()["id"]
+    caplog.set_level(logging.INFO, "novalite.api")
+    for opened, closed in (("[", "]"), ('{"a":', "}")):
+        for depth in (40, 900, 100_000):
+            caplog.clear()
+            data = body % (opened * depth + "1" + closed * depth)
+            path = path.format(image=image, project=api.projects["demo"])
+            answer = client.open(path, method=method, data=data, content_type=mimetype)
+            assert answer.status_code == 400, (opened, depth)
+            assert len(answer.data) < 1000
+            assert sum(len(logs.JsonFormatter().format(record)) for record in caplog.records) < 2000
+
+
+def test_a_traceback_in_the_log_is_bounded() -> None:
+    def dive(depth: int) -> None:
+        (dive if depth % 2 else lambda left: dive(left - 1))(depth - 1)
+
+    try:
+        dive(10**6)
+    except RecursionError:
+        record = logging.LogRecord("x", logging.ERROR, "x", 1, "unexpected error", (), sys.exc_info())
+    line = logs.JsonFormatter().format(record)
+    assert len(line) < 20_000
+    assert line.rstrip('"}').endswith("RecursionError: maximum recursion depth exceeded")
