@@ -23,17 +23,32 @@ from .options import Options
 
 CLAIM_LOCK = 0x6E6F766A  # PostgreSQL advisory lock: workers claim one after the other
 LOOKED_AT = 1000  # jobs that wait
+LOOKED_AT_EACH = 500  # of them, of one project
 MAX_INSTANCES = 1000  # of one run
 AWAITED = sorted(kind.name for kind in KINDS.values() if kind.awaited)
+# in the words of the index of open jobs: SQLite knows it by them alone, and else reads all jobs of 90 days
+OPEN: sa.ColumnElement[bool] = sa.literal_column("job.state IN ('queued', 'running')")
+WRITING = sorted(kind.name for kind in KINDS.values() if not kind.read_only)
 
-Waiting = tuple[t.Any, list[str]]  # a job's row and its instances
+
+@dataclasses.dataclass(frozen=True)
+class Waiting:
+    """A job that waits."""
+
+    row: t.Any  # its id, kind, project_id, check_mode, created_at
+    instances: t.Sequence[str]
+    hosts: t.AbstractSet[str]  # where these are
+    behind: bool  # an earlier job that waits changes one of these instances
+    alone: bool  # it was in a run before: what failed beside others goes alone
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(frozen=True)
 class _Load:
     """What runs now. Runs that a request waits for count on nothing but their kind."""
 
     runs: collections.Counter[str]  # kind -> runs
+    projects: collections.Counter[str | None]  # project -> runs
+    kinds: collections.Counter[tuple[str | None, str]]  # project and kind -> runs
     busy: set[str]  # instances
     hosts: collections.Counter[str]  # host -> runs
 
@@ -45,31 +60,34 @@ def waiting(connection: sa.Connection, full: bool = False) -> bool:
 
 
 def _queued(full: bool) -> list[sa.ColumnElement[bool]]:
-    return [job.c.state == "queued", *([job.c.kind.in_(AWAITED)] if full else [])]
+    return [job.c.state == "queued", OPEN, *([job.c.kind.in_(AWAITED)] if full else [])]
 
 
 def claim(connection: sa.Connection, worker_id: str, options: Options, full: bool = False) -> str | None:
     """Make a run of the jobs that are to go next and return its id, or None when none may go now. A worker that is
     `full` takes only what a request waits for.
 
-    Such jobs go first. The others go in the order in which they came, except past those that have to wait: for a run
-    or an earlier job that has one of their instances, for a limit. Jobs of a kind that can share a run do so, unless
-    they were in a run before: what failed beside others goes alone.
+    Such jobs go first. The others go by turns: first those of the project that has the fewest runs at work, and that
+    was not served for longest; of one project in the order in which they came. Jobs pass those that have to wait: for
+    a run or an earlier job that has one of their instances, for a limit. Jobs of a kind that can share a run do so,
+    whosever they are, unless they were in a run before: what failed beside others goes alone.
+
+    No single project takes the last slot, of all runs or of a kind that has several: whoever comes next finds one.
     """
     if connection.dialect.name == "postgresql":
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(CLAIM_LOCK)))
     _drop_overtaken(connection)
     load = _load(connection)
     full = full or sum(count for kind, count in load.runs.items() if kind not in AWAITED) >= options.runs
-    queue = _waiting(connection, full)
+    queue = _waiting(connection, full, load)
     if not queue:
         return None
-    chosen = _choose(queue, load, _hosts(connection), _seen_before(connection), options)
+    chosen = _choose(connection, queue, load, options)
     if not chosen:
         return None
     now, run_id = time.time(), str(uuid.uuid4())
-    first = chosen[0][0]
-    projects = {row.project_id for row, _instances in chosen}
+    first = chosen[0].row
+    projects = {one.row.project_id for one in chosen}
     connection.execute(
         sa.insert(run).values(
             id=run_id,
@@ -81,7 +99,7 @@ def claim(connection: sa.Connection, worker_id: str, options: Options, full: boo
             created_at=now,
         )
     )
-    ids = [row.id for row, _instances in chosen]
+    ids = [one.row.id for one in chosen]
     taken = connection.execute(
         sa.update(job)
         .where(job.c.id.in_(ids), job.c.state == "queued")
@@ -92,35 +110,47 @@ def claim(connection: sa.Connection, worker_id: str, options: Options, full: boo
     return run_id
 
 
-def _choose(
-    queue: t.Sequence[Waiting], load: _Load, hosts: t.Mapping[str, str], before: set[str], options: Options
-) -> list[Waiting]:
+def _choose(connection: sa.Connection, queue: t.Sequence[Waiting], load: _Load, options: Options) -> list[Waiting]:
     chosen: list[Waiting] = []
-    blocked = set(load.busy)
+    alike: t.Collection[str] = ()  # jobs whose variables are those of the first one
     added: set[str] = set()  # hosts that the new run counts on already
     count = 0
-    for row, instances in queue:
-        kind = KINDS.get(row.kind)
-        if kind is None:
+    for one in queue:
+        row, kind = one.row, KINDS.get(one.row.kind)
+        if kind is None or load.runs[row.kind] >= kind.runs:
             continue
-        fits = kind.read_only or not blocked.intersection(instances)
-        if not kind.read_only:  # whoever comes later for the same instances has to wait for this one
-            blocked.update(instances)
-        if not fits or load.runs[row.kind] >= kind.runs:
+        if not kind.read_only and (one.behind or not load.busy.isdisjoint(one.instances)):
             continue
-        where = set() if kind.awaited else {hosts[one] for one in instances if one in hosts}
+        where = set() if kind.awaited else one.hosts
         if any(load.hosts[host] >= options.runs_per_host for host in where - added):
             continue
-        if chosen and (
-            not _goes_with(chosen[0][0], row) or row.id in before or count + len(instances) > MAX_INSTANCES
-        ):
+        if not chosen and not _may_take_a_slot(row, load, options):
             continue
-        chosen.append((row, instances))
+        if chosen and (row.id not in alike or one.alone or count + len(one.instances) > MAX_INSTANCES):
+            continue
+        chosen.append(one)
         added |= where
-        count += len(instances)
-        if not kind.merge or not instances or row.id in before:
+        count += len(one.instances)
+        if not kind.merge or not one.instances or one.alone:
             break
+        if not alike:
+            alike = _alike(connection, row, queue)
     return chosen
+
+
+def _may_take_a_slot(row: t.Any, load: _Load, options: Options) -> bool:
+    """Whether a run for this job leaves others a slot. What is asked for by nobody's project is the operator's."""
+    kind = KINDS[row.kind]
+    if row.project_id is None:
+        return True
+    if load.kinds[row.project_id, row.kind] >= _share(kind.runs):
+        return False
+    return kind.awaited or load.projects[row.project_id] < _share(options.runs)
+
+
+def _share(slots: int) -> int:
+    """How many of these one project may have."""
+    return max(1, slots - 1)
 
 
 def _drop_overtaken(connection: sa.Connection) -> None:
@@ -143,8 +173,13 @@ def _drop_overtaken(connection: sa.Connection) -> None:
     )
 
 
-def _goes_with(first: t.Any, row: t.Any) -> bool:
-    return bool(first.kind == row.kind and first.check_mode == row.check_mode and shared(first) == shared(row))
+def _alike(connection: sa.Connection, first: t.Any, queue: t.Sequence[Waiting]) -> set[str]:
+    """Those jobs of `queue` that can be in one run with `first`. Only theirs are read: variables can be long."""
+    ids = [one.row.id for one in queue if (one.row.kind, one.row.check_mode) == (first.kind, first.check_mode)]
+    texts = {
+        row.id: shared(row) for row in connection.execute(sa.select(job.c.id, job.c.variables).where(job.c.id.in_(ids)))
+    }
+    return {number for number, text in texts.items() if text == texts[first.id]}
 
 
 def shared(row: t.Any) -> str:
@@ -153,7 +188,7 @@ def shared(row: t.Any) -> str:
 
 
 def _load(connection: sa.Connection) -> _Load:
-    kinds = connection.execute(sa.select(run.c.kind).where(run.c.state == "running")).scalars().all()
+    at_work = connection.execute(sa.select(run.c.kind, run.c.project_id).where(run.c.state == "running")).all()
     query = (
         sa.select(job_instance.c.instance_uuid, job.c.run_id, job.c.kind, instance.c.host)
         .join(job, job.c.id == job_instance.c.job_id)
@@ -163,42 +198,85 @@ def _load(connection: sa.Connection) -> _Load:
     rows = connection.execute(query).all()
     on_hosts = {(row.run_id, row.host) for row in rows if row.host and row.kind not in AWAITED}
     return _Load(
-        runs=collections.Counter(kinds),
+        runs=collections.Counter(row.kind for row in at_work),
+        projects=collections.Counter(row.project_id for row in at_work if row.kind not in AWAITED),
+        kinds=collections.Counter((row.project_id, row.kind) for row in at_work),
         busy={row.instance_uuid for row in rows if not KINDS[row.kind].read_only},
         hosts=collections.Counter(host for _run, host in on_hosts),
     )
 
 
-def _waiting(connection: sa.Connection, full: bool) -> list[Waiting]:
-    """Jobs that wait, in the order in which they go."""
-    first = sa.case((job.c.kind.in_(AWAITED), 0), else_=1)
+def _waiting(connection: sa.Connection, full: bool, load: _Load) -> list[Waiting]:
+    """Jobs that wait, in the order in which they go. However many one project has, no more than its share is read."""
+    awaited = sa.case((job.c.kind.in_(AWAITED), 0), else_=1)
+    turn = (
+        sa.func.row_number()
+        .over(partition_by=(job.c.project_id, awaited), order_by=(job.c.created_at, job.c.id))
+        .label("turn")
+    )
+    columns = (job.c.id, job.c.kind, job.c.project_id, job.c.check_mode, job.c.created_at)
+    queue = sa.select(*columns, awaited.label("awaited"), turn).where(*_queued(full)).subquery()
     rows = connection.execute(
-        sa.select(job).where(*_queued(full)).order_by(first, job.c.created_at, job.c.id).limit(LOOKED_AT)
+        sa.select(queue)
+        .where(queue.c.turn <= LOOKED_AT_EACH)
+        .order_by(queue.c.awaited, queue.c.turn, queue.c.created_at, queue.c.id)
+        .limit(LOOKED_AT)
     ).all()
-    if not rows:
-        return []
+    served = _served(connection, {row.project_id for row in rows})
+
+    def place(row: t.Any) -> tuple[t.Any, ...]:
+        at_work = 0 if row.awaited == 0 else load.projects[row.project_id]
+        return row.awaited, at_work + row.turn, served.get(row.project_id, 0.0), row.created_at, row.id
+
+    ids = [row.id for row in rows]
     instances: dict[str, list[str]] = collections.defaultdict(list)
-    query = (
-        sa.select(job_instance.c.job_id, job_instance.c.instance_uuid)
-        .join(job, job.c.id == job_instance.c.job_id)
-        .where(job.c.state == "queued")
+    hosts: dict[str, set[str]] = collections.defaultdict(set)
+    for of in connection.execute(
+        sa.select(job_instance.c.job_id, job_instance.c.instance_uuid, instance.c.host)
+        .outerjoin(instance, instance.c.uuid == job_instance.c.instance_uuid)
+        .where(job_instance.c.job_id.in_(ids))
         .order_by(job_instance.c.instance_uuid)
-    )
-    for row in connection.execute(query):
-        instances[row.job_id].append(row.instance_uuid)
-    return [(row, instances[row.id]) for row in rows]
+    ):
+        instances[of.job_id].append(of.instance_uuid)
+        if of.host is not None:
+            hosts[of.job_id].add(of.host)
+    behind = _behind(connection, ids)
+    before = set(connection.execute(sa.select(run_job.c.job_id).where(run_job.c.job_id.in_(ids))).scalars())
+    return [
+        Waiting(row, instances[row.id], hosts[row.id], row.id in behind, row.id in before)
+        for row in sorted(rows, key=place)
+    ]
 
 
-def _hosts(connection: sa.Connection) -> dict[str, str]:
+def _served(connection: sa.Connection, projects: t.Collection[str | None]) -> dict[str | None, float]:
+    """When a job of each of these projects was begun last. The operator's own jobs wait for no turn of theirs."""
+    if len(projects) < 2:
+        return {}
     query = (
-        sa.select(instance.c.uuid, instance.c.host)
-        .join(job_instance, job_instance.c.instance_uuid == instance.c.uuid)
-        .join(job, job.c.id == job_instance.c.job_id)
-        .where(job.c.state == "queued", instance.c.host.is_not(None))
+        sa.select(job.c.project_id, sa.func.max(job.c.started_at).label("began"))
+        .where(job.c.project_id.in_([project for project in projects if project is not None]), job.c.started_at > 0)
+        .group_by(job.c.project_id)
     )
-    return {row.uuid: row.host for row in connection.execute(query)}
+    return {row.project_id: row.began for row in connection.execute(query)}
 
 
-def _seen_before(connection: sa.Connection) -> set[str]:
-    query = sa.select(run_job.c.job_id).join(job, job.c.id == run_job.c.job_id).where(job.c.state == "queued")
+def _behind(connection: sa.Connection, ids: t.Sequence[str]) -> set[str]:
+    """Those of the jobs `ids` that come after another one that waits and changes one of their instances.
+
+    Whosever that is: an administrator acts on instances of others, and turns go by projects.
+    """
+    earlier, of_earlier = job.alias("earlier"), job_instance.alias("of_earlier")
+    query = (
+        sa.select(job.c.id)
+        .join(job_instance, job_instance.c.job_id == job.c.id)
+        .join(of_earlier, of_earlier.c.instance_uuid == job_instance.c.instance_uuid)
+        .join(earlier, earlier.c.id == of_earlier.c.job_id)
+        .where(
+            job.c.id.in_(ids),
+            earlier.c.state == "queued",
+            earlier.c.kind.in_(WRITING),
+            sa.tuple_(earlier.c.created_at, earlier.c.id) < sa.tuple_(job.c.created_at, job.c.id),
+        )
+        .distinct()
+    )
     return set(connection.execute(query).scalars())

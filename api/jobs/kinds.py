@@ -100,7 +100,7 @@ class Kind:
     # Jobs that wait at the same time go into one run: the playbook takes the list `uuids`
     merge: bool = False
     instances: t.Literal["required", "allowed", "none"] = "none"
-    runs: int = 4  # how many of them at once
+    runs: int = 4  # how many of them at once; of several, one project has all but one (claiming.py)
     timeout: int = 1800  # seconds
     stubborn: bool = False  # begun again after its worker died however often that was: nothing else ends it well
     project: bool = False  # the playbook acts for one project: the variable `project` is the caller's
@@ -156,7 +156,7 @@ def _action(
         description,
         merge=True,
         instances="required",
-        **{"action": name, "runs": 2, "timeout": 900, **more},
+        **{"action": name, "runs": 3, "timeout": 900, **more},
     )
 
 
@@ -180,12 +180,12 @@ _KINDS = (
     Kind(
         "launch", "launch.yml", "compute:servers:create",
         "build instances and start them", merge=True, instances="allowed",
-        runs=2, timeout=3600, project=True, action="create",
+        runs=3, timeout=3600, project=True, action="create",
         variables={"servers": _list(SERVER, 100), "all_or_nothing": BOOLEAN},
     ),
     Kind(
         "terminate", "terminate.yml", "compute:servers:delete", "take instances away", merge=True, instances="allowed",
-        runs=2, timeout=1800, project=True, action="delete", stubborn=True,
+        runs=3, timeout=1800, project=True, action="delete", stubborn=True,
         variables={"servers": _list(_object({"name": NAME, "count": SERVER["properties"]["count"]}, ["name"]), 100)},
     ),
     _action("stop", "stop", "shut instances down", variables={"shutdown_timeout": SECONDS}),

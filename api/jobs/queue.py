@@ -20,18 +20,29 @@ import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger import actions
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.quotas import check_quota
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables import instance, project
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables_jobs import job, job_instance
 
 from ..errors import BadRequestError
 from . import events as job_events
 from . import settling, wake
+from .claiming import OPEN
 from .kinds import Kind, kind_of
 
 QUEUED, RUNNING, SUCCEEDED, FAILED, CANCELLED = "queued", "running", "succeeded", "failed", "cancelled"
 FINAL = (SUCCEEDED, FAILED, CANCELLED)
 STATES = (QUEUED, RUNNING, *FINAL)
 MAX_TIMEOUT = 24 * 3600  # seconds
+# What takes away what a project has, and an operator's moves: it has a quota of its own, as large, so that nobody who
+# asked for too much has to keep it.
+FREEING = frozenset(
+    [
+        *("terminate", "volume_delete", "volume_detach", "volume_snapshot_delete", "interface_detach"),
+        *("security_groups", "floating_ips"),
+        *("migrate", "live-migration", "evacuate", "confirmResize", "revertResize"),
+    ]
+)
 MAX_KEY = 255
 MAX_VARIABLES = 256 * 1024  # bytes of JSON
 PAGE = 1000
@@ -60,7 +71,7 @@ def enqueue(
     a project with the same request is the same job. Where a playbook acts for a project, it is `project_id`'s.
 
     Raises BadRequestError for variables that the kind does not take, NotFoundError for a kind that there is none of,
-    and ConflictError for a key that stands for another request.
+    ConflictError for a key that stands for another request, and QuotaError when the project has too many open jobs.
     """
     one = kind_of(kind)
     given = dict(variables or {})
@@ -87,6 +98,8 @@ def enqueue(
     }
     if idempotency_key is not None and (known := _of_key(connection, row)) is not None:
         return known
+    if project_id is not None:
+        _check_open(connection, kind, project_id)
     # without a key nothing can be there before, and there is nothing to go back to
     savepoint = contextlib.nullcontext() if idempotency_key is None else connection.begin_nested()
     try:
@@ -189,17 +202,20 @@ def retry(
     project_id: str | None = None,
     user_id: str | None = None,
     request_id: str | None = None,
+    keep_timeout: bool = True,
 ) -> Job:
     """Ask once more for what a job that failed or was cancelled did not do: a new job, for the instances that are left.
 
-    Builds that ended in ERROR are begun again. Raises NotFoundError; ConflictError for a job that has not ended, or
-    succeeded, or whose instances are gone, as they should be, or otherwise at work.
+    Builds that ended in ERROR are begun again. Unless `keep_timeout`, it has no longer than its kind. Raises
+    NotFoundError; ConflictError for a job that has not ended, or succeeded, or whose instances are gone, as they should
+    be, or otherwise at work.
     """
     row = _row(connection, job_id, project_id)
     if row.state not in (FAILED, CANCELLED):
         raise ConflictError(f"job {job_id} is {row.state}: only one that failed or was cancelled can be tried again")
     of_job = _instances(connection, [job_id]).get(job_id, [])
     request_id = request_id or actions.new_request_id()
+    longest = row.timeout_seconds if keep_timeout else min(row.timeout_seconds, kind_of(row.kind).timeout)
     left = settling.begin_again(connection, row.kind, of_job, request_id)
     if of_job and not left:
         raise ConflictError(f"job {job_id} has nothing left to do: its instances are as they should be, or gone")
@@ -212,7 +228,7 @@ def retry(
         user_id=user_id or row.user_id,
         request_id=request_id,
         check_mode=row.check_mode,
-        timeout_seconds=row.timeout_seconds,
+        timeout_seconds=longest,
         retry_of=job_id,
     )
 
@@ -267,6 +283,16 @@ def _check(
         raise BadRequestError(f"idempotency key: give 1 to {MAX_KEY} printable ASCII characters")
     if timeout_seconds is not None and not 1 <= timeout_seconds <= MAX_TIMEOUT:
         raise BadRequestError(f"timeout {timeout_seconds}: give 1 to {MAX_TIMEOUT} seconds")
+
+
+def _check_open(connection: sa.Connection, kind: str, project_id: str) -> None:
+    """Raise QuotaError if one more job of `kind` is more than the project may have open."""
+    freeing = kind in FREEING
+    of_this_sort = job.c.kind.in_(FREEING) if freeing else job.c.kind.not_in(FREEING)
+    # not job.project_id itself: SQLite would go over all that the project ever asked for, and not over the open ones
+    mine = sa.func.coalesce(job.c.project_id, "") == project_id
+    query = sa.select(sa.func.count()).select_from(job).where(OPEN, mine, of_this_sort)
+    check_quota(connection, project_id, "jobs", connection.execute(query).scalar_one() + 1)
 
 
 def _row(connection: sa.Connection, job_id: str, project_id: str | None = None) -> t.Any:

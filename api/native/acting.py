@@ -22,7 +22,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.views impor
 
 from .. import policy
 from ..context import Caller
-from ..errors import as_bad_request
+from ..errors import ForbiddenError, as_bad_request
 from ..jobs import kinds, queue
 
 
@@ -42,6 +42,11 @@ def trigger(
         policy.check("jobs:choose_hosts")
     if not caller.is_admin:  # the playbook is an operator's, who may name any
         network_choices.check_servers(connection, caller.project, variables.get("servers", ()))
+    timeout = asked.get("timeout_seconds")
+    if timeout is not None and timeout > kind.timeout and not caller.is_admin:
+        raise ForbiddenError(
+            f"job '{kind.name}': it has {kind.timeout} seconds: only administrators give it {timeout} (timeout_seconds)"
+        )
     known = None if key is None else _known(connection, caller.project, key)
     job = queue.enqueue(
         connection,
@@ -53,7 +58,7 @@ def trigger(
         request_id=request_id,
         check_mode=check_mode,
         idempotency_key=key,
-        timeout_seconds=asked.get("timeout_seconds"),
+        timeout_seconds=timeout,
     )
     if known is None and instances:
         found = own(connection, caller, instances)

@@ -170,8 +170,9 @@ def retry_job(job_id: str) -> t.Any:
     with writing_ledger() as connection:
         may_touch(queue.get(connection, job_id, caller.reach))
         job = queue.retry(
-            connection, job_id, project_id=caller.reach, user_id=caller.user_id, request_id=request_id()
-        )
+            connection, job_id, project_id=caller.reach, user_id=caller.user_id, request_id=request_id(),
+            keep_timeout=caller.is_admin,
+        )  # fmt: skip
         return _accepted(connection, job)
 
 

@@ -89,8 +89,9 @@ def act_on_job(job_id: str, action: str) -> t.Any:
             job = queue.cancel(connection, job_id, caller.reach)
         elif action == "retry":
             job = queue.retry(
-                connection, job_id, project_id=caller.reach, user_id=caller.user_id, request_id=request_id()
-            )
+                connection, job_id, project_id=caller.reach, user_id=caller.user_id, request_id=request_id(),
+                keep_timeout=caller.is_admin,
+            )  # fmt: skip
         else:
             raise BadRequestError("A job can be cancelled, or tried again.")
     return redirect(url_for("pages.show_job", job_id=job["id"]), 303)

@@ -174,6 +174,25 @@ def test_only_administrators_choose_hosts(api: seeds.Api) -> None:
     assert ask(api.client_as("admin"), body).status_code == 202
 
 
+def test_members_shorten_a_jobs_time_and_administrators_lengthen_it(api: seeds.Api) -> None:
+    member, admin = api.client_as("demo"), api.client_as("admin")
+    own = kinds.KINDS["plan"].timeout
+    assert ask(member, {"kind": "plan", "timeout_seconds": own - 1}).get_json()["job"]["timeout_seconds"] == own - 1
+    assert "timeout_seconds" in refused(ask(member, {"kind": "plan", "timeout_seconds": own + 1}), 403)
+    long = ask(admin, {"kind": "plan", "timeout_seconds": 86400}).get_json()["job"]
+    assert long["timeout_seconds"] == 86400
+    admin.post(f"/v1/jobs/{long['id']}/cancel")
+    again = member.post(f"/v1/jobs/{long['id']}/retry").get_json()["job"]  # of the same project
+    assert again["timeout_seconds"] == own
+
+
+def test_too_many_open_jobs_are_refused(api: seeds.Api) -> None:
+    api.insert(tables.quota, project_id=api.projects["demo"], resource="jobs", hard_limit=1)
+    assert ask(api.client_as("demo"), {"kind": "plan"}).status_code == 202
+    assert "quota exceeded for jobs" in refused(ask(api.client_as("demo"), {"kind": "plan"}), 403)
+    assert ask(api.client_as("alt"), {"kind": "plan"}).status_code == 202
+
+
 def test_jobs_are_listed_by_page_and_by_what_they_are(api: seeds.Api, scene: scenes.Scene) -> None:
     client = api.client_as("demo")
     everything = [one["id"] for one in client.get("/v1/jobs").get_json()["jobs"]]

@@ -175,8 +175,8 @@ class TestClaim:
         assert claim(jobs)[1] == {second["id"]}
 
     def test_limits(self, jobs: JobCloud) -> None:
-        for _number in range(KINDS["launch"].runs):
-            jobs.create(f"a{_number}")
+        for number in range(KINDS["launch"].runs):
+            jobs.create(f"a{number}", project="other" if number == 0 else "demo")
             assert claim(jobs)[0] is not None
         jobs.create("b")
         assert claim(jobs)[0] is None  # of one kind

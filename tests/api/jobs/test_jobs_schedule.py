@@ -69,3 +69,15 @@ def test_old_jobs_are_forgotten_with_all_that_hangs_on_them(jobs: JobCloud, monk
     assert {row.id for row in jobs.rows(sa.select(job.c.id))} == {made["new"], made["at work"]}
     assert {row.job_id for row in jobs.rows(sa.select(job_instance.c.job_id))} == {made["new"], made["at work"]}
     assert {row.id for row in jobs.rows(sa.select(run.c.id))} == {"run of new", "run of at work"}
+
+
+def test_what_a_guest_wrote_is_kept_as_long_as_the_events(jobs: JobCloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(durable, "forget", lambda _then: None)  # there is no DBOS here
+    now, said = time.time(), {"console": {"u": "x"}}
+    old, new = (jobs.create(name)["id"] for name in ("old", "new"))
+    for one, age in ((old, 8), (new, 6)):
+        set_job(jobs, one, state="succeeded", result=said, finished_at=now - age * DAY)
+    options = Options(home=str(jobs.home))
+    options.make_directories()
+    housekeeping.keep_house(jobs.engine, options)
+    assert (jobs.job(old)["result"], jobs.job(new)["result"]) == (None, said)

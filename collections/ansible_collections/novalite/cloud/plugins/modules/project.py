@@ -37,7 +37,8 @@ options:
             V(security_group_rules) 20 for each group, V(networks) 3 and V(images) 100 of its own,
             V(image_size_total) 102400 MiB of images that it uploads, V(server_groups) 10,
             V(server_group_members) 10 for each group, V(metadata_items) 128 and V(injected_files) 5 for each instance,
-            V(injected_file_content_bytes) 10240 and V(injected_file_path_length) 255 for each file.
+            V(injected_file_content_bytes) 10240 and V(injected_file_path_length) 255 for each file,
+            V(jobs) 500 that wait or run.
         type: dict
   state:
     description: Whether the projects exist.

@@ -49,6 +49,7 @@ DEFAULTS: t.Mapping[str, int] = {
     "backups": 0,  # of these three there is none
     "backup_gigabytes": 0,
     "groups": 0,
+    "jobs": 500,  # those that wait or run; those that take things away have as many again
 }
 
 _DEFAULTS = tables.tables_networking.quota_default
