@@ -39,9 +39,10 @@ class Settings:
     tenant_networks: str = "vxlan"  # what carries the networks that projects make: vxlan, vlan:<interface>, flat_dhcp
     image_max_gigabytes: int = 1024  # of one image that is uploaded
     token_seconds: int = 8 * 3600
-    auth_failures: int = 5  # wrong passwords for one user
+    auth_failures: int = 5  # wrong passwords for one user from one address; for the user from all others it gets slower
     auth_failures_address: int = 50  # from one address
     auth_lock_seconds: int = 15 * 60
+    auth_known_days: int = 30  # how long a user is known at an address, and locked out of it by nobody elsewhere
     ec2_window_seconds: int = 5 * 60  # how far a signed request's time may be from ours
 
     @classmethod

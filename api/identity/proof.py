@@ -26,9 +26,72 @@ from ..errors import TooManyRequestsError, UnauthorizedError
 from ..ledger import reading_ledger, writing_ledger
 
 REFUSED = "The request you have made requires authentication."
+DELAY = 60.0  # seconds between two guesses of a user's password from addresses where it is not known, at most
+KNOWN_DELAY = 15.0  # and from one where it is
 DEFAULT_DOMAIN = ({"id": "default"}, {"name": "Default"}, {"id": "default", "name": "Default"})
 
 Fields = t.Mapping[str, t.Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Attempt:
+    """Somebody who says to be a user, from some address, and whether that user is known there."""
+
+    who: str  # user:<name> or credential:<id>
+    address: str
+    known: bool
+
+    @property
+    def login(self) -> str:
+        return subject("login", f"{self.address} {self.who}")
+
+    @property
+    def good(self) -> str:
+        return _good(self.who, self.address)
+
+    def limits(self) -> dict[str, Limit]:
+        """What a failure counts for.
+
+        The guesser is locked: that user from that address, and an address that guesses over many users. The user alone
+        is only slowed down, and where it is known, by guesses from there alone: a lock would serve those who want to
+        lock somebody out.
+        """
+        settings = current_app.extensions["settings"]
+        lock = settings.auth_lock_seconds
+        by_address = {self.address: Limit(settings.auth_failures_address, lock)}
+        if self.known:
+            return {**by_address, self.login: Limit(settings.auth_failures, KNOWN_DELAY, grows=True, calm=lock)}
+        return {
+            **by_address,
+            self.login: Limit(settings.auth_failures, lock),
+            self.who: Limit(settings.auth_failures, DELAY, grows=True, calm=lock),
+        }
+
+    def refuse_locked(self, connection: sa.Connection, hold: bool = False) -> None:
+        """Raise TooManyRequestsError while there were too many failures of this kind."""
+        counted = [self.login] if self.known else list(self.limits())
+        _refuse(auth_failures.locked_for(connection, counted, time.time(), hold))
+
+    # Of guesses that come at once, no more are answered than of those that come in turn
+
+    def succeed(self, connection: sa.Connection) -> None:
+        """Forget the failures, and know the user at this address. Raises TooManyRequestsError if there were too many
+        meanwhile."""
+        self.refuse_locked(connection, hold=True)
+        auth_failures.forget_failures(connection, self.login, *([] if self.known else [self.who]))
+        days = current_app.extensions["settings"].auth_known_days
+        auth_failures.remember(connection, self.good, time.time() + days * 86400)
+
+    def fail(self, connection: sa.Connection) -> None:
+        """Count a failure. Raises TooManyRequestsError as `succeed` does."""
+        locked = auth_failures.count_failure(connection, self.limits(), time.time())
+        if not self.known:
+            _refuse(locked)
+
+
+def _refuse(seconds: float) -> None:
+    if seconds > 0:
+        raise TooManyRequestsError("Too many failed attempts: try again later.", retry_after=math.ceil(seconds))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,7 +105,7 @@ class Proof:
     expires_at: float | None = None
     only_project_id: str | None = None
     application_credential_id: str | None = None
-    subject: str | None = None  # whose failures are forgotten with it
+    attempt: Attempt | None = None  # what comes to its good end with it
 
 
 def prove(identity: Fields) -> Proof:
@@ -64,9 +127,8 @@ def issue(proof: Proof, scope: t.Any) -> tuple[Token, Caller, Fields | None]:
     """
     settings = current_app.extensions["settings"]
     with writing_ledger() as connection:
-        if proof.subject is not None:
-            _refuse_locked(connection, [proof.subject], time.time())  # others guessed meanwhile
-            auth_failures.forget_failures(connection, proof.subject)
+        if proof.attempt is not None:
+            proof.attempt.succeed(connection)
         project_id, wanted = _scope(connection, proof, scope)
         for one in dict.fromkeys((project_id, None)):
             token = issue_token(
@@ -95,10 +157,11 @@ def credential_of(connection: sa.Connection, caller: Caller) -> Fields | None:
     return credentials.application_credential_of(connection, credential_id=caller.application_credential_id)
 
 
-def check_password(user: t.Mapping[str, t.Any] | None, name: str, password: str) -> str:
+def check_password(user: t.Mapping[str, t.Any] | None, name: str, password: str) -> Attempt:
     """Raise UnauthorizedError unless it is the password of `user`; every failure counts.
 
-    `name` is what to count under for a user who does not exist. Returns the subject that failures count for.
+    `name` is what to count under for a user who does not exist. Returns what is to succeed in the transaction of what
+    the password is asked for.
     """
     return _check(
         subject("user", user["name"] if user is not None else name),
@@ -108,28 +171,23 @@ def check_password(user: t.Mapping[str, t.Any] | None, name: str, password: str)
     )
 
 
-def _check(counted: str, hashed: str | None, secret: str, allowed: bool) -> str:
-    settings = current_app.extensions["settings"]
-    limits = {
-        counted: Limit(settings.auth_failures, settings.auth_lock_seconds),
-        subject("address", request.remote_addr or ""): Limit(
-            settings.auth_failures_address, settings.auth_lock_seconds
-        ),
-    }
+def _check(who: str, hashed: str | None, secret: str, allowed: bool) -> Attempt:
+    address = subject("address", request.remote_addr or "")
     with reading_ledger() as connection:
-        _refuse_locked(connection, limits, time.time())
+        known = auth_failures.is_known(connection, _good(who, address), time.time())
+        attempt = Attempt(who, address, known)
+        attempt.refuse_locked(connection)
     # outside of any transaction: this is meant to take its time
     if not is_password(hashed, secret) or not allowed:
         with writing_ledger() as connection:
-            auth_failures.count_failure(connection, limits, time.time())
+            attempt.fail(connection)
         raise UnauthorizedError(REFUSED)
-    return counted
+    return attempt
 
 
-def _refuse_locked(connection: sa.Connection, subjects: t.Iterable[str], now: float) -> None:
-    seconds = auth_failures.locked_for(connection, subjects, now)
-    if seconds > 0:
-        raise TooManyRequestsError("Too many failed attempts: try again later.", retry_after=math.ceil(seconds))
+def _good(who: str, address: str) -> str:
+    """What an address is remembered under from which this user gave the right password."""
+    return subject("good", f"{address} {who}")
 
 
 def _by_password(fields: Fields) -> Proof:
@@ -137,14 +195,14 @@ def _by_password(fields: Fields) -> Proof:
     asked = fields["user"]
     with reading_ledger() as connection:
         user = _find_user(connection, asked)
-    counted = check_password(user, str(asked.get("name") or asked.get("id") or ""), asked["password"])
+    attempt = check_password(user, str(asked.get("name") or asked.get("id") or ""), asked["password"])
     assert user is not None
     return Proof(
         user_id=user["id"],
         method="password",
         began=began,
         default_project_id=user["default_project_id"],
-        subject=counted,
+        attempt=attempt,
     )
 
 
@@ -160,7 +218,7 @@ def _by_application_credential(fields: Fields) -> Proof:
             if user is not None:
                 found = credentials.application_credential_of(connection, user_id=user["id"], name=fields["name"])
     name = fields.get("id") or f"{asked.get('id') or asked.get('name', '')}/{fields.get('name', '')}"
-    counted = _check(
+    attempt = _check(
         subject("credential", found["id"] if found else str(name)),
         found["secret_hash"] if found else None,
         fields["secret"],
@@ -175,7 +233,7 @@ def _by_application_credential(fields: Fields) -> Proof:
         expires_at=found["expires_at"],
         only_project_id=found["project_id"],
         application_credential_id=found["id"],
-        subject=counted,
+        attempt=attempt,
     )
 
 

@@ -93,9 +93,10 @@ def change_password(user_id: str) -> tuple[str, int]:
         raise NotFoundError(f"Could not find user: {user_id[:64]}.")
     with reading_ledger() as connection:
         row = users.find_user(connection, user_id)
-    proof.check_password(row, row["name"], asked["original_password"])
+    attempt = proof.check_password(row, row["name"], asked["original_password"])
     hashed = hash_password(asked["password"])
     with writing_ledger() as connection:
+        attempt.succeed(connection)
         if users.find_user(connection, user_id)["password_hash"] != row["password_hash"]:
             raise proof.UnauthorizedError(proof.REFUSED)  # it was changed meanwhile: what was proved is the old one
         users.update_user(connection, user_id, {"password_hash": hashed})

@@ -6,7 +6,10 @@
 
 from __future__ import annotations
 
+import concurrent.futures
+import dataclasses
 import json
+import threading
 import time
 import typing as t
 
@@ -107,21 +110,93 @@ def test_a_refusal_does_not_tell_what_was_wrong(api: Api) -> None:
     assert len(bodies) == 1
 
 
-def test_five_wrong_passwords_lock_a_user_for_every_process(api: Api) -> None:
-    for number in range(5):
-        assert ask(api, by_password("demo", "wrong"), address=f"192.0.2.{number}").status_code == 401
-    refused = ask(api, by_password("demo"), address="198.51.100.1")
-    assert refused.status_code == 429
-    assert 0 < int(refused.headers["Retry-After"]) <= 900
-    assert ask(api, by_password("alt")).status_code == 201
+def delay(api: Api, subject: str) -> float:
+    """Seconds for which the last failure locked a subject."""
+    with api.engine.connect() as connection:
+        row = connection.execute(sa.select(failures).where(failures.c.subject == subject)).one()
+    return float(row.locked_until - row.first_at)
+
+
+OWNER, GUESSER, ELSEWHERE = "203.0.113.1", "198.51.100.9", "203.0.113.77"
+
+
+def test_five_wrong_passwords_lock_the_guesser_and_not_the_owner(api: Api) -> None:
+    """An account lock is a weapon: the administrator's is the first that somebody would aim at."""
+    assert ask(api, by_password("admin"), address=OWNER).status_code == 201
+    for _number in range(5):
+        assert ask(api, by_password("admin", "wrong"), address=GUESSER).status_code == 401
+    for text in ("wrong", None):  # the right one as well
+        refused = ask(api, by_password("admin", text), address=GUESSER)
+        assert refused.status_code == 429
+        assert 800 < int(refused.headers["Retry-After"]) <= 900
+    assert ask(api, by_password("admin"), address=OWNER).status_code == 201
+    assert delay(api, "user:admin") == 1  # slowed, and not locked
+    time.sleep(1)
+    assert ask(api, by_password("admin"), address=ELSEWHERE).status_code == 201
+    assert ask(api, by_password("alt"), address=GUESSER).status_code == 201
     with transaction(api.engine) as connection:  # a quarter of an hour later
         connection.execute(sa.update(failures).values(locked_until=time.time() - 1, first_at=0))
-    assert ask(api, by_password("demo")).status_code == 201
+    assert ask(api, by_password("admin"), address=GUESSER).status_code == 201
+
+
+def test_guesses_from_many_addresses_get_slower_and_slower(api: Api) -> None:
+    assert ask(api, by_password("demo"), address=OWNER).status_code == 201
+    waits = []
+    for number in range(12):
+        assert ask(api, by_password("demo", "wrong"), address=f"192.0.2.{number}").status_code == 401
+        waits.append(delay(api, "user:demo") if number >= 4 else 0)
+        with transaction(api.engine) as connection:  # that much later
+            connection.execute(sa.update(failures).where(failures.c.subject == "user:demo").values(locked_until=0))
+        assert ask(api, by_password("demo"), address=OWNER).status_code == 201
+    assert waits == [0, 0, 0, 0, 1, 2, 4, 8, 16, 32, 60, 60]
+
+
+def test_where_a_user_is_known_guesses_only_slow_it_down(api: Api) -> None:
+    """Behind a proxy or a router that nobody trusts all are one address."""
+    everybody = OWNER
+    api.app.extensions["settings"] = dataclasses.replace(api.app.extensions["settings"], auth_failures_address=3)
+    assert ask(api, by_password("demo"), address=everybody).status_code == 201
+    for number in range(3):
+        assert ask(api, by_password(f"nobody{number}", "x"), address=everybody).status_code == 401
+    assert ask(api, by_password("alt"), address=everybody).status_code == 429
+    for _number in range(5):
+        assert ask(api, by_password("demo", "wrong"), address=everybody).status_code == 401
+    assert delay(api, f"login:address:{everybody} user:demo") == 1
+    time.sleep(1)
+    assert ask(api, by_password("demo"), address=everybody).status_code == 201
+    with transaction(api.engine) as connection:  # known for a month, and no longer
+        connection.execute(sa.delete(failures).where(failures.c.subject.startswith("good:")))
+    assert ask(api, by_password("demo"), address=everybody).status_code == 429
+
+
+def test_guesses_that_come_at_once_are_counted_before_they_are_answered(api: Api) -> None:
+    gate = threading.Barrier(12)
+
+    def guess(number: int) -> int:
+        gate.wait()
+        text = "wrong" if number else None  # one of them is right
+        return ask(api, by_password("demo", text), address=GUESSER).status_code
+
+    with concurrent.futures.ThreadPoolExecutor(12) as pool:
+        answers = sorted(pool.map(guess, range(12)))
+    assert answers.count(401) <= 5 + 5 * answers.count(201)  # the right one begins the count anew
+    assert answers.count(429) >= 1
+
+
+def test_a_new_password_wants_the_old_one_and_counts_as_well(api: Api) -> None:
+    client, path = api.client_as("demo"), f"/identity/v3/users/{api.users['demo']}/password"
+    for status in [401] * 5 + [429]:
+        asked = {"user": {"original_password": "wrong", "password": "new"}}
+        assert client.post(path, json=asked).status_code == status
+    right = {"user": {"original_password": password("demo"), "password": "new"}}
+    assert client.post(path, json=right).status_code == 429
 
 
 def test_names_of_nobody_are_locked_as_well(api: Api) -> None:
-    answers = [ask(api, by_password("nobody", "x"), address=f"192.0.2.{number}").status_code for number in range(6)]
+    answers = [ask(api, by_password("nobody", "x"), address="192.0.2.1").status_code for _number in range(6)]
     assert answers == [401] * 5 + [429]
+    slowed = [ask(api, by_password("other", "x"), address=f"192.0.2.{number}").status_code for number in range(6)]
+    assert slowed == [401] * 5 + [429]
 
 
 def test_the_right_password_begins_the_count_anew(api: Api) -> None:

@@ -160,7 +160,7 @@ def test_failures_lock_for_a_time(ledger: sa.Engine) -> None:
     ("kind", "name", "expected"),
     [
         ("user", "Ann", "user:ann"),
-        ("user", "x" * 300, "user:" + "x" * 250),
+        ("user", "x" * 250, "user:" + "x" * 250),
         ("address", "192.0.2.1", "address:192.0.2.1"),
         ("address", "::ffff:192.0.2.1", "address:192.0.2.1"),
         ("address", "2001:db8::1:2:3", "address:2001:db8::/64"),
@@ -170,3 +170,23 @@ def test_failures_lock_for_a_time(ledger: sa.Engine) -> None:
 )
 def test_subjects(kind: str, name: str, expected: str) -> None:
     assert auth_failures.subject(kind, name) == expected
+
+
+def test_long_names_are_told_apart() -> None:
+    subjects = {auth_failures.subject("login", "192.0.2.1 " + "x" * 300 + end) for end in ("a", "b")}
+    assert len(subjects) == 2
+    assert all(len(one) <= 255 for one in subjects)
+
+
+def test_a_limit_that_grows_slows_and_calms_down(ledger: sa.Engine) -> None:
+    limits = {"user:ann": Limit(3, 10.0, grows=True, calm=60.0)}
+    now, waits = 1000.0, []
+    for _number in range(8):
+        with transaction(ledger) as connection:
+            assert auth_failures.count_failure(connection, limits, now) == 0
+            waits.append(auth_failures.locked_for(connection, limits, now))
+        now += waits[-1] + 0.1
+    assert waits == [0, 0, 1, 2, 4, 8, 10, 10]
+    with transaction(ledger) as connection:
+        auth_failures.count_failure(connection, limits, now + 61)
+        assert auth_failures.locked_for(connection, limits, now + 61) == 0
