@@ -46,13 +46,13 @@ class Server(BaseApplication):
         threads: int,
         hooks: Hooks | None = None,
     ) -> None:
-        self._settings = settings
+        self.settings = settings
         self._services = services
         self._options = {
             "bind": bind,
             "workers": workers,
             "threads": threads,
-            "worker_class": "gthread",
+            "worker_class": f"{__package__}.arrivals.Worker",
             "timeout": TIMEOUT,
             "graceful_timeout": GRACE,
             "keepalive": KEEPALIVE,
@@ -82,10 +82,10 @@ class Server(BaseApplication):
                 self.cfg.set(name, value)
 
     def load(self) -> t.Any:
-        app = create_app(self._settings, self._services)
+        app = create_app(self.settings, self._services)
         if "metadata" in self._services:
             return app  # the hosts' proxies sign the header that says for whom they ask
-        trusted = proxy.networks(self._settings.api_trusted_proxies, "NOVALITE_API_TRUSTED_PROXIES")
+        trusted = proxy.networks(self.settings.api_trusted_proxies, "NOVALITE_API_TRUSTED_PROXIES")
         return proxy.TrustedProxies(app.wsgi_app, trusted)
 
 

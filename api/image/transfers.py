@@ -19,6 +19,7 @@ from ..settings import Settings
 
 STALL = 60.0  # seconds in which something must come, or be taken
 DRAINED = 64 << 20  # bytes of a refused upload that are read so that its sender gets to see why
+DRAIN_SECONDS = 30.0  # for that
 PIECE = 64 << 10
 ANY = 1 << 62  # None would mean the application's own limit
 
@@ -82,8 +83,7 @@ class Incoming:
         if self._socket is None:
             return
         if not self._moved:
-            with contextlib.suppress(OSError):
-                self._socket.shutdown(socket.SHUT_RD)
+            _shut(self._socket)
             return
         self._moved = False
         self._timer = threading.Timer(STALL, self._watch)
@@ -95,10 +95,22 @@ def drain() -> None:
     """Read what a sender still sends, within bounds: it looks for an answer only then. The connection ends with it."""
     g.image_close = True
     left = DRAINED
+    connection: socket.socket | None = request.environ.get("gunicorn.socket")
+    # not by a timeout of the socket, which each byte would put off
+    end = threading.Timer(DRAIN_SECONDS, _shut, [connection])
+    end.daemon = True
+    end.start()
     with contextlib.suppress(Exception):  # there is an error to tell of already
         request.max_content_length = ANY
         while left > 0 and (piece := request.stream.read(PIECE)):
             left -= len(piece)
+    end.cancel()
+
+
+def _shut(connection: socket.socket | None) -> None:
+    if connection is not None:
+        with contextlib.suppress(OSError):
+            connection.shutdown(socket.SHUT_RD)
 
 
 class Outgoing(io.FileIO):
