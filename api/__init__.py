@@ -15,7 +15,7 @@ import typing as t
 
 from flask import Flask
 
-from . import errors, health, logs, metrics, policy, shell
+from . import errors, health, logs, metrics, policy, rates, shell
 from .ledger import Ledger
 from .settings import Settings
 
@@ -45,6 +45,7 @@ def create_app(settings: Settings | None = None, services: t.Collection[str] = A
     health.register(app, settings)
     if "metadata" not in services:  # a guest has no business with them
         metrics.register(app, settings)
+        rates.register(app, settings)
     for name in services:
         register = _service(name)
         if register is not None:

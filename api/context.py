@@ -18,6 +18,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tabl
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tokens import token_hash
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.users import ROLES
 
+from . import rates
 from .errors import UnauthorizedError
 from .ledger import reading_ledger
 
@@ -101,11 +102,14 @@ def authenticate() -> None:
     """Find out who asks, by the header X-Auth-Token. Raises UnauthorizedError without a valid token."""
     token = request.headers.get("X-Auth-Token", "")
     if not 1 <= len(token) <= MAX_TOKEN:
+        rates.count_nobody()
         raise UnauthorizedError("The request you have made requires authentication.")
     with reading_ledger() as connection:
         caller = find_caller(connection, token)
     if caller is None:
+        rates.count_nobody()
         raise UnauthorizedError("The request you have made requires authentication.")
+    rates.count_caller(caller.user_id, caller.project_id)
     g.caller = caller
 
 

@@ -32,6 +32,10 @@ class Settings:
     api_workers: int = 2
     api_threads: int = 16  # a live stream of events keeps one for as long as it is looked at
     api_metrics_from: str = "127.0.0.0/8,::1"  # addresses and networks that may read /metrics
+    api_rate: int = 200  # requests a second, of one user in one project, in each process
+    api_burst: int = 4000  # so many at once before that holds
+    api_anonymous_rate: int = 20  # likewise, of those of one address that nobody stands for: logins, versions
+    api_anonymous_burst: int = 400
     api_bind: str = "127.0.0.1:8774"  # Nova's port
     api_public_url: str | None = None  # https://cloud.example.org: what the catalog says; default: as it was asked
     api_trusted_proxies: str | None = None  # addresses and networks, with commas, whose X-Forwarded-* are believed

@@ -19,6 +19,7 @@ from werkzeug.exceptions import RequestEntityTooLarge
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger import credentials
 
+from .. import rates
 from ..context import Caller, implied
 from ..errors import BadRequestError
 from ..ledger import reading_ledger
@@ -34,6 +35,17 @@ _NOBODYS = secrets.token_hex(16)  # what an unknown key's signature is held agai
 def authenticate() -> None:
     """Find out who asks. Raises Ec2Error unless the request is signed, rightly and just now."""
     g.ec2_parameters = {}
+    try:
+        caller, parameters = _caller()
+    except (Ec2Error, BadRequestError):
+        rates.count_nobody()
+        raise
+    rates.count_caller(caller.user_id, caller.project_id)
+    g.caller, g.ec2_parameters = caller, parameters
+
+
+def _caller() -> tuple[Caller, dict[str, str]]:
+    """Who signed the request, and its parameters."""
     asked = _request()
     try:
         claim = signing.claim_of(asked)
@@ -55,9 +67,8 @@ def authenticate() -> None:
             403,
         )
     _check_time(claim)
-    g.ec2_parameters = parameters
     now = time.time()
-    g.caller = Caller(
+    caller = Caller(
         user_id=found["user_id"],
         user_name=found["user_name"],
         project_id=found["project_id"],
@@ -69,6 +80,7 @@ def authenticate() -> None:
         issued_at=now,
         expires_at=now,
     )
+    return caller, parameters
 
 
 def _check_time(claim: signing.Claim) -> None:

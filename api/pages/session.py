@@ -14,9 +14,9 @@ import urllib.parse
 from flask import Blueprint, Response, current_app, g, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response as BaseResponse
 
-from .. import policy
+from .. import policy, rates
 from ..context import MAX_TOKEN, find_caller
-from ..errors import BadRequestError, ForbiddenError, UnauthorizedError, message_of, status_of
+from ..errors import BadRequestError, ForbiddenError, TooManyRequestsError, UnauthorizedError, message_of, status_of
 from ..ledger import reading_ledger
 from ..shell import unfit
 
@@ -53,7 +53,9 @@ def _begin() -> None:
     with reading_ledger() as connection:
         caller = find_caller(connection, token()) if 1 <= len(token()) <= MAX_TOKEN else None
     if caller is None or caller.project_id is None:
+        rates.count_nobody()
         raise UnauthorizedError("Log in first.")
+    rates.count_caller(caller.user_id, caller.project_id)
     g.caller = caller
     # what is about one session is of no use in another
     if request.method == "POST" and not hmac.compare_digest(csrf().encode(), field("csrf").encode()):
@@ -74,7 +76,9 @@ def _failed(error: Exception) -> t.Any:
     status = status_of(error)
     if status == 401 and request.method == "GET" and request.endpoint != LOGIN:
         return redirect(url_for(LOGIN, next=request.full_path.rstrip("?")), 303)
-    return render_template("pages/error.html", status=status, message=message_of(error, status)), status
+    page = render_template("pages/error.html", status=status, message=message_of(error, status))
+    wait = {"Retry-After": str(error.retry_after)} if isinstance(error, TooManyRequestsError) else {}
+    return page, status, wait
 
 
 def token() -> str:

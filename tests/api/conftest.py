@@ -233,9 +233,10 @@ def seeded(migrated: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 @contextlib.contextmanager
-def application(seeded: pathlib.Path, home: pathlib.Path) -> t.Iterator[seeds.Api]:
-    """The whole application over a copy in `home` of the ledger in `seeded`."""
-    app = create_app(Settings(home=str(shutil.copytree(seeded, home))))
+def application(seeded: pathlib.Path, home: pathlib.Path, **settings: t.Any) -> t.Iterator[seeds.Api]:
+    """The whole application over a copy in `home` of the ledger in `seeded`. Tests ask quicker than callers may."""
+    settings = {"api_burst": 10**6, "api_anonymous_burst": 10**6, **settings}
+    app = create_app(Settings(home=str(shutil.copytree(seeded, home)), **settings))
     engine = app.extensions["ledger"].engine
     with engine.connect() as connection:
         projects = {row.name: row.id for row in connection.execute(sa.select(tables.project))}

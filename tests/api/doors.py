@@ -67,7 +67,7 @@ class Doors:
 
     def __init__(self, cloud: Cloud, base: str) -> None:
         self.cloud, self.base = cloud, base
-        self.app = create_app(Settings(home=str(cloud.home)))
+        self.app = create_app(Settings(home=str(cloud.home), api_burst=10**6, api_anonymous_burst=10**6))
         self.client = client = self.app.test_client()
         self.project, self.other = cloud.project("demo"), cloud.project("alt")
         self.member = User(cloud, client, self.project, "member", base)
