@@ -71,6 +71,9 @@ def metrics() -> Response:
     """For those addresses only that NOVALITE_API_METRICS_FROM names: they tell of hosts."""
     from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
+    # a proxy on this machine that nobody named as one is this machine's address, whoever asks it
+    if proxy.is_told_by_a_stranger(request.environ):
+        raise NotFound
     if not proxy.within(request.remote_addr, current_app.extensions["metrics_from"]):
         raise NotFound
     return Response(generate_latest(current_app.extensions["metrics"]), content_type=CONTENT_TYPE_LATEST)

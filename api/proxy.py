@@ -19,6 +19,8 @@ StartResponse = t.Callable[..., t.Any]
 Application = t.Callable[[Environ, StartResponse], t.Iterable[bytes]]
 
 FORWARDED = tuple(f"HTTP_X_FORWARDED_{name}" for name in ("FOR", "PROTO", "HOST", "PORT", "PREFIX"))
+PASSED_ON = ("HTTP_FORWARDED", "HTTP_VIA")  # what else proxies say
+STRANGER = "novalite.forwarded_by_a_stranger"
 
 
 def networks(text: str | None, name: str) -> list[Network]:
@@ -43,6 +45,11 @@ def within(address: str | None, among: t.Sequence[Network]) -> bool:
     return any((mapped or found) in network for network in among)
 
 
+def is_told_by_a_stranger(environ: t.Mapping[str, t.Any]) -> bool:
+    """Whether a request came through a proxy that is not trusted: then it is not known who asks."""
+    return STRANGER in environ
+
+
 class TrustedProxies:
     """X-Forwarded-For, -Proto, -Host and -Prefix of trusted peers are believed; of others they are removed.
 
@@ -58,5 +65,8 @@ class TrustedProxies:
         if within(environ.get("REMOTE_ADDR"), self._trusted):
             return self._fixed(environ, start_response)
         for name in FORWARDED:
-            environ.pop(name, None)
+            if environ.pop(name, None) is not None:
+                environ[STRANGER] = True
+        if any(name in environ for name in PASSED_ON):
+            environ[STRANGER] = True
         return self._application(environ, start_response)
