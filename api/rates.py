@@ -69,8 +69,8 @@ def count_nobody() -> None:
 def _count_what_is_public() -> None:
     """Of all else its service finds out who asks, and counts."""
     view = current_app.view_functions.get(request.endpoint or "")
-    action = getattr(view, "policy_action", None)
-    if request.path not in FREE and (view is None or policy.POLICY.get(action or "", "public") == "public"):
+    operation = getattr(view, "policy_operation", None)
+    if request.path not in FREE and (view is None or policy.POLICY.get(operation or "", "public") == "public"):
         count_nobody()
 
 
