@@ -256,3 +256,10 @@ def api(seeded: pathlib.Path, tmp_path: pathlib.Path) -> t.Iterator[seeds.Api]:
 def client_as(api: seeds.Api) -> t.Callable[..., FlaskClient]:
     """client_as("demo"): a test client with a token of that user (demo, alt, reader, admin; None: without one)."""
     return api.client_as
+
+
+@pytest.fixture
+def own_network(api: seeds.Api) -> None:
+    """The network is demo's own: on another's, a project chooses no addresses."""
+    with transaction(api.engine) as connection:
+        connection.execute(sa.update(tables.network).values(owner=api.projects["demo"]))

@@ -136,6 +136,7 @@ def test_a_dry_run_changes_nothing(door: Door, demo: Client) -> None:
     run(demo, ClientToken="dry")
 
 
+@pytest.mark.usefixtures("own_network")
 @pytest.mark.parametrize(
     ("changes", "code"),
     [
@@ -218,6 +219,7 @@ def test_volumes_are_made_with_their_instances(door: Door, demo: Client) -> None
     assert [job.kind for job in jobs(door.api)] == ["launch"]  # whose hosts make them
 
 
+@pytest.mark.usefixtures("own_network")
 def test_subnet_and_address_can_be_chosen(demo: Client) -> None:
     (subnet,) = demo.describe_subnets()["Subnets"]
     number = subnet["SubnetId"]

@@ -307,6 +307,7 @@ def test_tags(door: Door, demo: Client) -> None:
         demo.create_tags(Resources=[group], Tags=[{"Key": f"k{at}", "Value": "v"} for at in range(51)])
 
 
+@pytest.mark.usefixtures("own_network")
 def test_addresses(door: Door, demo: Client) -> None:
     with refused("InsufficientAddressCapacity"):
         demo.allocate_address(Domain="vpc")
@@ -341,6 +342,7 @@ def test_addresses(door: Door, demo: Client) -> None:
     assert "floating_ips" in [job.kind for job in jobs(door.api)]
 
 
+@pytest.mark.usefixtures("own_network")
 def test_the_networks_are_a_default_vpc(door: Door, demo: Client) -> None:
     (vpc,) = demo.describe_vpcs(Filters=[{"Name": "is-default", "Values": ["true"]}])["Vpcs"]
     assert vpc["CidrBlock"] == "10.20.0.0/24" and vpc["State"] == "available"

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
+from api import policy
 from tests.api.conftest import Cloud
 from tests.api.doors import Doors
 
@@ -203,10 +204,15 @@ def test_statistics_and_servers_of_hypervisors(cloud: Cloud, doors: Doors, hosts
     assert len(page["hypervisors"]) == 1 and "hypervisors_links" in page
 
 
-def test_hosts_are_for_administrators(doors: Doors, hosts: list[str]) -> None:
+def test_hosts_are_for_administrators(
+    doors: Doors, hosts: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     for path in ("/os-services", "/os-aggregates", "/os-hypervisors/hv/search", "/os-hypervisors/hv/servers"):
         doors.member.get(path, 403)
-    # what is left on them is for all, whose servers are there is not
+    for path in ("/os-hypervisors/detail", "/os-hypervisors/statistics"):
+        doors.member.get(path, 403)
+    # where an operator shows what is left on them to all, whose servers are there is not shown
+    monkeypatch.setitem(policy.POLICY, "compute:hypervisors:read", "reader")
     (one, *_rest) = doors.member.get("/os-hypervisors/detail", version="2.88")["hypervisors"]
     assert "servers" not in one
     doors.member.get("/os-hypervisors/detail?with_servers=true", 403, version="2.88")

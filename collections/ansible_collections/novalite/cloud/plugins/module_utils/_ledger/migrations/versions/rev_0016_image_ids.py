@@ -18,7 +18,11 @@ depends_on = None
 
 
 def upgrade() -> None:
-    op.create_table("image_id_used", sa.Column("id", sa.String(36), nullable=False), sa.PrimaryKeyConstraint("id"))
+    op.create_table(
+        "image_id_used",
+        sa.Column("id", sa.String(36), nullable=False),
+        sa.PrimaryKeyConstraint("id", name="pk_image_id_used"),
+    )
 
 
 def downgrade() -> None:
