@@ -16,6 +16,7 @@ import yaml
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger import actions
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables_jobs import job, job_instance, run
+from ansible_collections.novalite.cloud.plugins.plugin_utils._playbooks import PLAYBOOKS
 
 from . import queue, settling
 from .kinds import KINDS, kind_of
@@ -56,8 +57,10 @@ def plan_of(connection: sa.Connection, run_id: str) -> Plan:
     variables = dict(jobs[0].variables)
     limit = variables.pop("limit", None)
     uuids = [uuid for row in jobs for uuid in instances[row.id]]
-    if uuids:
+    known = PLAYBOOKS[kind.playbook.removesuffix(".yml")].variables  # what it does not know, it refuses
+    if uuids and "uuids" in known:
         variables["uuids"] = uuids
+    if uuids and "wait_for" in known:
         # ACTIVE is what runs, as in Nova, whatever the inventory says: not every image has an ssh server, not every
         # group lets us in, and others of the run would wait for it
         variables["wait_for"] = "running"

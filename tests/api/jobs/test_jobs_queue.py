@@ -18,6 +18,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Conf
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import reading, transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables_jobs import job
+from ansible_collections.novalite.cloud.plugins.plugin_utils import _playbook_variables as rules
+from ansible_collections.novalite.cloud.plugins.plugin_utils._playbooks import PLAYBOOKS
 from api.errors import BadRequestError
 from api.jobs import claiming, events, queue, runs, supervisor
 from api.jobs.kinds import KINDS
@@ -232,6 +234,20 @@ class TestClaim:
         assert {together[one] for one in first["instances"]} == {first["id"]}
         assert {one: together[one] for one in second["instances"]} == {one: one for one in second["instances"]}
         assert plan.variables["novalite_alone"] is False
+
+    @pytest.mark.parametrize("kind", sorted(KINDS))
+    def test_a_playbook_is_told_nothing_that_it_refuses(self, jobs: JobCloud, kind: str) -> None:
+        playbook = KINDS[kind].playbook.removesuffix(".yml")
+        taken = KINDS[kind].schema["properties"].keys() - {"limit"}  # which becomes --limit
+        known = PLAYBOOKS[playbook].variables
+        assert taken <= known.keys() | {alias for variable in known.values() for alias in variable.aliases}
+        with transaction(jobs.engine) as connection:
+            queue.enqueue(connection, kind, instances=[] if KINDS[kind].instances == "none" else ["u1"])
+        run_id, _jobs = claim(jobs)
+        with reading(jobs.engine) as connection:
+            variables = runs.plan_of(connection, str(run_id)).variables
+        rules.meant(playbook, variables, {playbook}, False, [])
+        assert ("uuids" in variables) == ("uuids" in known and KINDS[kind].instances != "none")
 
     @pytest.mark.parametrize("kind", ["launch", "rebuild", "rescue", "unrescue"])
     def test_no_job_waits_for_an_ssh_server_that_need_not_be_there(self, jobs: JobCloud, kind: str) -> None:
