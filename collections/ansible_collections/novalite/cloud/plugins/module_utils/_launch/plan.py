@@ -214,7 +214,8 @@ def _filter(instance: Instance) -> Plan:
 
 
 def _pairs(nic: t.Mapping[str, t.Any]) -> list[Plan]:
-    """What a guest may send besides its own addresses: never as what everybody on the network talks to."""
+    """What a guest may send besides its own addresses, and be judged for by its groups: never what everybody on the
+    network talks to, which would be judged by this instance's groups then."""
     return [
         {"mac": pair.get("mac_address") or nic["mac"], "cidr": cidr}
         for pair in nic.get("allowed_address_pairs") or ()
@@ -241,7 +242,8 @@ def _firewall_instance(instance: Instance, own_chains: bool) -> Plan:
         # address would be open to everybody on the bridge.
         own = [address for address in (nic["ip"], nic["ipv6"], eui64(LINK_LOCAL, nic["mac"])) if address]
         (scoped.setdefault(nic["network"]["bridge"], []) if isolated else addresses).extend(own)
-        pairs += [{"bridge": nic["network"]["bridge"] if isolated else None, "cidr": cidr} for cidr in _judged(nic)]
+        bridge = nic["network"]["bridge"] if isolated else None
+        pairs += [{"bridge": bridge, "cidr": pair["cidr"]} for pair in _pairs(nic)]
     return {
         "id": instance["id"],
         "addresses": addresses,
@@ -258,16 +260,6 @@ def _ra_servers(nics: t.Iterable[t.Mapping[str, t.Any]]) -> list[str]:
     """The routers of an instance; none, which means any, where one of its networks has one that we do not know."""
     routers = [networks.ra_server(nic) for nic in nics if nic["network"]["cidr_v6"]]
     return sorted({one for one in routers if one}) if all(routers) else []
-
-
-def _judged(nic: t.Mapping[str, t.Any]) -> list[str]:
-    """The allowed address pairs of an interface, but not what everybody on the network talks to: that would be judged
-    by this instance's groups."""
-    return [
-        cidr
-        for pair in nic.get("allowed_address_pairs") or ()
-        for cidr in _without_common(nic, pair["ip_address"])
-    ]
 
 
 def _without_common(nic: t.Mapping[str, t.Any], cidr: str) -> list[str]:
