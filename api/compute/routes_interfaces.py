@@ -71,9 +71,8 @@ def add_interface(server_id: str) -> Answer:
         elif given.get("net_id") is not None:
             uuid = given["net_id"].lower()
             of_network = interfaces.network_named(connection, row.project_id, uuid=uuid)
-            if not caller.is_admin:
-                choice = {"fixed_ips:ip_address": fixed}
-                network_choices.check(uuid, of_network.owner, row.project_id, choice)
+            choice = {"fixed_ips:ip_address": fixed}
+            network_choices.check(uuid, of_network.owner, row.project_id, choice, caller.is_admin)
             wanted = Wanted(of_network, fixed_ip=fixed)
         else:
             wanted = Wanted(_only_network(connection, row.project_id))

@@ -40,8 +40,7 @@ def trigger(
     check_mode = bool(asked.get("check_mode", False))
     if {"limit", *kind.hosts} & set(variables):
         policy.check("jobs:choose_hosts")
-    if not caller.is_admin:  # the playbook is an operator's, who may name any
-        network_choices.check_servers(connection, caller.project, variables.get("servers", ()))
+    network_choices.check_servers(connection, caller.project, variables.get("servers", ()), caller.is_admin)
     timeout = asked.get("timeout_seconds")
     if timeout is not None and timeout > kind.timeout and not caller.is_admin:
         raise ForbiddenError(

@@ -43,8 +43,7 @@ def plan(body: dict[str, t.Any]) -> t.Any:
         raise BadRequestError(f"{wanted} servers in one plan: ask for at most {MAX_SERVERS}")
     with transaction(ledger.engine, check_mode=True) as connection:
         try:
-            if not caller.is_admin:
-                network_choices.check_servers(connection, caller.project, body["servers"])
+            network_choices.check_servers(connection, caller.project, body["servers"], caller.is_admin)
             asked = servers.server(connection, {"project": caller.project_name, "servers": body["servers"]})
             placed = claims.scheduler(
                 connection,

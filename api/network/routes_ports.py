@@ -123,10 +123,8 @@ def _check(wanted: Record) -> None:
 
 def _check_choices(row: Record, wanted: Record) -> None:
     caller = current()
-    if caller.is_admin:
-        return
     try:
-        network_choices.check_port(row, caller.project, wanted)
+        network_choices.check_port(row, caller.project, wanted, caller.is_admin)
     except ForbiddenError as error:
         raise NeutronError(403, "PolicyNotAuthorized", str(error)) from error
 

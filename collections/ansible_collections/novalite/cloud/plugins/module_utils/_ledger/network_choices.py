@@ -24,12 +24,14 @@ from . import lookups
 Record = t.Mapping[str, t.Any]
 
 
-def check(network_uuid: str, owner: str, project_id: str, choices: t.Mapping[str, t.Any]) -> None:
-    """Raise ForbiddenError if the project chooses something on a network that is not its own.
+def check(
+    network_uuid: str, owner: str, project_id: str, choices: t.Mapping[str, t.Any], by_admin: bool
+) -> None:
+    """Raise ForbiddenError if the project chooses something on a network that is not its own, unless `by_admin`.
 
     `choices`: what Neutron calls the attribute -> the value that was asked for; None and empty ones choose nothing.
     """
-    if owner == project_id:
+    if by_admin or owner == project_id:
         return
     for attribute, value in choices.items():
         if value:
@@ -39,23 +41,28 @@ def check(network_uuid: str, owner: str, project_id: str, choices: t.Mapping[str
             )
 
 
-def check_port(row: Record, project_id: str, wanted: Record) -> None:
+def check_port(row: Record, project_id: str, wanted: Record, by_admin: bool) -> None:
     """The same for a port's attributes (Neutron's words) on the network `row`. To name a subnet is no choice."""
     fixed = [one["ip_address"] for one in wanted.get("fixed_ips") or () if one.get("ip_address")]
     pairs, mac = wanted.get("allowed_address_pairs"), wanted.get("mac_address")
     choices = {"allowed_address_pairs": pairs, "mac_address": mac, "fixed_ips:ip_address": fixed}
-    check(row["uuid"], row["owner"], project_id, choices)
+    check(row["uuid"], row["owner"], project_id, choices, by_admin)
 
 
-def check_servers(connection: sa.Connection, project_id: str, servers: t.Iterable[Record]) -> None:
+def check_servers(
+    connection: sa.Connection, project_id: str, servers: t.Iterable[Record], by_admin: bool
+) -> None:
     """Raise for what servers (as module `server` takes them) name and a member of the project may not.
 
-    NotFoundError for a flavor that it does not see, ForbiddenError for an address on a network of others.
+    NotFoundError for a flavor that it does not see, ForbiddenError for an address on a network of others. Playbooks are
+    an operator's, who may name any: so may an administrator.
     """
+    if by_admin:
+        return
     for server in servers:
         if server.get("flavor"):
             lookups.flavor_by_name(connection, server["flavor"], project_id)
         for nic in server.get("networks") or ():
             if isinstance(nic, dict) and nic.get("fixed_ip"):
                 (row,) = lookups.networks_by_name(connection, [nic["name"]], project_id)
-                check(row["uuid"], row["owner"], project_id, {"fixed_ips:ip_address": nic["fixed_ip"]})
+                check(row["uuid"], row["owner"], project_id, {"fixed_ips:ip_address": nic["fixed_ip"]}, by_admin)

@@ -228,9 +228,8 @@ def _networks(
         elif one.name not in found:
             raise NotFoundError(f"Network {one.name} could not be found.")
         else:
-            if not by_admin:
-                choice = {"fixed_ips:ip_address": one.fixed_ip}
-                network_choices.check(one.name, owners[one.name], project_id, choice)
+            choice = {"fixed_ips:ip_address": one.fixed_ip}
+            network_choices.check(one.name, owners[one.name], project_id, choice, by_admin)
             nics.append((found[one.name], one.fixed_ip))
     for number, _address in nics:
         if number.cidr is None:
