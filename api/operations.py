@@ -138,6 +138,7 @@ OPERATIONS: t.Mapping[str, str] = {
     "image:read": "reader",
     "image:write": "member",
     "image:give": "admin",
+    "image:host_mount": "admin",
     "image:publicize": "admin",
     "image:tasks": "admin",
     "image:members:read": "reader",

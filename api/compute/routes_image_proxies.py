@@ -145,7 +145,9 @@ def _describe(image_id: str, changed: t.Callable[[Record], Record]) -> Record:
     """Change the properties of an image of the caller's; returns what they are now."""
     with writing_ledger() as connection, as_bad_request():
         row = _own_image(connection, image_id)
-        image_records.update_image(connection, row, {**row, "properties": changed(row["properties"])})
+        after = {**row, "properties": changed(row["properties"])}
+        by_operator = policy.may(current(), "image:host_mount")
+        image_records.update_image(connection, row, after, by_operator=by_operator)
         found = image_records.images_seen(connection, current().project, image_id, everything=current().is_admin)
     return t.cast("Record", found[0]["properties"])
 

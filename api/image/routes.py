@@ -57,7 +57,8 @@ def create_image() -> Answer:
     wanted = patch.wanted()
     try:
         with writing_ledger() as connection, as_bad_request():
-            shown = views.image(finding.seen(connection, image_records.insert_image(connection, wanted)))
+            number = image_records.insert_image(connection, wanted, by_operator=_is_operator())
+            shown = views.image(finding.seen(connection, number))
     except QuotaError as error:
         raise TooLargeError(str(error)) from error
     response = make_response(shown, 201)
@@ -74,8 +75,13 @@ def update_image(number: str) -> Answer:
     asked = patch.changes()
     with writing_ledger() as connection, as_bad_request():
         row = finding.own(connection, number)
-        image_records.update_image(connection, row, patch.applied(row, views.image(row), asked))
+        after = patch.applied(row, views.image(row), asked)
+        image_records.update_image(connection, row, after, by_operator=_is_operator())
         return views.image(finding.seen(connection, number)), 200
+
+
+def _is_operator() -> bool:
+    return policy.may(current(), "image:host_mount")
 
 
 @image.delete("/images/<number>")

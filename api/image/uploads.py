@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import typing as t
 
+import sqlalchemy as sa
 from flask import current_app, request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError, QuotaError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger import image_files, image_states, image_store
 
+from .. import policy
+from ..context import current
 from ..errors import BadRequestError, TooLargeError, UnsupportedMediaTypeError
 from ..ledger import writing_ledger
 from ..settings import Settings
@@ -56,7 +59,7 @@ def receive(row: Record, staged: bool) -> None:
             if staged:
                 image_store.put_in_place(part, image_store.staged_of(home(), number))
                 with writing_ledger() as connection:
-                    image_states.finish(connection, number, transfer, {**values, "status": "uploading"})
+                    _finish(connection, number, transfer, {**values, "status": "uploading"})
             else:
                 settle(row, transfer, part, values)
         except BaseException as error:
@@ -73,7 +76,7 @@ def settle(row: Record, transfer: str, path: str, values: Record) -> None:
     image_store.put_in_place(path, final)
     try:
         with writing_ledger() as connection:
-            image_states.finish(
+            _finish(
                 connection,
                 number,
                 transfer,
@@ -82,6 +85,11 @@ def settle(row: Record, transfer: str, path: str, values: Record) -> None:
     except BaseException:
         image_store.remove(final)
         raise
+
+
+def _finish(connection: sa.Connection, number: str, transfer: str, values: Record) -> None:
+    by_operator = policy.may(current(), "image:host_mount")
+    image_states.finish(connection, number, transfer, values, by_operator=by_operator)
 
 
 def client_error(error: BaseException) -> BaseException:

@@ -11,6 +11,7 @@ import typing as t
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._guest_data.image_properties import checked_host_mount
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger import (
     volume_access,
     volume_attachments,
@@ -208,6 +209,9 @@ def _describe_image(number: str, changed: t.Callable[[Record], Record]) -> Recor
         if not row["image"]:
             raise BadRequestError(f"Invalid volume: Volume {number} was not made of an image.")
         properties = volumes.checked_metadata(changed(row["image"].get("properties") or {}))
+        # a volume that waits for its data is what servers start from that hosts inject into
+        before = row["image"].get("properties") or {}
+        checked_host_mount(f"volume {number}", before, properties, policy.may(current(), "image:host_mount"))
         image = {**row["image"], "properties": properties}
         volume_access.describe_image(connection, number, image)
     return image

@@ -65,7 +65,8 @@ def seed(engine: sa.Engine) -> None:
             sa.insert(tables.image).values(
                 id=IMAGE_ID, owner="", name="ami-tiny", disk_format="qcow2", source="/nonexistent/tiny.qcow2",
                 checksum="sha256:" + "0" * 64, size=1 << 20, virtual_size=64 << 20, kernel=None, ramdisk=None,
-                cmdline="", min_disk_gb=0, min_ram_mb=0, properties={}, created_at=int(time.time()),
+                cmdline="", min_disk_gb=0, min_ram_mb=0, properties={"os_host_mount": "yes"},
+                created_at=int(time.time()),
             )
         )  # fmt: skip
         connection.execute(
@@ -145,7 +146,8 @@ class Api:
             "image": {
                 "id": IMAGE_ID, "name": "ami-tiny", "disk_format": "qcow2", "source": "/nonexistent/tiny.qcow2",
                 "checksum": "sha256:" + "0" * 64, "size": 1 << 20, "virtual_size": 64 << 20, "kernel": None,
-                "ramdisk": None, "cmdline": "", "min_disk_gb": 0, "min_ram_mb": 0, "properties": {},
+                "ramdisk": None, "cmdline": "", "min_disk_gb": 0, "min_ram_mb": 0,
+                "properties": {"os_host_mount": "yes"},
             },
             "created_at": int(time.time()), "updated_at": int(time.time()),
             **values,

@@ -176,6 +176,32 @@ def test_changes_that_cannot_be(cloud: Cloud, doors: Doors, change: dict[str, t.
     assert doors.member.get(f"/images/{number}") == before
 
 
+SAID = {"op": "add", "path": "/os_host_mount", "value": "yes"}
+
+
+def test_only_the_operator_lets_hosts_mount_an_image(cloud: Cloud, doors: Doors) -> None:
+    """Through every door that writes properties of an image; whoever owns it may take it back."""
+    new = {"disk_format": "raw", "container_format": "bare", "os_host_mount": "yes"}
+    refusal = doors.member.post("/images", new, 403)
+    assert "the operator's to set" in json.dumps(refusal)
+    number = make(cloud, "mine", owner=doors.project, properties={})
+    patched(doors, number, [SAID], 403)
+    patched(doors, number, [SAID], 200, who="admin")
+    patched(doors, number, [{"op": "add", "path": "/os_type", "value": "linux"}])  # what is there stays
+    patched(doors, number, [{"op": "replace", "path": "/os_host_mount", "value": "true"}], 403)
+    shown = patched(doors, number, [{"op": "remove", "path": "/os_host_mount"}])
+    assert "os_host_mount" not in shown and shown["os_type"] == "linux"
+    proxy = f"/compute/v2.1/images/{number}/metadata"
+    said: dict[str, t.Any] = {"metadata": {"os_host_mount": "yes"}}
+    for method, path, body in (
+        ("post", proxy, said), ("put", proxy, said), ("put", f"{proxy}/os_host_mount", {"meta": said["metadata"]}),
+    ):  # fmt: skip
+        for door, status in ((doors.member, 403), (doors.admin, 200)):
+            answer = getattr(doors.client, method)(path, json=body, headers=door.headers)
+            assert answer.status_code == status, answer.get_data(as_text=True)
+        patched(doors, number, [{"op": "remove", "path": "/os_host_mount"}])
+
+
 def test_tags_one_by_one(cloud: Cloud, doors: Doors) -> None:
     number = make(cloud, "a", doors.project)
     doors.member.put(f"/images/{number}/tags/x", None, 204)

@@ -134,6 +134,19 @@ def test_an_administrator_makes_public_ones_and_gives_them_away(doors: Doors) ->
         assert lookups.image_by_name(connection, "debian", doors.other)["id"] == number
 
 
+def test_what_hosts_may_mount_is_not_replaced_by_a_members_data(doors: Doors) -> None:
+    """The operator said it of data that were not there yet, or of others."""
+    number = made(doors.member, None)
+    with transaction(doors.cloud.engine) as connection:
+        said = sa.update(tables.image).where(tables.image.c.id == number).values(properties={"os_host_mount": "yes"})
+        connection.execute(said)
+    send(doors.member, number, RAW)
+    assert "os_host_mount" not in doors.member.get(f"/images/{number}")
+    number = made(doors.admin, None, os_host_mount="yes")
+    send(doors.admin, number, RAW)
+    assert doors.member.get(f"/images/{number}")["os_host_mount"] == "yes"
+
+
 def test_the_old_form_of_changes(doors: Doors) -> None:
     number = made(doors.member, None)
     headers = {**doors.member.headers, "Content-Type": "application/openstack-images-v2.0-json-patch"}
@@ -407,8 +420,11 @@ def test_the_id_of_a_deleted_image_is_nobody_elses(doors: Doors) -> None:
 
 def test_a_copys_data_outlive_the_image_that_they_came_with(cloud: Cloud, doors: Doors) -> None:
     number = made(doors.member, visibility="community")
+    mounted = sa.update(tables.image).where(tables.image.c.id == number).values(properties={"os_host_mount": "yes"})
     with transaction(cloud.engine) as connection:
+        connection.execute(mounted)
         copy = register(connection, doors.other, {"id": number, "name": "first"}, "copy", "")
+    assert "os_host_mount" not in doors.stranger.get(f"/images/{copy}")  # that was said of another image
     doors.member.delete(f"/images/{number}", 204)
     answer = doors.stranger.ask("GET", f"/images/{copy}/file")
     assert (answer.status_code, answer.get_data()) == (200, RAW)

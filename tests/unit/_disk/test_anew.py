@@ -58,14 +58,14 @@ def test_a_disk_made_anew_holds_nothing_old(state: str, base: str, tmp_path: pat
     assert replace_disks([disk], state, check_mode=True)["changed"] and content(directory) == before
     done = replace_disks([disk], state)
     assert done["changed"] and done["disks"][0]["created"] == ["disk", "kernel"]
-    assert sorted(os.listdir(directory)) == ["console.log", "disk", "disk.info", "kernel"]
+    assert sorted(os.listdir(directory)) == ["console.log", "disk", "disk.fresh", "disk.info", "kernel"]
     assert read(path, tmp_path) == b"" and recorded_format(directory) == "qcow2"
 
 
 def test_another_image_and_another_set_of_files(state: str, base: str) -> None:
     directory = os.path.dirname(create_disks([Disk(UUID, base, kernel=base, ramdisk=base)], state)["disks"][0]["path"])
     replace_disks([Disk(UUID, base, backend="raw")], state)
-    assert sorted(os.listdir(directory)) == ["disk", "disk.info"] and recorded_format(directory) == "raw"
+    assert sorted(os.listdir(directory)) == ["disk", "disk.fresh", "disk.info"] and recorded_format(directory) == "raw"
 
 
 def test_after_a_failure_the_old_disks_are_back(state: str, base: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,7 +89,7 @@ def test_what_a_killed_run_set_aside_goes(state: str, base: str) -> None:
     for name in ("disk", "disk.info"):
         os.rename(f"{directory}/{name}", f"{directory}/replaced/{name}")
     replace_disks([disk], state)
-    assert sorted(os.listdir(directory)) == ["disk", "disk.info"]
+    assert sorted(os.listdir(directory)) == ["disk", "disk.fresh", "disk.info"]
 
 
 def test_a_rescue_leaves_the_instances_own_files_alone(state: str, base: str) -> None:
@@ -99,10 +99,11 @@ def test_a_rescue_leaves_the_instances_own_files_alone(state: str, base: str) ->
     assert replace_disks([rescue], state)["disks"][0]["path"].endswith("/disk.rescue")
     replace_disks([rescue], state)
     found = content(directory)
-    assert set(found) == {*own, "disk.info", "disk.rescue", "kernel.rescue"} and found.items() >= own.items()
+    rescues = {"disk.fresh.rescue", "disk.rescue", "kernel.rescue"}
+    assert set(found) == {*own, *rescues, "disk.info"} and found.items() >= own.items()
     assert recorded_format(directory, "disk.rescue") == recorded_format(directory) == "qcow2"
     assert remove_disks([rescue], state, check_mode=True)["changed"]
-    assert remove_disks([rescue], state)["disks"][0]["removed"] == ["disk.rescue", "kernel.rescue"]
+    assert remove_disks([rescue], state)["disks"][0]["removed"] == ["disk.rescue", "kernel.rescue", "disk.fresh.rescue"]
     assert content(directory).keys() == {*own, "disk.info"} and not remove_disks([rescue], state)["changed"]
     assert not create_disks([disk], state)["changed"]
 

@@ -41,7 +41,7 @@ def test_a_disk_on_its_base(state: str, base: str) -> None:
     found = info(done["disks"][0]["path"])
     assert found["virtual-size"] == GIB and found["backing-filename-format"] == "raw"
     assert found["full-backing-filename"] == os.path.join(state, "_base", f"{base[7:]}.raw")
-    assert sorted(os.listdir(directory)) == ["disk", "disk.info", "kernel"]
+    assert sorted(os.listdir(directory)) == ["disk", "disk.fresh", "disk.info", "kernel"]
     assert os.stat(directory).st_mode & 0o777 == 0o711
     assert os.stat(f"{directory}/kernel").st_nlink == 1 and recorded_format(directory) == "qcow2"
     for check_mode in (True, False):
@@ -56,7 +56,7 @@ def test_a_run_that_was_cut_off_is_completed(state: str, base: str) -> None:
     (directory / "disk.part").write_text("half")
     assert recorded_format(str(directory)) == "qcow2"
     assert create_disks([disk], state)["disks"][0]["created"] == ["disk"]
-    assert sorted(os.listdir(directory)) == ["disk", "disk.info"]
+    assert sorted(os.listdir(directory)) == ["disk", "disk.fresh", "disk.info"]
 
 
 @pytest.mark.parametrize(("text", "message"), [
@@ -113,7 +113,7 @@ def test_removal(state: str, base: str) -> None:
     disks = [Disk(UUID, base), Disk(OTHER, base)]
     create_disks(disks, state)
     planned = remove_disks(disks[:1], state, check_mode=True)
-    assert planned["diff"]["before"] == {UUID: ["disk", "disk.info"]}
+    assert planned["diff"]["before"] == {UUID: ["disk", "disk.fresh", "disk.info"]}
     assert remove_disks(disks[:1], state) == planned
     assert os.listdir(os.path.join(state, "instances")) == [OTHER]
     assert not remove_disks(disks[:1], state)["changed"]

@@ -11,7 +11,7 @@ import shutil
 
 import pytest
 
-from ansible_collections.novalite.cloud.plugins.module_utils._disk import channel, layout, transfer
+from ansible_collections.novalite.cloud.plugins.module_utils._disk import channel, fresh, layout, transfer
 from ansible_collections.novalite.cloud.plugins.module_utils._disk.overlay import NOTE, Disk, create_disks
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from tests.unit._disk.state import needs_qemu_img
@@ -25,7 +25,7 @@ def arrive(state: str, of: str) -> None:
     """The files of instance `of`, as its source would have sent them for UUID."""
     staging = channel.staging_of(state, UUID)
     os.makedirs(os.path.dirname(staging), exist_ok=True)
-    shutil.copytree(layout.instance_dir(state, of), staging)
+    shutil.copytree(layout.instance_dir(state, of), staging, ignore=shutil.ignore_patterns(fresh.FRESH))
 
 
 def content(state: str) -> list[str]:

@@ -53,7 +53,7 @@ def instance(number: int, host: str, **changes: t.Any) -> dict[str, t.Any]:
             "virtual_size": 32 << 20,
             "kernel": {"source": "/images/kernel", "checksum": "sha256:bb", "size": 5},
             "ramdisk": None,
-            "properties": {},
+            "properties": {"os_host_mount": "yes"},
         },
         "key": {"name": "test", "public_key": "ssh-ed25519 AAAA test"},
         "security_groups": [{"id": 3, "name": "default", "rules": [RULE]}],
@@ -207,9 +207,39 @@ def test_a_host_may_hold_its_guests_to_their_addresses_with_chains_of_its_own() 
     ]
 
 
+def volume(**values: t.Any) -> dict[str, t.Any]:
+    """The root volume of an instance, about to be made of its image."""
+    return {"boot_index": 0, "volume_id": "v1", "backend": "file", "options": {}, "format": "raw", "made_at": None,
+            "image": "i1", "copied": False, "attached_at": None, "device": "/dev/vda", "readonly": False, **values}
+
+
+@pytest.mark.parametrize(
+    ("properties", "volumes", "injected"),
+    [
+        ({"os_host_mount": "yes"}, [], True),
+        ({}, [], False),  # a tenant's: no kernel of a host mounts it
+        ({"os_host_mount": "no"}, [], False),
+        ({"os_partition": "1"}, [], False),
+        ({"os_host_mount": "yes"}, [volume()], True),
+        ({}, [volume()], False),
+        ({"os_host_mount": "yes"}, [volume(made_at=1)], False),
+        ({"os_host_mount": "yes"}, [volume(copied=True)], False),  # of a volume that some guest has had
+        ({"os_host_mount": "yes"}, [volume(image="another")], False),
+        ({"os_host_mount": "yes"}, [volume(image=None)], False),
+    ],
+)
+def test_hosts_mount_what_the_operator_vouches_for(
+    properties: dict[str, str], volumes: list[dict[str, t.Any]], injected: bool
+) -> None:
+    image = {**instance(1, "hv1")["image"], "id": "i1", "properties": properties}
+    plan = plan_by_host([instance(1, "hv1", image=image, volumes=volumes)], {}, lambda *_: "")["hv1"]
+    assert bool(plan["injections"]) is injected
+
+
 def test_the_partition_to_inject_into_is_the_images_to_say() -> None:
     plans = [
-        plan_by_host([instance(1, "hv1", image={**instance(1, "hv1")["image"], "properties": properties})],
+        plan_by_host([instance(1, "hv1", image={**instance(1, "hv1")["image"],
+                                                "properties": {"os_host_mount": "yes", **properties}})],
                      {"hv1": {"domain_type": "qemu"}}, render)["hv1"]["injections"][0]["partition"]
         for properties in ({}, {"os_partition": "0"}, {"os_partition": 2})
     ]
@@ -261,10 +291,12 @@ def test_what_a_guest_is_told_goes_with_the_ways_that_its_image_takes() -> None:
     image = instance(1, "hv1")["image"]
     whole = {"project": {"id": "p", "name": "p"}, "availability_zone": None, "metadata": {}}
     one = {**instance(1, "hv1", guest=told, config_drive=True), **whole}
-    one["image"] = {**image, "id": "5d7b1a3e-8a57-4a3c-9d34-6a9f0f5f8f41", "properties": {"os_partition": "none"}}
+    one["image"] = {**image, "id": "5d7b1a3e-8a57-4a3c-9d34-6a9f0f5f8f41",
+                    "properties": {"os_host_mount": "yes", "os_partition": "none"}}
     one["flavor"] = {**one["flavor"], "ephemeral_gb": 0, "swap_mb": 0}
     one["security_groups"] = [{"id": 3, "name": "default", "rules": [RULE]}]
-    both = {**one, "image": {**one["image"], "properties": {}}, "uuid": "00000000-0000-4000-8000-000000000002"}
+    mounted = {**one["image"], "properties": {"os_host_mount": "yes"}}
+    both = {**one, "image": mounted, "uuid": "00000000-0000-4000-8000-000000000002"}
     plan = plan_by_host([one, both], {}, lambda *_: "")["hv1"]
     assert [drive["uuid"] for drive in plan["config_drives"]] == [one["uuid"], both["uuid"]]
     (injection,) = plan["injections"]

@@ -52,7 +52,8 @@ def test_a_local_image_is_measured(run: Run, disk: pathlib.Path, kernel: pathlib
     [image] = made["images"]
     assert (image["checksum"], image["size"], image["virtual_size"]) == (sha256(disk), MIB, MIB)
     assert image["kernel"] == image["ramdisk"] == {"source": str(kernel), "checksum": sha256(kernel), "size": 6}
-    assert image["properties"] == {} == made["diff"]["after"]["images"]["tiny"]["properties"]
+    # the operator's: hosts mount it to inject, as Nova's did
+    assert image["properties"] == {"os_host_mount": "yes"} == made["diff"]["after"]["images"]["tiny"]["properties"]
     again = {"changed": False, "images": [image], "files": made["files"]}
     assert run("image", images=[item]) == again == run("image", images=[{"name": "tiny"}])
 
@@ -188,10 +189,11 @@ def test_properties_are_replaced_and_bookkeeping_is_not_shown(
     run: Run, ledger: sa.Engine, disk: pathlib.Path
 ) -> None:
     item = {"name": "i", "source": str(disk), "disk_format": "raw", "properties": {"hw_machine_type": "q35", "x": True}}
-    assert run("image", images=[item])["images"][0]["properties"] == {"hw_machine_type": "q35", "x": "true"}
+    described = {"hw_machine_type": "q35", "x": "true", "os_host_mount": "yes"}
+    assert run("image", images=[item])["images"][0]["properties"] == described
     run("image", images=[{"name": "i", "properties": {"os_type": "linux"}}])
     with reading(ledger) as connection:
-        assert image_by_name(connection, "i", "d" * 32)["properties"] == {"os_type": "linux"}
+        assert image_by_name(connection, "i", "d" * 32)["properties"] == {"os_type": "linux", "os_host_mount": "yes"}
         stored = connection.execute(sa.select(tables.image.c.properties)).scalar_one()
     assert stored["novalite:stat"]["disk"][0] == MIB
 

@@ -140,7 +140,7 @@ def seed(cloud: Cloud) -> None:
         "checksum": "sha256:" + "0" * 64,
         "size": 1000,
         "virtual_size": GIB,
-        "properties": {},
+        "properties": {"os_host_mount": "yes"},  # as of one that the module `image` recorded
         "created_at": 1,
     }
     host = {

@@ -12,7 +12,11 @@ import pytest
 import sqlalchemy as sa
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
-from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
+    ConflictError,
+    ForbiddenError,
+    NovaliteError,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger import (
     action_requests,
     plans,
@@ -80,6 +84,18 @@ def test_an_image_is_made_once(cloud: t.Any) -> None:
     assert image.properties["why"] == "a test" and image.properties["instance_uuid"] == uuid
     again = ask(cloud, "createImage", "web", request={"image_name": "friday"})
     assert not again["changed"] and again["settled"] and again["hosts"] == {}
+
+
+def test_hosts_mount_no_image_that_was_made_of_a_guest(cloud: t.Any) -> None:
+    server(cloud)
+    begun = ask(cloud, "createImage", "web", request={"image_name": "friday"})
+    record(cloud, "createImage", begun, **FILE)
+    (image,) = cloud.rows(sa.select(tables.image).where(tables.image.c.name == "friday"))
+    assert "os_host_mount" not in image.properties and image.properties["image_type"] == "snapshot"
+    (twin,) = cloud.server({"name": "twin", "flavor": "m1.nano", "image": "friday"})["to_build"]
+    assert twin["config_drive"] is True
+    with pytest.raises(ForbiddenError, match="the operator's to set"):
+        ask(cloud, "createImage", "web", request={"image_name": "x", "properties": {"os_host_mount": "yes"}})
 
 
 def test_images_of_several_servers_have_their_names(cloud: t.Any) -> None:
@@ -175,6 +191,23 @@ def test_a_rescue_starts_from_the_other_image_beside_the_own_disk(cloud: t.Any) 
     assert plan["rescue_disks"] == [{"uuid": uuid, "rescue": True}] and plan["injections"] == []
     record(cloud, "unrescue", back)
     assert (row(cloud, uuid).vm_state, row(cloud, uuid).rescue_image) == ("active", None)
+
+
+def test_a_rescue_with_an_image_that_no_host_may_mount_has_a_config_drive(cloud: t.Any) -> None:
+    uuid = server(cloud)
+    other_image(cloud, properties={})
+    plan = ask(cloud, "rescue", "web", request={"image": "other"})["hosts"]["hv1"]
+    assert plan["injections"] == []
+    (drive,) = plan["config_drives"]
+    assert (drive["uuid"], drive["rescue"]) == (uuid, True)
+    assert row(cloud, uuid).config_drive is False  # its own image has none, before and after
+
+
+def test_a_rebuild_from_an_image_that_no_host_may_mount_has_a_config_drive(cloud: t.Any) -> None:
+    uuid = server(cloud)
+    other_image(cloud, properties={})
+    plan = ask(cloud, "rebuild", "web", request={"image": "other"})["hosts"]["hv1"]
+    assert (plan["injections"], [one["uuid"] for one in plan["config_drives"]]) == ([], [uuid])
 
 
 def test_who_is_rescued_already_is_left_alone(cloud: t.Any) -> None:

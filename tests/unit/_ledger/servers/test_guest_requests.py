@@ -114,7 +114,16 @@ def test_an_image_may_insist_on_a_config_drive(cloud: t.Any) -> None:
     cloud.write(sa.update(image).where(image.c.name == "ami-tiny").values(properties={"os_config_drive": "mandatory"}))
     entry = {"name": "web", "flavor": "m1.nano", "image": "ami-tiny"}
     assert cloud.server({**entry, "config_drive": False})["to_build"][0]["config_drive"] is True
-    assert guest_requests.wants_config_drive(guest_requests.GuestRequest(), {"properties": {}}) is False
+    mounted = {"properties": {"os_host_mount": "yes"}}
+    assert guest_requests.wants_config_drive(guest_requests.GuestRequest(), mounted) is False
+
+
+def test_what_no_host_may_mount_gets_a_config_drive_whatever_is_asked(cloud: t.Any) -> None:
+    cloud.write(sa.update(tables.image).where(tables.image.c.name == "ami-tiny").values(properties={}))
+    entry = {"name": "web", "flavor": "m1.nano", "image": "ami-tiny", "config_drive": False}
+    assert cloud.server(entry)["to_build"][0]["config_drive"] is True
+    (again,) = cloud.server(entry, takeover=True)["to_build"]  # no other server is asked for
+    assert again["config_drive"] is True
 
 
 @pytest.mark.parametrize(

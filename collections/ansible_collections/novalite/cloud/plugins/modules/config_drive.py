@@ -35,6 +35,10 @@ options:
         description: The content of the files, base64 encoded, by their paths on the drive.
         type: dict
         required: true
+      rescue:
+        description: The drive is the one that the instance is rescued with, beside its own one.
+        type: bool
+        default: false
 attributes:
   check_mode:
     support: full
@@ -95,12 +99,12 @@ from ..module_utils._errors import NovaliteError
 from ..module_utils._host import STATE_DIR
 
 
-def _drive(uuid: str, format: str, files: dict[str, t.Any]) -> ConfigDrive:
+def _drive(uuid: str, format: str, files: dict[str, t.Any], rescue: bool) -> ConfigDrive:
     try:
         contents = {path: base64.b64decode(str(content), validate=True) for path, content in files.items()}
     except binascii.Error:
         raise NovaliteError(f"instance {uuid}: a file of its config drive is not base64") from None
-    return ConfigDrive(uuid, format, contents)
+    return ConfigDrive(uuid, format, contents, rescue)
 
 
 def main() -> None:
@@ -114,6 +118,7 @@ def main() -> None:
                     "uuid": {"type": "str", "required": True},
                     "format": {"type": "str", "choices": ["config-2", "nocloud"], "default": "config-2"},
                     "files": {"type": "dict", "required": True, "no_log": True},
+                    "rescue": {"type": "bool", "default": False},
                 },
             },
             "state_dir": {"type": "path", "default": STATE_DIR},

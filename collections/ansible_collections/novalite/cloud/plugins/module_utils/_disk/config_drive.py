@@ -27,16 +27,30 @@ LOCK = "config_drives"
 PROGRAMS = ("genisoimage", "mkisofs", "xorrisofs")
 TREE = f".{layout.CONFIG_DRIVE}.tree"
 RECORD = f"{layout.CONFIG_DRIVE}.sha256"
+RESCUE_FILES = (layout.CONFIG_DRIVE + layout.RESCUE, f"{layout.CONFIG_DRIVE}{layout.RESCUE}.sha256")
 PUBLISHER = "novalite"
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class ConfigDrive:
-    """What the drive of one instance must hold: `files` by relative path; `format` is config-2 or nocloud."""
+    """What the drive of one instance must hold: `files` by relative path; `format` is config-2 or nocloud.
+
+    With `rescue` it is the one that the instance is rescued with, beside its own one.
+    """
 
     uuid: str
     format: str
     files: t.Mapping[str, bytes]
+    rescue: bool = False
+
+    @property
+    def name(self) -> str:
+        """Of its file; the hash of what it holds stands in the one beside it."""
+        return layout.CONFIG_DRIVE + (layout.RESCUE if self.rescue else "")
+
+    @property
+    def record(self) -> str:
+        return f"{self.name}.sha256"
 
     def __post_init__(self) -> None:
         if self.format not in LABELS:
@@ -74,7 +88,7 @@ def write_config_drives(
     return {
         "changed": bool(stale),
         "config_drives": [{"uuid": drive.uuid, "changed": drive.uuid in changed,
-                           "path": os.path.join(layout.instance_dir(state_dir, drive.uuid), layout.CONFIG_DRIVE)}
+                           "path": os.path.join(layout.instance_dir(state_dir, drive.uuid), drive.name)}
                           for drive in drives],
         "diff": {"before": {drive.uuid: None for drive in stale},
                  "after": {drive.uuid: {"format": drive.format, "bytes": {path: len(content) for path, content
@@ -86,10 +100,10 @@ def write_config_drives(
 def _recorded(drive: ConfigDrive, state_dir: str) -> str | None:
     """The hash of what the drive holds, or None when there is none. The record is written after the drive."""
     directory = layout.instance_dir(state_dir, drive.uuid)
-    if not os.path.exists(os.path.join(directory, layout.CONFIG_DRIVE)):
+    if not os.path.exists(os.path.join(directory, drive.name)):
         return None
     try:
-        with open(os.path.join(directory, RECORD), encoding="ascii") as handle:
+        with open(os.path.join(directory, drive.record), encoding="ascii") as handle:
             return handle.read().strip()
     except (OSError, ValueError):
         return None
@@ -99,8 +113,8 @@ def _write(drive: ConfigDrive, state_dir: str) -> None:
     directory = layout.instance_dir(state_dir, drive.uuid)
     if not os.path.isdir(directory):
         raise NotFoundError(f"{directory} does not exist; create the instance's disk first (module disk)")
-    tree, part = os.path.join(directory, TREE), os.path.join(directory, f"{layout.CONFIG_DRIVE}.part")
-    record, path = os.path.join(directory, RECORD), os.path.join(directory, layout.CONFIG_DRIVE)
+    tree, part = os.path.join(directory, TREE), os.path.join(directory, f"{drive.name}.part")
+    record, path = os.path.join(directory, drive.record), os.path.join(directory, drive.name)
     try:
         shutil.rmtree(tree, ignore_errors=True)  # of a run that was killed
         _lay_out(drive, tree)

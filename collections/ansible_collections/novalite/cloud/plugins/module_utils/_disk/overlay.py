@@ -18,7 +18,7 @@ import typing as t
 
 from .._errors import NotFoundError, NovaliteError
 from .._host import in_threads, locked, write_atomically
-from . import config_drive, layout
+from . import config_drive, fresh, layout
 from .blank import EPHEMERAL, SWAP, blank_name, blank_size, ensure_blank
 from .inspect import inspect_image
 from .qcow2 import write_overlay
@@ -34,9 +34,12 @@ PREALLOCATIONS = ("none", "space")
 REPLACED = "replaced"  # where the old files are, beside the new ones, until these are complete
 OWN_FILES = (
     layout.DISK, EPHEMERAL, SWAP, layout.KERNEL, layout.RAMDISK, layout.CONFIG_DRIVE, config_drive.RECORD,
-    layout.DISK_INFO,
+    layout.DISK_INFO, fresh.FRESH,
 )  # fmt: skip
-RESCUE_FILES = tuple(name + layout.RESCUE for name in (layout.DISK, layout.KERNEL, layout.RAMDISK))
+RESCUE_FILES = (
+    *(name + layout.RESCUE for name in (layout.DISK, layout.KERNEL, layout.RAMDISK)),
+    *config_drive.RESCUE_FILES, fresh.FRESH_RESCUE,
+)  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
@@ -357,6 +360,9 @@ def _build(plan: _Plan, state_dir: str, sizes: t.Mapping[str, int], undo: contex
         _record(plan, directory, undo)
         for file in plan.missing:
             _make_file(plan.disk, file, directory, state_dir, sizes[file.source], undo)
+            if file.name in (plan.disk.name, NOTE):
+                undo.callback(_remove, os.path.join(directory, fresh.beside(file.name)))
+                fresh.note_fresh(directory, file.name)
     except OSError as error:
         raise NovaliteError(f"instance {plan.disk.uuid}: its disks cannot be created in {directory}: "
                             f"{error.strerror}") from error

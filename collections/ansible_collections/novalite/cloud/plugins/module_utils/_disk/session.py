@@ -21,6 +21,7 @@ from .._errors import NotFoundError, NovaliteError
 from .._host import in_threads, locked_directory
 from . import export, layout, nbd
 from .daemon import DiskInUseError, end_leftovers
+from .fresh import is_fresh
 from .guest_root import GuestRoot
 from .inject import Request, Step, apply, describe, expected_paths, plan
 from .overlay import recorded_format
@@ -88,7 +89,7 @@ def choose_backend(backend: str, check_mode: bool = False) -> str:
 def inject_all(
     requests: t.Sequence[Request], state_dir: str, backend: str, check_mode: bool = False
 ) -> dict[str, t.Any]:
-    """Write into the disks of stopped instances what they miss.
+    """Write into the disks of instances what they miss, as long as no guest has had them: none is mounted later.
 
     Returns `changed`, `backend`, `instances` (uuid, changed, written: paths) and `diff`. Each instance is a thread
     with its own daemon and mounts. Raises NovaliteError, which names every instance that failed and why.
@@ -164,6 +165,8 @@ def _inject(request: Request, state_dir: str, attach: Attach, check_mode: bool) 
                     lambda: _write(request, device, os.path.join(work_dir, "root"), check_mode))
 
     with locked_directory(directory):
+        if not is_fresh(directory, request.disk):
+            return Outcome(request.uuid, ())  # it was told at its first start
         for pause in IN_USE_PAUSES:
             try:
                 return with_private_mounts(work)

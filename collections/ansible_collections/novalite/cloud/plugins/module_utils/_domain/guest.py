@@ -19,7 +19,7 @@ from .._addressing.macs import LINK_LOCAL, eui64
 from .._disk.layout import RESCUE
 from .._disk.volume_paths import volume_path
 from .._errors import NovaliteError
-from .._guest_data.image_properties import LAST_DEVICES, cdrom_bus, guest_agent
+from .._guest_data.image_properties import LAST_DEVICES, cdrom_bus, guest_agent, host_mount
 from .._host import STATE_DIR
 from .compare import METADATA_NAMESPACE
 from .devices import ROOT
@@ -236,7 +236,9 @@ def _config_drive(
     usual = "sata" if "q35" in machine else "ide" if machine.startswith("pc") else "virtio"
     bus = cdrom_bus(instance["image"], usual)
     device = "disk" if bus == "virtio" else "cdrom"
-    return ConfigDrive(os.path.join(directory, "disk.config"), device, LAST_DEVICES[bus], bus)
+    own = not instance.get("rescue") or host_mount(instance["image"])
+    name = "disk.config" if own else "disk.config" + RESCUE
+    return ConfigDrive(os.path.join(directory, name), device, LAST_DEVICES[bus], bus)
 
 
 def tap_device(vif_id: str) -> str:

@@ -13,6 +13,7 @@ import threading
 import time
 import typing as t
 
+from .._disk.fresh import forget_fresh
 from .._errors import ConflictError, NovaliteError
 from .._host import in_threads
 from . import compare
@@ -133,6 +134,7 @@ def ensure_defined(
     if not check_mode:
         for spec, outcome in zip(domains, outcomes):
             if outcome.changed:
+                forget_fresh(str(spec["xml"]))
                 with clear(f"domain {spec['name']} cannot be defined"):
                     connection.defineXML(spec["xml"])
     return outcomes
@@ -194,6 +196,8 @@ def _bring_up(
     connection: t.Any, spec: DomainSpec, outcome: Outcome, timeout: float, undo: list[t.Callable[[], None]]
 ) -> None:
     uuid, before = spec["uuid"], outcome.before
+    if spec.get("xml"):
+        forget_fresh(str(spec["xml"]))
     with clear(f"domain {spec['name']} does not start"):
         if "define" in outcome.action:
             domain = connection.defineXML(spec["xml"])

@@ -14,6 +14,7 @@
 | `os_config_drive_format` | `config-2` (the default) or `nocloud` |
 | `os_shutdown_timeout` | seconds that a guest gets to shut down before it is powered off; 60 by default |
 | `hw_qemu_guest_agent` | `yes`: the guest gets a channel for QEMU's guest agent; `no` (the default) |
+| `os_host_mount` | `yes`: hosts may mount its file system, to inject; only the operator sets it; `no` by default |
 | `hw_cdrom_bus` | bus of the config drive: `ide`, `sata` or `virtio`; by default what the machine type has |
 """
 
@@ -22,10 +23,11 @@ from __future__ import annotations
 import re
 import typing as t
 
-from .._errors import NovaliteError
+from .._errors import ForbiddenError, NovaliteError
 
 CONFIG_2 = "config-2"
 NOCLOUD = "nocloud"
+HOST_MOUNT = "os_host_mount"
 _YES, _NO = ("yes", "true", "1", "on"), ("no", "false", "0", "off")
 LAST_DEVICES = {"ide": "hdd", "sata": "sdf", "virtio": "vdz"}  # by bus
 
@@ -43,6 +45,7 @@ def check(image: Image) -> None:
     cdrom_bus(image, "")
     guest_agent(image)
     shutdown_timeout(image)
+    host_mount(image)
 
 
 def partition(image: Image) -> int | str | None:
@@ -56,6 +59,32 @@ def partition(image: Image) -> int | str | None:
     if not (said.isascii() and said.isdigit() and len(said) <= 3):
         raise _refused(image, "os_partition", said, ["a number", "0 for the whole disk", "inspect", "none"])
     return int(said)
+
+
+def host_mount(image: Image) -> bool:
+    """Whether the kernel of a host may read the image's file system, so that keys can be injected into its disks.
+
+    Kernel developers treat a crafted file system as no boundary. The operator says it of images of their own choice
+    (checked_host_mount()); nobody can of an image that was made of a guest's disk.
+    """
+    return _one_of(image, HOST_MOUNT, "no", [*_YES, *_NO]) in _YES
+
+
+def checked_host_mount(
+    what: str, before: t.Mapping[str, t.Any], after: t.Mapping[str, t.Any], by_operator: bool
+) -> None:
+    """Raise ForbiddenError if the properties `after` say otherwise than `before` that hosts may mount the image, unless
+    the operator says so. Anybody may take that away."""
+    if not by_operator and after.get(HOST_MOUNT) not in (None, before.get(HOST_MOUNT)):
+        raise ForbiddenError(
+            f"{what}: property {HOST_MOUNT} is the operator's to set: leave it out, and the guest is told what it must "
+            "know by config drive and metadata"
+        )
+
+
+def without_host_mount(properties: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """The properties of a copy, or of other data: what the operator said was said of the image as it was."""
+    return {key: value for key, value in properties.items() if key != HOST_MOUNT}
 
 
 def admin_user(image: Image) -> str:

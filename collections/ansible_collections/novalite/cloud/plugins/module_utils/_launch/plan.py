@@ -78,8 +78,9 @@ def host_plan(
             if one.get("guest") is not None and _to_be_injected(one)
         ],
         "config_drives": [
-            config_drive(one, one["guest"]) for one in instances
-            if one.get("guest") is not None and one["config_drive"] and not one.get("rescue")
+            {**config_drive(one, one["guest"]), **({"rescue": True} if one.get("rescue") else {})}
+            for one in instances
+            if one.get("guest") is not None and _to_have_config_drive(one)
         ],
         "secret": any(any((one.get("guest") or {}).values()) for one in instances),
         "filters": [] if own_chains else [_filter(instance) for instance in instances],
@@ -169,10 +170,25 @@ def boot_volume(instance: Instance) -> t.Mapping[str, t.Any] | None:
 
 
 def _to_be_injected(instance: Instance) -> bool:
-    """Not into a volume that somebody has had before: only into one that is a fresh copy of an image."""
-    root = boot_volume(instance)
-    fresh = root is None or (root["made_at"] is None and root["image"] is not None)
-    return fresh and image_properties.partition(instance["image"]) is not None
+    """Whether the host writes into the root disk, for which its kernel mounts it.
+
+    Only where the operator says so of the image, and only into a fresh copy of that: a guest may have written anything
+    to a volume that it has had, to a copy of such a one, or to a disk (hosts know of these: _disk/fresh.py).
+    """
+    image, root = instance["image"], boot_volume(instance)
+    if root is not None and (root["made_at"] is not None or root.get("copied") or root["image"] != image["id"]):
+        return False
+    return image_properties.host_mount(image) and image_properties.partition(image) is not None
+
+
+def _to_have_config_drive(instance: Instance) -> bool:
+    """Whether a config drive is written now.
+
+    Of those that are being rescued, only where hosts may not mount the rescue's image: else their own ones stay.
+    """
+    if instance.get("rescue"):
+        return not image_properties.host_mount(instance["image"])
+    return bool(instance["config_drive"])
 
 
 def _injection(instance: Instance) -> Plan:

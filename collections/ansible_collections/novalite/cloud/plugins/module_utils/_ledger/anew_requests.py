@@ -13,6 +13,7 @@ import typing as t
 import sqlalchemy as sa
 
 from .._errors import NovaliteError
+from .._guest_data import image_properties
 from . import actions, guest_requests, image_snapshots, lookups, rebuilds, rescues, server_actions
 from .plans import server_plan
 from .tables import instance
@@ -125,7 +126,9 @@ def _looked_up(connection: sa.Connection, project_id: str, request: Params) -> d
 
 
 def _rescued(one: Instance, chosen: Params) -> Instance:
-    """The instance with the rescue's image in the place of its own one."""
+    """The instance with the rescue's image in the place of its own one; with a config drive, if nothing may be written
+    into that."""
     told = {"password_hash": chosen[rescues.HASH], "password_optional": True} if chosen[rescues.HASH] else {}
     image = {field: value for field, value in chosen.items() if field != rescues.HASH}
-    return {**one, "image": image, "rescue": True, "guest": told}
+    drive = bool(one["config_drive"]) or not image_properties.host_mount(image)
+    return {**one, "image": image, "rescue": True, "config_drive": drive, "guest": told}

@@ -15,6 +15,7 @@ import uuid
 import sqlalchemy as sa
 
 from .._errors import ConflictError, NovaliteError
+from .._guest_data import image_properties
 from .image_records import check_count
 from .images import checked_properties
 from .lookups import PRIVATE, lock_project
@@ -40,7 +41,8 @@ def register(
     row = dict(connection.execute(sa.select(image).where(image.c.id == of["id"])).mappings().one())
     if row["status"] != "active":
         raise NovaliteError(f"image {of['name']!r} is {row['status']}: it has no data to register")
-    properties = {key: value for key, value in row["properties"].items() if not key.startswith(PRIVATE)}
+    public = {key: value for key, value in row["properties"].items() if not key.startswith(PRIVATE)}
+    properties = image_properties.without_host_mount(public)
     if description:
         properties |= checked_properties(f"image {name!r}", {_DESCRIPTION: description})
     now = int(time.time())

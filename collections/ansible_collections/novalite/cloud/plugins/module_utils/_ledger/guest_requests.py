@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 from .._command import run
 from .._errors import NovaliteError, QuotaError
-from .._guest_data.image_properties import config_drive_is_mandatory
+from .._guest_data.image_properties import config_drive_is_mandatory, host_mount
 
 MAX_USER_DATA = 65535  # bytes of base64: nova/api/openstack/compute/schemas, maxLength of user_data
 MAX_FILES = 100  # in one request, whatever the quotas say
@@ -96,10 +96,23 @@ def check_quota(name: str, guest: GuestRequest, limits: t.Mapping[str, int]) -> 
 
 
 def wants_config_drive(guest: GuestRequest, image: t.Mapping[str, t.Any], from_volume: bool = False) -> bool:
-    """Whether the server gets a config drive: it asks for one, or its image insists. One that starts from a volume has
-    its key from there unless it declines: a volume is its owner's, and nothing is written into it (nor does Nova)."""
+    """Whether the server gets a config drive: it asks for one, its image insists, or no host may write into its disk.
+    One that starts from a volume has its key from there unless it declines: a volume is its owner's, and nothing is
+    written into it (nor does Nova)."""
     asked = from_volume if guest.config_drive is None else guest.config_drive
-    return asked or config_drive_is_mandatory(image)
+    return asked or (config_drive_is_mandatory(image) if from_volume else needs_config_drive(image))
+
+
+def needs_config_drive(image: t.Mapping[str, t.Any]) -> bool:
+    """Whether servers with a disk of their own learn from a config drive, or not at all, what they are told."""
+    return config_drive_is_mandatory(image) or not host_mount(image)
+
+
+def asked_config_drive(guest: GuestRequest, row: t.Any) -> bool | None:
+    """Whether the request asks for a config drive, or the instance `row` has one in any case; None: it says nothing."""
+    if guest.config_drive is None:
+        return None
+    return guest.config_drive or (bool(row.config_drive) and needs_config_drive(row.image))
 
 
 def asks_otherwise(guest: GuestRequest, row: t.Any) -> bool:
@@ -108,7 +121,7 @@ def asks_otherwise(guest: GuestRequest, row: t.Any) -> bool:
         asked is not None and asked != stored
         for asked, stored in (
             (guest.user_data, row.user_data),
-            (wants_config_drive(guest, row.image) if guest.config_drive is not None else None, row.config_drive),
+            (asked_config_drive(guest, row), row.config_drive),
             (guest.file_records, row.files),
         )
     )

@@ -19,6 +19,7 @@ import uuid
 import sqlalchemy as sa
 
 from .._errors import ConflictError, NovaliteError
+from .._guest_data import image_properties
 from . import quotas
 from .images import checked_properties
 from .lookups import PRIVATE, image_sharing, image_visible, lock_project, shown_name
@@ -57,17 +58,19 @@ def images_seen(
     return [_shown(dict(row)) for row in rows]
 
 
-def insert_image(connection: sa.Connection, wanted: t.Mapping[str, t.Any]) -> str:
+def insert_image(connection: sa.Connection, wanted: t.Mapping[str, t.Any], by_operator: bool = False) -> str:
     """Record an image without data, in status queued. Returns its id.
 
-    `wanted`: owner, name (None: without), id (None: a new one), properties, tags, and FIELDS.
-    Raises NovaliteError for what cannot be stored, ConflictError for an id that is taken, QuotaError.
+    `wanted`: owner, name (None: without), id (None: a new one), properties, tags, and FIELDS; `by_operator`: it may
+    say that hosts may mount it. Raises NovaliteError for what cannot be stored, ForbiddenError for what is not the
+    caller's to say, ConflictError for an id that is taken, QuotaError.
     """
     owner, name = wanted["owner"], wanted["name"]
     image_id, now = wanted.get("id") or str(uuid.uuid4()), int(time.time())
     check_id(connection, image_id)
     lock_project(connection, owner)
     properties, tags = _checked(image_id, wanted)
+    image_properties.checked_host_mount(f"image {image_id}", {}, properties, by_operator)
     connection.execute(
         sa.insert(image).values(
             **{field: wanted[field] for field in FIELDS},
@@ -89,16 +92,23 @@ def insert_image(connection: sa.Connection, wanted: t.Mapping[str, t.Any]) -> st
     return image_id
 
 
-def update_image(connection: sa.Connection, before: t.Mapping[str, t.Any], after: t.Mapping[str, t.Any]) -> None:
+def update_image(
+    connection: sa.Connection,
+    before: t.Mapping[str, t.Any],
+    after: t.Mapping[str, t.Any],
+    by_operator: bool = False,
+) -> None:
     """Write what of `after` (name, properties, tags, and FIELDS) differs from the record.
 
     A new name is the playbooks' name for it, too, unless another image of the owner's has it.
-    Raises NovaliteError for what cannot be stored, QuotaError for an owner who has enough images.
+    Raises NovaliteError for what cannot be stored, ForbiddenError for what is not the caller's to say (insert_image()),
+    QuotaError for an owner who has enough images.
     """
     properties, tags = _checked(before["id"], after)
     stored = connection.execute(
         sa.select(image.c.name, image.c.owner, image.c.properties).where(image.c.id == before["id"]).with_for_update()
     ).one()
+    image_properties.checked_host_mount(f"image {before['id']}", stored.properties, properties, by_operator)
     kept = {key: value for key, value in stored.properties.items() if key.startswith(PRIVATE)}
     values: Record = {field: after[field] for field in FIELDS}
     if (after["name"] or "") != (before["name"] or ""):

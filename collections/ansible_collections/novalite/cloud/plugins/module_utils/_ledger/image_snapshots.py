@@ -15,6 +15,7 @@ import uuid
 import sqlalchemy as sa
 
 from .._errors import NovaliteError
+from .._guest_data import image_properties
 from .image_records import delete_image, insert_image
 from .images import checked_properties
 from .lookups import PRIVATE
@@ -30,6 +31,7 @@ def details_of(name: str, properties: t.Mapping[str, t.Any] | None = None, user_
     """What begin() takes for an image called `name`; `image_id` in it is the id that it is going to have."""
     checked_names("image", [{"name": name}])
     own = checked_properties(f"image {name!r}", properties or {})
+    image_properties.checked_host_mount(f"image {name!r}", {}, own, by_operator=False)  # it is what a guest wrote
     return {"image_id": str(uuid.uuid4()), "name": name, "properties": own, "user_id": user_id}
 
 
@@ -53,7 +55,11 @@ def begun(connection: sa.Connection, row: t.Any, details: Details) -> dict[str, 
     # as Nova: what held its disk is needed to hold it again
     min_disk_gb = max(base["min_disk_gb"], row.flavor["root_gb"])
     properties = {
-        **{key: value for key, value in base["properties"].items() if not key.startswith(PRIVATE)},
+        **{
+            key: value
+            for key, value in image_properties.without_host_mount(base["properties"]).items()
+            if not key.startswith(PRIVATE)
+        },
         **{"image_type": "snapshot", "instance_uuid": row.uuid},
         **({"base_image_ref": base["id"]} if base.get("id") else {}),
         **({"user_id": details["user_id"]} if details.get("user_id") else {}),

@@ -20,6 +20,7 @@ import uuid
 import sqlalchemy as sa
 
 from .._errors import ConflictError, NotFoundError
+from .._guest_data.image_properties import without_host_mount
 from . import image_store, quotas
 from .lookups import lock_project
 from .tables import image, instance
@@ -52,8 +53,20 @@ def progress(connection: sa.Connection, image_id: str, transfer: str, size: int)
     check_size(connection, image_id)
 
 
-def finish(connection: sa.Connection, image_id: str, transfer: str, values: t.Mapping[str, t.Any]) -> None:
-    """Write what the data are (status, source, checksum, md5, size, virtual_size). Raises as progress()."""
+def finish(
+    connection: sa.Connection,
+    image_id: str,
+    transfer: str,
+    values: t.Mapping[str, t.Any],
+    by_operator: bool = False,
+) -> None:
+    """Write what the data are (status, source, checksum, md5, size, virtual_size). Raises as progress().
+
+    Unless they came `by_operator`, hosts may not mount them, whatever was said before they were there.
+    """
+    said = connection.execute(sa.select(image.c.properties).where(image.c.id == image_id).with_for_update()).scalar()
+    if said and not by_operator:
+        values = {**values, "properties": without_host_mount(said)}
     _write(connection, image_id, transfer, {**values, "transfer": None})
     check_size(connection, image_id)
 

@@ -15,6 +15,7 @@ import uuid
 import sqlalchemy as sa
 
 from .._errors import NovaliteError
+from .._guest_data.image_properties import HOST_MOUNT
 from .._host import in_threads
 from .._launch.plan import image_files
 from . import engine, tables
@@ -156,6 +157,9 @@ def _wanted(item: t.Mapping[str, t.Any], before: Image | None, files: Files) -> 
     if item["properties"] is not None:
         kept = {key: value for key, value in properties.items() if key.startswith(PRIVATE)}
         properties = {**checked_properties(what, item["properties"]), **kept}
+    if item["source"] or (before is not None and HOST_MOUNT in before["properties"]):
+        # data that the operator chose: Nova's way, unless they say no
+        properties.setdefault(HOST_MOUNT, (before or {}).get("properties", {}).get(HOST_MOUNT, "yes"))
     stats = dict(properties.pop(STAT, {}))
     for kind, found in files.items():
         stats.pop(kind, None)

@@ -51,7 +51,7 @@ def ask(connection: sa.Connection, uuid: str, request: t.Mapping[str, t.Any]) ->
         values["files"] = guest.file_records
     if request.get("password_hash") is not None:
         values |= {field: request[field] for field in ("password_hash", "password_optional") if field in request}
-    if image_properties.config_drive_is_mandatory(image):
+    if guest_requests.needs_config_drive(image):
         values["config_drive"] = True
     if values:
         server_changes.change(connection, row, values)

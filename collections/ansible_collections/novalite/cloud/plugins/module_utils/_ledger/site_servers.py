@@ -89,8 +89,8 @@ def wanted(server: Server, request: ServerRequest, live: Live | None) -> dict[st
     """
     guest = request.guest
     config_drive = guest.config_drive
-    if live is not None and config_drive is not None:
-        config_drive = guest_requests.wants_config_drive(guest, live["row"].image)
+    if live is not None:
+        config_drive = guest_requests.asked_config_drive(guest, live["row"])
     values: dict[str, t.Any] = {
         "flavor": request.flavor,
         "image": request.image,

@@ -282,6 +282,7 @@ def _volumes(
         sa.select(
             *(volume_attachment.c[field] for field in _ATTACHMENT_FIELDS),
             *(volume.c[field] for field in ("status", "size_gb", "format", "host", "made_at", "image")),
+            sa.or_(volume.c.snapshot_id.is_not(None), volume.c.source_volume_id.is_not(None)).label("copied"),
             volume_type.c.backend,
             volume_type.c.options,
         )
