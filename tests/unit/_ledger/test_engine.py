@@ -365,3 +365,30 @@ def test_a_reader_does_not_wait_for_a_writer(
         with reading(other) as reader:
             assert reader.execute(sa.select(tables.project.c.name)).scalars().all() == ["demo"]
     other.dispose()
+
+
+def test_images_of_the_operator_say_that_hosts_may_mount_them_after_an_upgrade(ledger: sa.Engine) -> None:
+    """Others do not: what was a tenant's before is no more to be trusted than what is one's now."""
+    row = {"disk_format": "raw", "source": "/x", "checksum": "", "size": 1, "virtual_size": 1, "created_at": 0}
+    with transaction(ledger) as connection:
+        project = connection.execute(sa.select(tables.project.c.id)).scalars().first()
+        for owner, properties in (("", {"os_partition": "1"}), (project, {})):
+            values = {**row, "id": f"i{owner}"[:36], "name": "x", "owner": owner, "properties": properties}
+            connection.execute(sa.insert(tables.image).values(**values))
+        for number, image in enumerate(("i", f"i{project}"[:36])):
+            server = {
+                "uuid": f"u{number}", "project_id": project, "name": image, "hostname": "x", "flavor": {},
+                "image": {"id": image, "properties": {}}, "metadata": {}, "attempts": [], "vm_state": "active",
+                "created_at": 0, "updated_at": 0,
+            }  # fmt: skip
+            connection.execute(sa.insert(tables.instance).values(**server))
+        rooms.move_to_revision(connection, "0016")
+        rooms.move_to_revision(connection, "0017")
+        images = dict(connection.execute(sa.select(tables.image.c.owner, tables.image.c.properties)).all())
+        servers = dict(connection.execute(sa.select(tables.instance.c.uuid, tables.instance.c.image)).all())
+        assert images == {"": {"os_partition": "1", "os_host_mount": "yes"}, project: {}}
+        assert [servers[uuid]["properties"] for uuid in ("u0", "u1")] == [{"os_host_mount": "yes"}, {}]
+        rooms.move_to_revision(connection, "0016")
+        assert connection.execute(sa.select(tables.image.c.properties).where(tables.image.c.owner == "")).scalar() == {
+            "os_partition": "1"
+        }
