@@ -2,7 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""`python -m tests.unit._disk.hostile.jail guests` (or images), as root: a corpus on a host whose every change is seen.
+"""`python -m tests.unit._disk.hostile.jail guests` (or images, or tenants), as root: a corpus on a host whose every
+change is seen.
 
 The host is this machine's own root file system under an overlay, in a private mount namespace: whatever is written to
 any path of it lies in the overlay's upper directory afterwards, and there alone. /run and /tmp are empty ones. After
@@ -12,6 +13,7 @@ may differ. Prints one JSON object per case.
 
 from __future__ import annotations
 
+import base64
 import ctypes
 import functools
 import hashlib
@@ -30,14 +32,22 @@ import uuid
 
 from ansible_collections.novalite.cloud.plugins.module_utils._disk import layout
 from ansible_collections.novalite.cloud.plugins.module_utils._disk.cache import Image, Rules, ensure_images
+from ansible_collections.novalite.cloud.plugins.module_utils._disk.config_drive import ConfigDrive, write_config_drives
 from ansible_collections.novalite.cloud.plugins.module_utils._disk.inject import File, Request
 from ansible_collections.novalite.cloud.plugins.module_utils._disk.overlay import Disk, create_disks, remove_disks
 from ansible_collections.novalite.cloud.plugins.module_utils._disk.session import inject_all
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._launch.plan import plan_by_host
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.guest_requests import (
+    GuestRequest,
+    wants_config_drive,
+)
 from tests.unit._disk.hostile.guests import GUESTS, KEY, VICTIM, HostileGuest
 from tests.unit._disk.hostile.images import IMAGES, HostileImage
 
 MS_BIND, MS_REC, MS_PRIVATE, CLONE_NEWNS = 0x1000, 0x4000, 0x40000, 0x20000
+PR_CAPBSET_DROP, LINUX_CAPABILITY_VERSION_3 = 24, 0x20080522
+CAP_SYS_ADMIN, CAP_MKNOD = 21, 27  # to mount, and to attach a loop or nbd device; to make a node for one
 REPOSITORY = pathlib.Path(__file__).resolve().parents[4]
 STATE = "/var/lib/novalite"
 # What a run may leave outside: locks, the empty mount point of injections, and the directories on the way.
@@ -185,6 +195,73 @@ def inject(image: pathlib.Path, guest: HostileGuest) -> dict[str, t.Any]:
     return result
 
 
+def tell(image: pathlib.Path, guest: HostileGuest, properties: dict[str, str]) -> dict[str, t.Any]:
+    """Do what a host does for an instance of a tenant's image before its domain is defined, as the controller plans it.
+
+    The kernel refuses this process every mount, and every loop and nbd device.
+    """
+    checksum = f"sha256:{hashlib.sha256(image.read_bytes()).hexdigest()}"
+    instance = planned_instance(str(uuid.uuid4()), checksum, str(image), image.stat().st_size, properties)
+    request = GuestRequest(files=tuple((path, "eA==") for path in guest.files))
+    instance["config_drive"] = wants_config_drive(request, instance["image"])
+    instance["guest"] = {"files": request.file_records}
+    plan = plan_by_host([instance], {}, lambda *_: "")["hv1"]
+    pushed = Image(checksum, str(image), disk_format="raw", staged=str(image))
+    result: dict[str, t.Any] = {"refusal": None, "injections": len(plan["injections"])}
+    _renounce(CAP_SYS_ADMIN, CAP_MKNOD)
+    try:
+        ensure_images([pushed], STATE, rules=Rules(pushed=True))
+        disk = create_disks([Disk(instance["uuid"], checksum)], STATE)["disks"][0]["path"]
+        before = pathlib.Path(disk).read_bytes()
+        requests = [Request(one["uuid"], tuple(one["keys"]), one["user"]) for one in plan["injections"]]
+        result["injected"] = inject_all(requests, STATE, "fuse")["changed"]
+        (drive,) = plan["config_drives"]
+        contents = {path: base64.b64decode(text) for path, text in drive["files"].items()}
+        wanted = ConfigDrive(drive["uuid"], drive["format"], contents)
+        (written,) = write_config_drives([wanted], STATE)["config_drives"]
+        result["has_key"] = KEY.encode() in pathlib.Path(written["path"]).read_bytes()
+        result["unread"] = pathlib.Path(disk).read_bytes() == before
+    except NovaliteError as error:
+        result["refusal"] = str(error)
+    finally:
+        remove_disks([Disk(instance["uuid"])], STATE)
+        shutil.rmtree(layout.base_dir(STATE))
+    return result
+
+
+def planned_instance(
+    number: str, checksum: str, source: str, size: int, properties: dict[str, str]
+) -> dict[str, t.Any]:
+    """An Instance dict, as the ledger has it, of an image with these properties."""
+    image = {
+        "id": "i1", "name": "theirs", "disk_format": "raw", "source": source, "checksum": checksum, "size": size,
+        "virtual_size": size, "kernel": None, "ramdisk": None, "cmdline": "", "properties": properties,
+    }  # fmt: skip
+    flavor = {"name": "m1", "vcpus": 1, "memory_mb": 64, "root_gb": 0, "ephemeral_gb": 0, "swap_mb": 0}
+    return {
+        "id": 1, "uuid": number, "name": "web-1", "hostname": "web-1", "domain_name": "instance-00000001",
+        "host": "hv1", "flavor": flavor, "image": image, "key": {"name": "me", "public_key": KEY}, "nics": [],
+        "security_groups": [], "volumes": [], "metadata": {}, "availability_zone": None, "vm_state": "building",
+        "project": {"id": "p", "name": "p"}, "launched_at": None, "created_at": 0, "index": 0, "tags": [],
+    }  # fmt: skip
+
+
+def _renounce(*capabilities: int) -> None:
+    """Go on without these, for good, whatever is executed."""
+    for capability in capabilities:
+        if _libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0):
+            raise OSError(ctypes.get_errno(), "prctl")
+    header = (ctypes.c_uint32 * 2)(LINUX_CAPABILITY_VERSION_3, 0)
+    held = (ctypes.c_uint32 * 6)()
+    if _libc.capget(header, held):
+        raise OSError(ctypes.get_errno(), "capget")
+    for capability in capabilities:
+        for number in range(3):  # effective, permitted, inheritable
+            held[number] &= ~(1 << capability)
+    if _libc.capset(header, held):
+        raise OSError(ctypes.get_errno(), "capset")
+
+
 def _key(directory: str, key: str) -> bool:
     """Whether the disk holds the key, by another way than the code under test."""
     raw = os.path.join(directory, "raw")
@@ -220,11 +297,16 @@ def main() -> None:
             write_everywhere()
             print(json.dumps({"name": "self-test", "seen": differences(before, host(upper))}))
             return
-        corpora: dict[str, tuple[HostileGuest | HostileImage, ...]] = {"guests": GUESTS, "images": IMAGES}
+        corpora: dict[str, tuple[HostileGuest | HostileImage, ...]] = {
+            "guests": GUESTS, "images": IMAGES, "tenants": GUESTS, "vouched": GUESTS[:1],
+        }  # fmt: skip
         cases = corpora[sys.argv[1]]
         for case in cases:
             directory = pathlib.Path(tempfile.mkdtemp(dir="/tmp"))
-            if isinstance(case, HostileGuest):
+            if isinstance(case, HostileGuest) and sys.argv[1] in ("tenants", "vouched"):
+                properties = {"os_host_mount": "yes"} if sys.argv[1] == "vouched" else {}
+                result = measured(functools.partial(tell, case.build(directory), case, properties))
+            elif isinstance(case, HostileGuest):
                 result = measured(functools.partial(inject, case.build(directory), case))
             else:
                 case.write(directory / "image")

@@ -60,6 +60,27 @@ def test_hostile_guests_change_nothing_but_themselves() -> None:
     assert {name: problems for name, problems in found.items() if problems} == {}
 
 
+def test_no_kernel_reads_the_file_systems_of_tenants() -> None:
+    """Images that the operator did not vouch for are launched where no mount and no loop or nbd device is to be had."""
+    results = jailed("tenants")
+    assert len(results) == len(GUESTS)
+    refused = {guest.name for guest in GUESTS if guest.expected == "content is qcow2"}
+    found: dict[str, list[str]] = {}
+    for name, result in results.items():
+        found[name] = [*harm(result), *(key for key in ("injections", "injected") if result.get(key))]
+        if name in refused:
+            found[name] += [] if "qcow2" in result["refusal"] else ["accepted"]
+        elif result["refusal"] or not result["has_key"] or not result["unread"]:
+            found[name].append(f"not told by its config drive, or written to: {result}")
+    assert {name: problems for name, problems in found.items() if problems} == {}
+
+
+def test_what_the_operator_vouches_for_needs_the_kernel() -> None:
+    """The proof above is worth nothing unless the same way with a mount in it fails there."""
+    (result,) = jailed("vouched").values()
+    assert result["injections"] == 1 and (result.get("crash") or result["refusal"])
+
+
 def test_hostile_images_change_nothing_at_all() -> None:
     results = jailed("images")
     assert len(results) == len(IMAGES) >= 40

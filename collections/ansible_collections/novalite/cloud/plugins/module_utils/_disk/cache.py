@@ -23,7 +23,8 @@ import tempfile
 import time
 import typing as t
 
-from .._command import CommandError, run
+from .._command import CommandError
+from .._confined import Limits, run_confined
 from .._errors import ImageRefusedError, NovaliteError
 from .._host import in_threads, locked
 from . import layout
@@ -36,9 +37,9 @@ CONVERT_TIMEOUT = 1800.0  # seconds
 STAGING_PREFIX = ".incoming-"
 STAGING_MAX_AGE = 3600.0  # seconds without a write: nobody pushes to it any more
 
-# CVE-2015-5162: a crafted image makes qemu-img eat memory and CPU. Nova's limits for `info` (1 GiB, 30 s);
-# a conversion reads everything, so only its time differs.
-INFO_LIMITS = ("prlimit", "--as=1073741824", "--cpu=30", "--")
+# CVE-2015-5162: a crafted image makes qemu-img eat memory and CPU. Nova's limits for `info` (1 GiB, 30 s) are the
+# default ones of Limits; a conversion reads everything.
+CONVERT_MEMORY = 2 << 30  # bytes
 CONVERT_CPU = 900  # seconds
 
 
@@ -273,8 +274,10 @@ def _convert(image: Image, part: str, converted: str) -> None:
     _check_room(image, _unfolded(image, part, virtual_size), converted)
     # CVE-2013-4463: what comes out is bounded by the declared size. The default cache mode is fast, we fsync.
     try:
-        run(["prlimit", "--as=2147483648", f"--cpu={CONVERT_CPU}", f"--fsize={virtual_size}", "--",
-             "qemu-img", "convert", "-f", disk_format, "-O", "raw", part, converted], timeout=CONVERT_TIMEOUT)
+        os.close(os.open(converted, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600))
+        run_confined(["qemu-img", "convert", "-f", disk_format, "-O", "raw", part, converted], reads=[part],
+                     writes=[converted], limits=Limits(CONVERT_MEMORY, CONVERT_CPU, virtual_size),
+                     timeout=CONVERT_TIMEOUT)
     except CommandError as error:
         # The file is on this host and has its checksum: what cannot be read in it cannot be read anywhere.
         if "error while reading" in error.stderr or -error.rc in (signal.SIGXCPU, signal.SIGXFSZ):
@@ -287,7 +290,7 @@ def _ask_qemu(image: Image, arguments: t.Sequence[str]) -> dict[str, t.Any]:
     """What `qemu-img info` or `check` says of a file, within narrow limits of time and memory."""
     try:
         # 3: clusters are leaked, which harms nobody
-        answer = json.loads(run([*INFO_LIMITS, "qemu-img", *arguments], ok=(0, 3)).stdout)
+        answer = json.loads(run_confined(["qemu-img", *arguments], reads=arguments[-1:], ok=(0, 3)).stdout)
     except CommandError as error:
         if error.rc in (124, 127):  # a slow disk, no qemu-img: the host's fault
             raise

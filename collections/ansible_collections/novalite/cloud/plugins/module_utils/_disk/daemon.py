@@ -17,12 +17,15 @@ import subprocess
 import time
 import typing as t
 
+from .._confined import ANY_SIZE, Limits, bounded
 from .._errors import NovaliteError
 
 STOP_TIMEOUT = 30.0  # seconds
 TERMINATE_EVERY = 0.3
 PROGRAMS = (b"qemu-storage-daemon", b"qemu-nbd")
 ERRORS = "daemon.stderr"
+# of what serves one disk: it has threads, of which each reserves address space
+DAEMON_LIMITS = Limits(memory=4 << 30, cpu=600, file_size=ANY_SIZE)
 
 
 class DaemonError(NovaliteError):
@@ -33,15 +36,17 @@ class DiskInUseError(DaemonError):
     """Another process has the disk open; QEMU's image locking is never switched off here."""
 
 
-def start(argv: t.Sequence[str], work: str) -> subprocess.Popen[bytes]:
+def start(argv: t.Sequence[str], work: str, limits: Limits | None = None) -> subprocess.Popen[bytes]:
     """Start `argv` as a child of the calling thread; it is killed when that thread or the process dies.
 
     Its messages go to a file in the directory `work`. setpriv sets PR_SET_PDEATHSIG: preexec_fn would run Python
-    between fork and exec in a process that has threads.
+    between fork and exec in a process that has threads. With `limits` it keeps to these, and has of root's capabilities
+    those that attaching a disk needs.
     """
     with open(os.path.join(work, ERRORS), "wb") as errors:
         try:
-            return subprocess.Popen(["setpriv", "--pdeathsig", "KILL", "--", *argv], stdin=subprocess.DEVNULL,
+            before = [] if limits is None else bounded(limits, "sys_admin", "dac_override")
+            return subprocess.Popen([*before, "setpriv", "--pdeathsig", "KILL", "--", *argv], stdin=subprocess.DEVNULL,
                                     stdout=errors, stderr=errors, env={**os.environ, "LC_ALL": "C"})
         except FileNotFoundError:
             raise NovaliteError("setpriv is not installed on this host (package util-linux)") from None
@@ -122,7 +127,7 @@ def serves(argv: t.Sequence[bytes], disk: str) -> bool:
 
 def served(argv: t.Sequence[bytes]) -> list[str]:
     """The files that `argv` is at work on, if it is one of PROGRAMS."""
-    if not any(os.path.basename(word) in PROGRAMS for word in argv[:5]):  # setpriv's words come first, for a moment
+    if not any(os.path.basename(word) in PROGRAMS for word in argv[:20]):  # setpriv's words come first, for a moment
         return []
     found = []
     for word in argv:

@@ -24,7 +24,7 @@ import typing as t
 from .._command import run
 from .._errors import NovaliteError
 from . import loop
-from .daemon import start, stop
+from .daemon import DAEMON_LIMITS, start, stop
 from .partition import Partition
 from .syscalls import unmount
 
@@ -76,7 +76,7 @@ def attached(disk: str, disk_format: str, read_only: bool, work: str) -> t.Itera
     export = {"type": "fuse", "id": "export", "node-name": "disk", "mountpoint": exported,
               "writable": not read_only, "allow-other": "off"}
     daemon = start(["qemu-storage-daemon", "--blockdev", json.dumps(block), "--export", json.dumps(export),
-                    "--pidfile", ready], work)
+                    "--pidfile", ready], work, DAEMON_LIMITS)
     try:
         _wait_ready(daemon, ready)
         yield FuseDisk(exported, work, read_only)

@@ -26,7 +26,7 @@ import typing as t
 from .._command import run
 from .._errors import ConflictError, NovaliteError
 from .._host import LOCK_DIR, locked
-from .daemon import start, stop
+from .daemon import DAEMON_LIMITS, start, stop
 from .partition import Partition
 
 DEVICES = 16  # the driver's default nbds_max
@@ -139,7 +139,7 @@ def attached(disk: str, disk_format: str, read_only: bool, work: str) -> t.Itera
         argv = ["qemu-nbd", f"--format={disk_format}", f"--connect={device}", f"--socket={work}/nbd.sock",
                 "--verbose",  # the only way to keep it in the foreground, as our child
                 *(["--read-only"] if read_only else []), disk]
-        daemon = start(argv, work)
+        daemon = start(argv, work, DAEMON_LIMITS)
         try:
             _wait(lambda: os.path.exists(f"/sys/block/{name}/pid") and _sectors(name) > 0, CONNECT_TIMEOUT,
                   f"{device} was not connected", daemon)

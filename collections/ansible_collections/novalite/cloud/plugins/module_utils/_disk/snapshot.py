@@ -18,6 +18,7 @@ import typing as t
 import uuid as uuids
 
 from .._command import run
+from .._confined import ANY_SIZE, Limits, confined, lent, new_user
 from .._errors import NovaliteError
 from .._host import in_threads, locked
 from . import layout
@@ -124,17 +125,27 @@ def _take(
 def _convert(disk: str, disk_format: str, state_dir: str, path: str, timeout: float) -> None:
     """What the disk stands on is said here: what its header says is not asked. QEMU's lock keeps one off that a guest
     has open after all."""
-    source: dict[str, t.Any] = {"driver": disk_format, "file": {"driver": "file", "filename": disk}}
     base = read_records(os.path.dirname(disk))[layout.DISK].base
-    if disk_format == "qcow2":
-        if base:
-            below = layout.base_path(os.path.abspath(state_dir), os.path.basename(base))
-            source["backing"] = {"driver": "raw", "file": {"driver": "file", "filename": below}}
-        else:
-            source["backing"] = None
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb"):
         pass  # ours alone from the start
-    run(["qemu-img", "convert", "-O", "qcow2", f"json:{json.dumps(source)}", path], timeout=timeout)
+    user, limits = new_user(), Limits(memory=2 << 30, cpu=int(timeout), file_size=ANY_SIZE)
+    with contextlib.ExitStack() as stack:
+        handles = [stack.enter_context(lent(disk, user)), stack.enter_context(lent(path, user, write=True))]
+        source: dict[str, t.Any] = {"driver": disk_format, "file": _file(handles[0])}
+        if disk_format == "qcow2" and base:
+            # everybody may read what is in the cache, so that it is not lent
+            below = layout.base_path(os.path.abspath(state_dir), os.path.basename(base))
+            handles.append(os.open(below, os.O_RDONLY | os.O_CLOEXEC))
+            stack.callback(os.close, handles[-1])
+            source["backing"] = {"driver": "raw", "file": _file(handles[-1])}
+        elif disk_format == "qcow2":
+            source["backing"] = None
+        argv = ["qemu-img", "convert", "-O", "qcow2", f"json:{json.dumps(source)}", _file(handles[1])["filename"]]
+        run([*confined(user, limits), *argv], timeout=timeout, pass_fds=handles)
+
+
+def _file(handle: int) -> dict[str, str]:
+    return {"driver": "file", "filename": f"/proc/self/fd/{handle}"}
 
 
 def _remove_stale(state_dir: str) -> None:

@@ -19,7 +19,8 @@ import stat
 import struct
 import typing as t
 
-from .._command import pipe, run
+from .._command import pipe
+from .._confined import ANY_SIZE, Limits, run_bounded, run_confined
 from .._errors import NovaliteError
 from .._host import in_threads, locked
 from . import channel, layout
@@ -105,7 +106,10 @@ def grow(disks: t.Iterable[Disk], state_dir: str) -> list[str]:
             if name not in records or not size or not os.path.exists(path):
                 continue
             if _virtual_size(path, records[name].format) < size:
-                run(["qemu-img", "resize", "-q", "-f", records[name].format, path, str(size)], timeout=600)
+                run_bounded(
+                    ["qemu-img", "resize", "-q", "-f", records[name].format, path, str(size)],
+                    limits=Limits(file_size=ANY_SIZE), timeout=600,
+                )  # fmt: skip
                 changed.append(f"{disk.uuid}/{name}")
         swap = os.path.join(directory, layout.SWAP)
         if layout.SWAP in records and os.path.exists(swap):
@@ -225,5 +229,5 @@ def _check_overlay(path: str, record: Record, base: str | None, uuid: str, state
 def _virtual_size(path: str, disk_format: str) -> int:
     if disk_format == "raw":
         return os.stat(path).st_size
-    answer = run(["qemu-img", "info", "--output=json", "-f", disk_format, path]).stdout
+    answer = run_confined(["qemu-img", "info", "--output=json", "-f", disk_format, path], reads=[path]).stdout
     return int(json.loads(answer)["virtual-size"])

@@ -17,7 +17,7 @@ import dataclasses
 import os
 import typing as t
 
-from .._command import run
+from .._confined import ANY_SIZE, Limits, run_bounded
 from .._errors import NotFoundError, NovaliteError
 from .._host import in_threads, locked
 from . import layout, lvm
@@ -139,7 +139,8 @@ def _create(spec: Spec, path: str, state_dir: str, guests: Guests) -> None:
             _copy(spec, part, state_dir, guests)
             _resize_file(spec, part)
         else:
-            run(["qemu-img", "create", "-q", "-f", spec["format"], part, str(spec["size_gb"] * GIB)])
+            argv = ["qemu-img", "create", "-q", "-f", spec["format"], part, str(spec["size_gb"] * GIB)]
+            run_bounded(argv, limits=Limits(file_size=ANY_SIZE))
         os.chown(part, 0, 0)  # a guest's QEMU wrote it, where it made the copy
         os.chmod(part, 0o600)  # libvirt gives it to the guest's QEMU, and takes it back
         _sync(part)
@@ -171,8 +172,9 @@ def _copy(spec: Spec, target: str, state_dir: str, guests: Guests) -> None:
             raise NotFoundError(f"volume {spec['id']} is made of {source['id']}, whose data should be at {path}")
         _refuse_larger(spec, size)
     # -n: a logical volume is there. No --target-is-zero: zeros are written where extents held something else before
-    run(
+    run_bounded(
         ["qemu-img", "convert", "-q", *(["-n"] if block else []), "-f", fmt, "-O", spec["format"], path, target],
+        limits=Limits(memory=2 << 30, cpu=int(COPY_TIMEOUT), file_size=ANY_SIZE),
         timeout=COPY_TIMEOUT,
     )
 
@@ -194,7 +196,8 @@ def _extend(spec: Spec, path: str, guests: Guests) -> None:
 
 
 def _resize_file(spec: Spec, path: str) -> None:
-    run(["qemu-img", "resize", "-q", "-f", spec["format"], path, str(spec["size_gb"] * GIB)])
+    argv = ["qemu-img", "resize", "-q", "-f", spec["format"], path, str(spec["size_gb"] * GIB)]
+    run_bounded(argv, limits=Limits(file_size=ANY_SIZE))
 
 
 def _is_begun(spec: Spec, path: str) -> bool:
