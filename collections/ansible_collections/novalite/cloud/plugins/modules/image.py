@@ -66,7 +66,10 @@ options:
         description: Least memory, in MiB, of flavors that the image can be used with.
         type: int
       properties:
-        description: Further properties in Glance's terms. Replaces all properties of the image.
+        description:
+          - Further properties in Glance's terms. Replaces all properties of the image but C(os_host_mount).
+          - C(os_host_mount) says whether hosts may mount the image's file system, to inject into its disks; an image
+            with O(images[].source) gets V(yes) unless told V(no), since it is you who chose it.
         type: dict
   project:
     description:

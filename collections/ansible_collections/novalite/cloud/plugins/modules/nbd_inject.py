@@ -14,7 +14,8 @@ description:
     missing. A second time nothing is written. What was written is read back.
   - The file system is treated as hostile. No link in it leads out of it, only regular files are touched, and nothing
     of it is ever executed. The format of the disk is the one that M(novalite.cloud.disk) recorded.
-  - Instances are worked on in parallel. The disk of a running guest is refused.
+  - Instances are worked on in parallel. A disk that a domain was ever defined with is left alone, since its guest may
+    have written anything to it that the host's kernel would have to read.
 extends_documentation_fragment:
   - novalite.cloud.state_dir
 options:

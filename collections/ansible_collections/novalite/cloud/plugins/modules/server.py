@@ -89,6 +89,8 @@ options:
           - Whether the server gets a config drive, a small CD with its metadata and user data.
           - It always does where the image's property C(os_config_drive) (or C(img_config_drive)) is V(mandatory). The
             property C(os_config_drive_format) chooses between V(config-2), OpenStack's, and V(nocloud).
+          - So it does where the image has not C(os_host_mount=yes), which M(novalite.cloud.image) gives to the
+            operator's.
           - A server that starts from a volume gets one unless this is V(false), since nothing is injected into volumes.
         type: bool
       files:
