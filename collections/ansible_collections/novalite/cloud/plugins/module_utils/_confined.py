@@ -114,11 +114,12 @@ def run_bounded(
         raise CommandError(argv, error.rc, error.stderr) from None
 
 
-def bounded(limits: Limits, *capabilities: str) -> list[str]:
-    """What comes before the words of a program that must stay root: it keeps these capabilities alone."""
+def bounded(limits: Limits, *capabilities: str, options: t.Sequence[str] = ()) -> list[str]:
+    """What comes before the words of a program that must stay root: it keeps these capabilities alone. `options` are
+    further ones of setpriv(1)."""
     kept = "".join(f",+{capability}" for capability in capabilities)
-    dropped = ["setpriv", f"--bounding-set=-all{kept}", "--inh-caps=-all", "--no-new-privs", "--"]
-    return ["prlimit", *limits.options(), "--", *(dropped if os.geteuid() == 0 else [])]
+    dropped = [f"--bounding-set=-all{kept}", "--inh-caps=-all", "--no-new-privs"] if os.geteuid() == 0 else []
+    return ["prlimit", *limits.options(), "--", *(["setpriv", *dropped, *options, "--"] if dropped or options else [])]
 
 
 def new_user() -> int:

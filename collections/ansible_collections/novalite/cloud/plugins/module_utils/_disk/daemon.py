@@ -43,10 +43,13 @@ def start(argv: t.Sequence[str], work: str, limits: Limits | None = None) -> sub
     between fork and exec in a process that has threads. With `limits` it keeps to these, and has of root's capabilities
     those that attaching a disk needs.
     """
+    dying = ["--pdeathsig", "KILL"]
+    before = ["setpriv", *dying, "--"]
+    if limits is not None:
+        before = bounded(limits, "sys_admin", "dac_override", options=dying)
     with open(os.path.join(work, ERRORS), "wb") as errors:
         try:
-            before = [] if limits is None else bounded(limits, "sys_admin", "dac_override")
-            return subprocess.Popen([*before, "setpriv", "--pdeathsig", "KILL", "--", *argv], stdin=subprocess.DEVNULL,
+            return subprocess.Popen([*before, *argv], stdin=subprocess.DEVNULL,
                                     stdout=errors, stderr=errors, env={**os.environ, "LC_ALL": "C"})
         except FileNotFoundError:
             raise NovaliteError("setpriv is not installed on this host (package util-linux)") from None
