@@ -376,7 +376,7 @@ def test_images_of_the_operator_say_that_hosts_may_mount_them_after_an_upgrade(l
             values = {**row, "id": f"i{owner}"[:36], "name": "x", "owner": owner, "properties": properties}
             connection.execute(sa.insert(tables.image).values(**values))
         for number, image in enumerate(("i", f"i{project}"[:36])):
-            server = {
+            server: dict[str, object] = {
                 "uuid": f"u{number}", "project_id": project, "name": image, "hostname": "x", "flavor": {},
                 "image": {"id": image, "properties": {}}, "metadata": {}, "attempts": [], "vm_state": "active",
                 "created_at": 0, "updated_at": 0,
