@@ -17,6 +17,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Nova
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger import credentials, lookups, users
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import open_ledger, transaction
 
+from .ledger import Ledger
 from .settings import Settings
 
 HAS_JOBS = importlib.util.find_spec(f"{__package__}.jobs.embedded") is not None
@@ -76,14 +77,15 @@ def _serve_metadata(settings: Settings, asked: argparse.Namespace) -> int:
 
 
 def _ec2_credential(settings: Settings, asked: argparse.Namespace) -> int:
-    engine = open_ledger(settings.home, settings.ledger_url)
-    with transaction(engine) as connection:
+    ledger = Ledger(settings)
+    seal = ledger.seal
+    with transaction(ledger.engine) as connection:
         user = users.user_by_name(connection, asked.user)
         if user is None:
             raise lookups.unknown("user", asked.user, [one["name"] for one in users.list_users(connection)])
         project = lookups.project_by_name(connection, asked.project)
-        found = credentials.list_ec2_credentials(connection, user["id"], project["id"])
-        one = found[0] if found else credentials.create_ec2_credential(connection, user["id"], project["id"])
+        found = credentials.list_ec2_credentials(connection, seal, user["id"], project["id"])
+        one = found[0] if found else credentials.create_ec2_credential(connection, seal, user["id"], project["id"])
     print(json.dumps({"access": one["access"], "secret": one["secret"]}))
     return 0
 

@@ -14,6 +14,8 @@ import sqlalchemy as sa
 from flask import current_app
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import open_ledger, reading, transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.sealing import Seal, seal_of
+from ansible_collections.novalite.cloud.plugins.module_utils._secret_file import ensure_secret
 
 from .settings import Settings
 
@@ -25,6 +27,7 @@ class Ledger:
         self._settings = settings
         self._lock = threading.Lock()
         self._engine: sa.Engine | None = None
+        self._seal: Seal | None = None
         self._writing = threading.Lock()
 
     @property
@@ -34,6 +37,17 @@ class Ledger:
             if self._engine is None:
                 self._engine = open_ledger(self._settings.home, self._settings.ledger_url)
             return self._engine
+
+    @property
+    def seal(self) -> Seal:
+        """What EC2's secrets are encrypted with. Raises NovaliteError when this machine has not the ledger's key."""
+        engine = self.engine
+        with self._lock:
+            if self._seal is None:
+                root = ensure_secret(self._settings.credentials_file)
+                with transaction(engine) as connection:
+                    self._seal = seal_of(connection, root)
+            return self._seal
 
     def one_writer(self) -> t.ContextManager[t.Any]:
         """What this process's threads queue up at to write. SQLite lets one write at a time, and whoever finds another
@@ -61,3 +75,9 @@ def writing_ledger() -> t.Iterator[sa.Connection]:
     ledger: Ledger = current_app.extensions["ledger"]
     with ledger.one_writer(), transaction(ledger.engine) as connection:
         yield connection
+
+
+def credentials_seal() -> Seal:
+    """What the current application's EC2 secrets are encrypted with. To be asked for outside of a transaction."""
+    ledger: Ledger = current_app.extensions["ledger"]
+    return ledger.seal

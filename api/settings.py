@@ -13,7 +13,7 @@ import typing as t
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tenant_networks import Carrier, carrier
-from ansible_collections.novalite.cloud.plugins.module_utils._metadata_secret import secret_path
+from ansible_collections.novalite.cloud.plugins.module_utils._secret_file import CREDENTIALS, secret_path
 
 from . import proxy
 
@@ -25,6 +25,7 @@ class Settings:
     home: str | None = None  # directory of the ledger
     ledger_url: str | None = None
     metadata_secret_file: str | None = None  # default: metadata.secret in the ledger's home
+    credentials_secret_file: str | None = None  # default: credentials.secret in the ledger's home
     metadata_bind: str = "127.0.0.1:8775"  # Nova's port; the hypervisors' proxies must reach it
     workers: int = 2  # processes
     threads: int = 4  # in each
@@ -78,6 +79,10 @@ class Settings:
     @property
     def secret_file(self) -> str:
         return self.metadata_secret_file or secret_path(self.home)
+
+    @property
+    def credentials_file(self) -> str:
+        return self.credentials_secret_file or secret_path(self.home, CREDENTIALS)
 
     @property
     def carrier(self) -> Carrier:

@@ -22,7 +22,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger import cred
 from .. import rates
 from ..context import Caller, implied
 from ..errors import BadRequestError
-from ..ledger import reading_ledger
+from ..ledger import credentials_seal, reading_ledger
 from ..shell import unfit
 from . import signing
 from .faults import Ec2Error
@@ -54,8 +54,9 @@ def _caller() -> tuple[Caller, dict[str, str]]:
         raise Ec2Error("AuthFailure", f"{error}.", 401) from error
     if unfit(parameters):
         raise BadRequestError("a parameter holds a character that cannot be stored")
+    seal = credentials_seal()
     with reading_ledger() as connection:
-        found = credentials.ec2_credential(connection, claim.access) if len(claim.access) <= 32 else None
+        found = credentials.ec2_credential(connection, seal, claim.access) if len(claim.access) <= 32 else None
     right = signing.is_right(claim, _NOBODYS if found is None else found["secret"])
     if found is None:
         raise Ec2Error("AuthFailure", "AWS was not able to validate the provided access credentials", 401)

@@ -20,7 +20,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.passwords i
 from .. import policy, validation
 from ..context import current, implied
 from ..errors import BadRequestError, ForbiddenError
-from ..ledger import reading_ledger, writing_ledger
+from ..ledger import credentials_seal, reading_ledger, writing_ledger
 from . import catalog, proof, schemas, views
 
 Body = dict[str, t.Any]
@@ -98,8 +98,9 @@ def list_ec2_credentials(user_id: str) -> Body:
     _check_own(user_id)
     _refuse_delegated()
     base = catalog.base_url()
+    seal = credentials_seal()
     with reading_ledger() as connection:
-        found = credentials.list_ec2_credentials(connection, user_id)
+        found = credentials.list_ec2_credentials(connection, seal, user_id)
     url = f"{base}/identity/v3/users/{user_id}/credentials/OS-EC2"
     return views.listing("credentials", [views.ec2_credential(one, base) for one in found], url)
 
@@ -110,10 +111,11 @@ def create_ec2_credential(user_id: str) -> tuple[Body, int]:
     _check_own(user_id)
     _refuse_delegated()
     project_id = validation.body(schemas.CREATE_EC2_CREDENTIAL)["tenant_id"]
+    seal = credentials_seal()
     with writing_ledger() as connection:
         if not users.roles_in(connection, user_id, project_id):
             raise NotFoundError(f"Could not find project: {project_id}.")
-        row = credentials.create_ec2_credential(connection, user_id, project_id)
+        row = credentials.create_ec2_credential(connection, seal, user_id, project_id)
     return {"credential": views.ec2_credential(row, catalog.base_url())}, 201
 
 
@@ -122,8 +124,9 @@ def create_ec2_credential(user_id: str) -> tuple[Body, int]:
 def show_ec2_credential(user_id: str, access: str) -> Body:
     _check_own(user_id)
     _refuse_delegated()
+    seal = credentials_seal()
     with reading_ledger() as connection:
-        for one in credentials.list_ec2_credentials(connection, user_id):
+        for one in credentials.list_ec2_credentials(connection, seal, user_id):
             if one["access"] == access:
                 return {"credential": views.ec2_credential(one, catalog.base_url())}
     raise NotFoundError(f"Could not find credential: {access[:64]}.")

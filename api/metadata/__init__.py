@@ -17,7 +17,7 @@ from werkzeug.exceptions import NotFound
 
 from ansible_collections.novalite.cloud.plugins.module_utils._guest_data import signature
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger import guest_lookup
-from ansible_collections.novalite.cloud.plugins.module_utils._metadata_secret import ensure_secret
+from ansible_collections.novalite.cloud.plugins.module_utils._secret_file import ensure_secret
 
 from ..errors import status_of
 from ..ledger import reading_ledger

@@ -25,7 +25,7 @@ from werkzeug.test import TestResponse
 from ansible_collections.novalite.cloud.plugins.module_utils._guest_data import signature
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import open_ledger, transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._metadata_secret import ensure_secret
+from ansible_collections.novalite.cloud.plugins.module_utils._secret_file import ensure_secret
 from api import create_app
 from api.settings import Settings
 from tests.api import seeds
@@ -66,9 +66,7 @@ class Cloud:
         self._insert(tables.project, id=number, name=name, created_at=0)
         return number
 
-    def network(
-        self, name: str, cidr: str = "10.9.0.0/24", cidr_v6: str | None = None, **values: t.Any
-    ) -> Network:
+    def network(self, name: str, cidr: str = "10.9.0.0/24", cidr_v6: str | None = None, **values: t.Any) -> Network:
         one = str(uuid.uuid4())
         values = {"owner": "", "dhcp": True, "dns": [], "isolated": True, "ntp": [], **values}
         number = self._insert(
@@ -139,9 +137,7 @@ class Cloud:
             signature.HOST_HEADER: host,
             signature.NETWORK_HEADER: one,
             signature.ADDRESS_HEADER: address,
-            signature.SIGNATURE_HEADER: signature.sign(
-                signature.host_key(self.secret, host), host, one, address
-            ),
+            signature.SIGNATURE_HEADER: signature.sign(signature.host_key(self.secret, host), host, one, address),
         }
 
 

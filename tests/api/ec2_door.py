@@ -53,10 +53,11 @@ def client(url: str, access: str, secret: str, **config: t.Any) -> Client:
 
 @contextlib.contextmanager
 def open_door(api: Api) -> t.Iterator[Door]:
+    seal = api.seal
     with transaction(api.engine) as connection:
         keys = {}
         for name, (project, _role) in USERS.items():
-            row = credentials.create_ec2_credential(connection, api.users[name], api.projects[project])
+            row = credentials.create_ec2_credential(connection, seal, api.users[name], api.projects[project])
             keys[name] = (row["access"], row["secret"])
     server = make_server("127.0.0.1", 0, api.app, threaded=True, request_handler=_Silent)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})

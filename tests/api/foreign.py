@@ -135,6 +135,7 @@ def make(api: Api) -> Objects:
     """Give `alt` one of each kind."""
     project = api.projects["alt"]
     now = int(time.time())
+    seal = api.seal
     with transaction(api.engine) as connection:
         wanted = network("alts", "10.30.0.0/24", "br130")
         wanted["project"] = "alt"
@@ -148,13 +149,11 @@ def make(api: Api) -> Objects:
         application = credentials.create_application_credential(
             connection, user_id=api.users["alt"], project_id=project, name="alts", secret_hash="x", roles=["member"]
         )
-        ec2 = credentials.create_ec2_credential(connection, api.users["alt"], project)
+        ec2 = credentials.create_ec2_credential(connection, seal, api.users["alt"], project)
     assert net["owner"] == project
     server = api.instance("alt", "alts", host="hv1", user_id=api.users["alt"])
     vif = str(uuid.uuid4())
-    api.insert(
-        tables.vif, id=vif, instance_uuid=server, network_id=net["id"], position=0, mac="fa:16:3e:00:00:01"
-    )
+    api.insert(tables.vif, id=vif, instance_uuid=server, network_id=net["id"], position=0, mac="fa:16:3e:00:00:01")
     with transaction(api.engine) as connection:
         mine = sa.and_(tables.fixed_ip.c.network_id == net["id"], tables.fixed_ip.c.ip == address)
         connection.execute(sa.update(tables.fixed_ip).where(mine).values(owner=f"vif:{vif}"))

@@ -19,6 +19,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._controller import 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables, users
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.passwords import hash_password
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.sealing import Seal
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tokens import issue_token
 
 PROJECTS = ("demo", "alt")
@@ -109,6 +110,11 @@ class Api:
     engine: sa.Engine
     projects: t.Mapping[str, str]  # ids by name
     users: t.Mapping[str, str]
+
+    @property
+    def seal(self) -> Seal:
+        """What EC2's secrets are encrypted with; asked for outside of a transaction."""
+        return self.app.extensions["ledger"].seal
 
     def client_as(self, name: str | None, project: str | None = "") -> FlaskClient:
         """A client with a token of the user `name`, for its own project unless `project` names another.

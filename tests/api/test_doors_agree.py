@@ -363,6 +363,7 @@ def cloud(seeded: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> t.I
                 connection, {"state": "present", "projects": [{"name": "alt", "quotas": unlimited}]}
             )
         tokens, keys = {}, {}
+        seal = api.seal
         for caller, given in CALLERS.items():
             if given is None:
                 continue
@@ -372,7 +373,7 @@ def cloud(seeded: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> t.I
                 row = users.insert_user(connection, user)
                 users.grant_role(connection, row["id"], project, given[1])
                 tokens[caller] = issue_token(connection, row["id"], project).text
-                key = credentials.create_ec2_credential(connection, row["id"], project)
+                key = credentials.create_ec2_credential(connection, seal, row["id"], project)
                 keys[caller] = (key["access"], key["secret"])
         kinds_of_ec2 = {
             "server": "i", "volume": "vol", "image": "ami", "floating_ip": "eipalloc", "port": "eni",

@@ -90,10 +90,11 @@ def test_no_request_is_our_fault(api: seeds.Api, monkeypatch: pytest.MonkeyPatch
     draw = random.Random(SEED)
     objects = foreign.make(api)
     mine = api.instance("demo", "web", host="hv1", launched_at=1)
+    seal = api.seal
     with transaction(api.engine) as connection:
         keys = {}
         for name, (project, _role) in seeds.USERS.items():
-            row = credentials.create_ec2_credential(connection, api.users[name], api.projects[project])
+            row = credentials.create_ec2_credential(connection, seal, api.users[name], api.projects[project])
             keys[name] = (row["access"], row["secret"])
         groups = connection.execute(sa.select(tables.security_group.c.uuid)).scalars().all()
     known = [ids.of("i", mine), ids.of("ami", seeds.IMAGE_ID), *(ids.of("sg", uuid) for uuid in groups)]

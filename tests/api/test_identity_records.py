@@ -207,15 +207,16 @@ def test_ec2_credentials(api: Api) -> None:
     assert demo.get(f"{path}/{one['access']}").get_json()["credential"] == one
     for other in ("alt", "admin"):
         assert api.client_as(other).get(f"{path}/{one['access']}").status_code == 404
+    seal = api.seal
     with transaction(api.engine) as connection:
         stored = connection.execute(sa.select(tables.tables_identity.ec2_credential.c.secret)).scalar_one()
         assert one["secret"] not in stored
-        found = credentials.ec2_credential(connection, one["access"])
+        found = credentials.ec2_credential(connection, seal, one["access"])
         assert found is not None
         assert (found["secret"], found["user_name"], found["project_name"]) == (one["secret"], "demo", "demo")
         assert found["roles"] == ["member"]
         users.update_user(connection, api.users["demo"], {"enabled": False})
-        assert credentials.ec2_credential(connection, one["access"]) is None
+        assert credentials.ec2_credential(connection, seal, one["access"]) is None
         users.update_user(connection, api.users["demo"], {"enabled": True})
     demo = api.client_as("demo")
     assert demo.delete(f"{path}/{one['access']}").status_code == 204

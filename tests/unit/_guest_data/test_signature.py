@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.novalite.cloud.plugins.module_utils import _metadata_secret
+from ansible_collections.novalite.cloud.plugins.module_utils import _secret_file
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._guest_data.signature import host_key, is_signed, sign
 
@@ -46,9 +46,9 @@ def test_a_name_with_no_place_in_a_header(name: str) -> None:
 
 def test_the_secret_is_made_once(tmp_path: pathlib.Path) -> None:
     path = str(tmp_path / "home" / "metadata.secret")
-    assert _metadata_secret.read_secret(path) is None
+    assert _secret_file.read_secret(path) is None
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
-        found = set(pool.map(_metadata_secret.ensure_secret, [path] * 16))
+        found = set(pool.map(_secret_file.ensure_secret, [path] * 16))
     assert len(found) == 1 and len(found.pop()) == 32
     assert os.stat(path).st_mode & 0o777 == 0o600
     assert os.listdir(tmp_path / "home") == ["metadata.secret"]
@@ -60,17 +60,17 @@ def test_a_secret_that_cannot_be_used(tmp_path: pathlib.Path) -> None:
     for text in ("", "xyz", "ab" * 31, "\xff"):
         path.write_text(text, encoding="latin-1")
         with pytest.raises(NovaliteError, match="secret"):
-            _metadata_secret.ensure_secret(str(path))
+            _secret_file.ensure_secret(str(path))
     path.write_text("ab" * 32)
-    assert _metadata_secret.ensure_secret(str(path)) == b"\xab" * 32
+    assert _secret_file.ensure_secret(str(path)) == b"\xab" * 32
     path.chmod(0o640)
     with pytest.raises(NovaliteError, match="chmod 600"):
-        _metadata_secret.ensure_secret(str(path))
+        _secret_file.ensure_secret(str(path))
 
 
 def test_where_the_secret_lies(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NOVALITE_HOME", "/there")
-    assert _metadata_secret.secret_path() == "/there/metadata.secret"
-    assert _metadata_secret.secret_path("/here") == "/here/metadata.secret"
+    assert _secret_file.secret_path() == "/there/metadata.secret"
+    assert _secret_file.secret_path("/here") == "/here/metadata.secret"
     monkeypatch.delenv("NOVALITE_HOME")
-    assert _metadata_secret.secret_path() == "/var/lib/novalite/metadata.secret"
+    assert _secret_file.secret_path() == "/var/lib/novalite/metadata.secret"

@@ -8,19 +8,18 @@
 
 from __future__ import annotations
 
-import base64
 import secrets
 import time
 import typing as t
 import uuid
 
 import sqlalchemy as sa
-from cryptography.fernet import Fernet, InvalidToken
+from cryptography.fernet import InvalidToken
 
 from .._errors import ConflictError, NotFoundError, NovaliteError, QuotaError
 from . import tables
 from .records import NAME_LENGTH, check_text
-from .secrets import derived_key
+from .sealing import Seal
 from .tables_identity import application_credential as application
 from .tables_identity import ec2_credential as ec2
 from .tables_identity import role_assignment, user
@@ -67,9 +66,7 @@ def create_application_credential(
     return row
 
 
-def list_application_credentials(
-    connection: sa.Connection, user_id: str, name: str | None = None
-) -> list[Credential]:
+def list_application_credentials(connection: sa.Connection, user_id: str, name: str | None = None) -> list[Credential]:
     query = sa.select(application).where(application.c.user_id == user_id).order_by(application.c.name)
     if name is not None:
         query = query.where(application.c.name == name)
@@ -111,7 +108,7 @@ def delete_application_credential(connection: sa.Connection, user_id: str, crede
         raise NotFoundError(f"Could not find Application Credential: {credential_id[:64]}.")
 
 
-def create_ec2_credential(connection: sa.Connection, user_id: str, project_id: str) -> Credential:
+def create_ec2_credential(connection: sa.Connection, seal: Seal, user_id: str, project_id: str) -> Credential:
     """A new pair: access, secret (in the clear, to be shown), user_id, project_id. Raises QuotaError beyond 100."""
     count = sa.select(sa.func.count()).select_from(ec2).where(ec2.c.user_id == user_id)
     if connection.execute(count).scalar_one() >= MOST:
@@ -119,7 +116,7 @@ def create_ec2_credential(connection: sa.Connection, user_id: str, project_id: s
     secret = secrets.token_hex(16)
     row = {
         "access": secrets.token_hex(16),
-        "secret": _cipher(connection).encrypt(secret.encode()).decode(),
+        "secret": seal.encrypt(secret),
         "user_id": user_id,
         "project_id": project_id,
         "created_at": int(time.time()),
@@ -128,15 +125,17 @@ def create_ec2_credential(connection: sa.Connection, user_id: str, project_id: s
     return {**row, "secret": secret}
 
 
-def list_ec2_credentials(connection: sa.Connection, user_id: str, project_id: str | None = None) -> list[Credential]:
+def list_ec2_credentials(
+    connection: sa.Connection, seal: Seal, user_id: str, project_id: str | None = None
+) -> list[Credential]:
     """The user's pairs, with their secrets in the clear."""
     query = sa.select(ec2).where(ec2.c.user_id == user_id).order_by(ec2.c.created_at, ec2.c.access)
     if project_id is not None:
         query = query.where(ec2.c.project_id == project_id)
-    return [_readable(connection, dict(row)) for row in connection.execute(query).mappings()]
+    return [_readable(seal, dict(row)) for row in connection.execute(query).mappings()]
 
 
-def ec2_credential(connection: sa.Connection, access: str) -> Credential | None:
+def ec2_credential(connection: sa.Connection, seal: Seal, access: str) -> Credential | None:
     """The pair of `access` with what a request under it is: user_name, project_name, roles, all of it if allowed.
 
     None for an unknown one, and for one whose user or project is disabled, or whose user has no role there any more.
@@ -155,7 +154,7 @@ def ec2_credential(connection: sa.Connection, access: str) -> Credential | None:
     rows = connection.execute(query).mappings().all()
     if not rows:
         return None
-    found = _readable(connection, dict(rows[0]))
+    found = _readable(seal, dict(rows[0]))
     found["roles"] = sorted({row["role"] for row in rows})
     del found["role"]
     return found
@@ -168,16 +167,12 @@ def delete_ec2_credential(connection: sa.Connection, user_id: str, access: str) 
         raise NotFoundError(f"Could not find credential: {access[:64]}.")
 
 
-def _readable(connection: sa.Connection, row: t.Mapping[str, t.Any]) -> Credential:
+def _readable(seal: Seal, row: t.Mapping[str, t.Any]) -> Credential:
     try:
-        secret = _cipher(connection).decrypt(row["secret"].encode()).decode()
+        secret = seal.decrypt(row["secret"])
     except InvalidToken:
         raise NovaliteError(
-            f"the secret of EC2 credential {row['access']} cannot be read with this ledger's own secret: "
+            f"the secret of EC2 credential {row['access']} cannot be read with this ledger's key (credentials.secret): "
             "was that replaced? Delete the credential and make a new one"
         ) from None
     return {**row, "secret": secret}
-
-
-def _cipher(connection: sa.Connection) -> Fernet:
-    return Fernet(base64.urlsafe_b64encode(derived_key(connection, "ec2-credentials")))

@@ -4,7 +4,7 @@
 
 # This module_utils is PRIVATE to the collection and may change at any time.
 
-"""The controller's secret for the metadata service: a file beside the ledger, made once."""
+"""Secrets of the controller: files beside the ledger, each made once, so that no copy of the ledger has them."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ import tempfile
 from ._errors import NovaliteError
 from ._host import STATE_DIR
 
-FILE_NAME = "metadata.secret"
+METADATA = "metadata.secret"  # what the proxies' keys are derived from
+CREDENTIALS = "credentials.secret"  # what EC2's secrets in the ledger are encrypted with
 _SIZE = 32  # bytes
 
 
-def secret_path(home: str | None = None) -> str:
-    """Where the secret lies: in the ledger's `home` (default: $NOVALITE_HOME, then /var/lib/novalite)."""
-    return os.path.join(home or os.environ.get("NOVALITE_HOME") or STATE_DIR, FILE_NAME)
+def secret_path(home: str | None = None, name: str = METADATA) -> str:
+    """Where the secret `name` lies: in the ledger's `home` (default: $NOVALITE_HOME, then /var/lib/novalite)."""
+    return os.path.join(home or os.environ.get("NOVALITE_HOME") or STATE_DIR, name)
 
 
 def read_secret(path: str) -> bytes | None:
@@ -37,9 +38,9 @@ def read_secret(path: str) -> bytes | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
-        raise NovaliteError(f"cannot read the metadata service's secret {path}: {error}") from None
+        raise NovaliteError(f"cannot read the secret {path}: {error}") from None
     if mode & 0o077:
-        raise NovaliteError(f"the metadata service's secret {path} is open to others: chmod 600 it")
+        raise NovaliteError(f"the secret {path} is open to others: chmod 600 it")
     try:
         secret = bytes.fromhex(text)
     except ValueError:
@@ -59,9 +60,13 @@ def ensure_secret(path: str) -> bytes:
         if not os.path.isdir(directory):
             with contextlib.suppress(FileExistsError):
                 os.mkdir(directory, 0o700)
-        fd, temporary = tempfile.mkstemp(prefix=f".{FILE_NAME}.", dir=directory)  # 0600
+        fd, temporary = tempfile.mkstemp(prefix=f".{os.path.basename(path)}.", dir=directory)  # 0600
         try:
             with os.fdopen(fd, "w", encoding="ascii") as handle:
+                if os.geteuid() == 0:
+                    # root may be the first to need it, and the service that the home belongs to has to read it, too
+                    owner = os.stat(directory)
+                    os.fchown(handle.fileno(), owner.st_uid, owner.st_gid)
                 handle.write(secrets.token_hex(_SIZE) + "\n")
                 handle.flush()
                 os.fsync(handle.fileno())
@@ -70,7 +75,7 @@ def ensure_secret(path: str) -> bytes:
         finally:
             os.unlink(temporary)
     except OSError as error:
-        raise NovaliteError(f"cannot write the metadata service's secret {path}: {error.strerror}") from None
+        raise NovaliteError(f"cannot write the secret {path}: {error.strerror}") from None
     made = read_secret(path)
     if made is None:
         raise NovaliteError(f"{path} vanished while it was made: run again")
