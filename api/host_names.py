@@ -14,6 +14,7 @@ import typing as t
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables import compute_host
+from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.explain import without_reasons
 
 
 @functools.lru_cache(maxsize=4096)
@@ -36,7 +37,7 @@ class Veil:
         if self._names is None:
             return value
         if isinstance(value, str):
-            return self._names.sub(lambda found: self._ids[found[0]], value)
+            return self._names.sub(lambda found: self._ids[found[0]], without_reasons(value))
         if isinstance(value, dict):
             return {self.over(key): self.over(one) for key, one in value.items()}
         if isinstance(value, (list, tuple)):
@@ -63,3 +64,16 @@ def veil(connection: sa.Connection, project_id: str | None) -> Veil:
     if project_id is None:
         return Unveiled()
     return Veil(connection.execute(sa.select(compute_host.c.name)).scalars(), project_id)
+
+
+def veil_faults(connection: sa.Connection, reach: str | None, records: t.Sequence[dict[str, t.Any]]) -> None:
+    """Take hosts and their sizes out of the faults of `records` (servers or snapshots), unless `reach` is None.
+
+    Nova, too, shows members a fault's message, and its details to administrators alone.
+    """
+    faulty = [record for record in records if record["fault"]]
+    if reach is None or not faulty:
+        return
+    hidden = veil(connection, reach)
+    for record in faulty:
+        record["fault"] = {**record["fault"], "message": hidden.over(str(record["fault"].get("message", "")))}

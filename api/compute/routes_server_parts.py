@@ -17,6 +17,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger import serv
 from .. import policy
 from ..context import current
 from ..errors import BadRequestError
+from ..host_names import veil
 from ..ledger import reading_ledger
 from . import query_servers, views_parts, views_servers
 from .blueprint import Answer, compute
@@ -92,9 +93,11 @@ def show_action(server_id: str, asked_id: str) -> Answer:
     with reading_ledger() as connection:
         row = server_listing.one(connection, server_id, caller.reach, deleted=version >= (2, 21))
         one = server_history.action_of(connection, row.uuid, asked_id)
+        hidden = veil(connection, caller.reach)
     body = views_parts.action(one, row, version)
     if caller.is_admin or version >= (2, 51):
-        body["events"] = [views_parts.event(event, row, version, caller.is_admin) for event in one["events"]]
+        events = [{**event, "message": hidden.over(event["message"])} for event in one["events"]]
+        body["events"] = [views_parts.event(event, row, version, caller.is_admin) for event in events]
     return {"instanceAction": body}, 200
 
 

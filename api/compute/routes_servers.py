@@ -23,6 +23,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.pool_claims
 from .. import policy, validation
 from ..context import Caller, current, request_id
 from ..errors import STATUS, BadRequestError
+from ..host_names import veil_faults
 from ..jobs.queue import enqueue
 from ..ledger import reading_ledger, writing_ledger
 from . import query_servers, schemas_servers, server_requests, views_servers
@@ -102,6 +103,7 @@ def _list(view: t.Callable[[views_servers.Record, Lens], views_servers.Body]) ->
         except NotFoundError as error:
             raise BadRequestError(str(error)) from error  # the marker
         records = server_listing.load(connection, ids)
+        veil_faults(connection, caller.reach, records)
     looking = lens(caller)
     body: dict[str, t.Any] = {"servers": [view(record, looking) for record in records]}
     if query.limit and len(ids) == query.limit and records:
@@ -123,6 +125,7 @@ def shown(
 ) -> dict[str, t.Any]:
     """The server as it is now."""
     (record,) = server_listing.load(connection, [row.id])
+    veil_faults(connection, caller.reach, [record])
     body = view(record, lens(caller))
     if microversion() >= (2, 71):
         body["server_groups"] = server_changes.groups_of(connection, row.uuid)

@@ -19,6 +19,7 @@ from ..compute import console
 from ..compute.routes_actions import ACTIONS as SERVER_ACTIONS
 from ..compute.routes_servers import delete
 from ..context import Caller, current
+from ..host_names import veil_faults
 from ..ledger import reading_ledger
 from . import filters, ids, images
 from .blueprint import action, refuse_dry_run, writing
@@ -115,7 +116,9 @@ def find(connection: sa.Connection, project: str, wanted: t.Sequence[str] | None
         by_id: dict[str, int] = {ids.of("i", uuid): number for number, uuid in known.items()}
         by_id.update({f"i-{number:08x}": number for number in known})  # what guests are told
         numbers = sorted(set(ids.find_all("i", wanted, by_id)))
-    return ec2_records.load(connection, numbers)
+    found = ec2_records.load(connection, numbers)
+    veil_faults(connection, current().reach, found)
+    return found
 
 
 @action("DescribeInstances", "compute:servers:detail", {"InstanceId": TEXTS, "Filter": FILTERS, **PAGING})

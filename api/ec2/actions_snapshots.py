@@ -10,6 +10,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Conf
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger import volume_snapshots
 
 from ..context import current
+from ..host_names import veil_faults
 from ..ledger import reading_ledger
 from . import filters, ids, volumes
 from .blueprint import action, writing
@@ -41,6 +42,7 @@ def describe_snapshots(asked: Asked) -> Body:
     project = current().project
     with reading_ledger() as connection:
         known = volumes.snapshots_of_project(connection, project)
+        veil_faults(connection, current().reach, list(known.values()))
     rows = ids.find_all("snap", asked["SnapshotId"], known) if "SnapshotId" in asked else list(known.values())
     owners = [*asked.get("Owner", []), *asked.get("RestorableBy", [])]
     if owners and not {"self", "all", project} & set(owners):

@@ -17,6 +17,7 @@ import typing as t
 import jsonschema
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import hints, volume_asks
 
 from ..errors import BadRequestError
 
@@ -49,6 +50,22 @@ HINTS = _object(
         "group": NAME,
         "same_host": {"anyOf": [NAME, _list(NAME, 100)]},
         "different_host": {"anyOf": [NAME, _list(NAME, 100)]},
+        "build_near_host_ip": {"type": "string", "maxLength": 45},
+        "cidr": {"type": "string", "maxLength": 4},
+        # its depth, its operators and its length: _scheduling, when the request is recorded
+        "query": {"type": ["string", "array"], "maxLength": hints.MAX_HINTS},
+    }
+)
+EXPRESSION: Schema = {"type": "string", "minLength": 1, "maxLength": hints.MAX_EXPRESSION}
+VOLUME = _object(
+    {
+        "volume": NAME,
+        "snapshot": NAME,
+        "size": {"type": "integer", "minimum": 1, "maximum": 2**31 - 1},
+        "type": NAME,
+        "boot": BOOLEAN,
+        "device": NAME,
+        "delete_on_termination": BOOLEAN,
     }
 )
 # As module `server` takes it, without what is secret: variables of a job are kept
@@ -66,6 +83,9 @@ SERVER = _object(
         "hostname": NAME,
         "config_drive": BOOLEAN,
         "hints": HINTS,
+        "requirements": EXPRESSION,
+        "rank": EXPRESSION,
+        "volumes": _list(VOLUME, volume_asks.MAX_VOLUMES),
     },
     ["name"],
 )

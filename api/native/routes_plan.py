@@ -14,6 +14,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Nova
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger import claims, network_choices, servers, status
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
 
+from .. import policy
 from ..context import current
 from ..errors import BadRequestError
 from ..host_names import veil
@@ -58,4 +59,5 @@ def plan(body: dict[str, t.Any]) -> t.Any:
             if type(error) is NovaliteError:
                 raise BadRequestError(str(error)) from None
             raise
-        return veil(connection, caller.reach).over({"plan": views.plan(asked, placed)})
+        told = views.plan(asked, placed, reasons=policy.may(caller, "compute:hypervisors:read"))
+        return veil(connection, caller.reach).over({"plan": told})

@@ -9,6 +9,9 @@ from __future__ import annotations
 import datetime
 import typing as t
 
+from ansible_collections.novalite.cloud.plugins.module_utils._scheduling import explain
+from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.lines import lines_of
+
 from ..host_names import Veil
 from . import schemas
 
@@ -69,14 +72,39 @@ def placement(record: Record) -> Body:
     }
 
 
-def plan(asked: Record, placed: Record) -> Body:
-    """`asked` is what the operation `server` returned, `placed` the operation `scheduler`."""
+def plan(asked: Record, placed: Record, reasons: bool) -> Body:
+    """`asked` is what the operation `server` returned, `placed` the operation `scheduler`.
+
+    Why a host was removed, and its weights, tell of its size: without `reasons`, filters are named with their counts.
+    """
+    explained = placed["explanations"] if reasons else [_without_reasons(one) for one in placed["explanations"]]
+    unplaced = {one["instance"]["name"]: one["message"] for one in placed["unplaced"]}
+    if not reasons:
+        unplaced = {one["name"]: one["message"] for one in explained if one["name"] in unplaced}
+    summary = placed["msg"] if reasons else f"placed {len(placed['instances'])} of {len(explained)} instances"
     return {
-        "message": placed["msg"],
+        "message": summary,
         "placed": [{name: one[name] for name in ("name", "host", "alternates")} for one in placed["instances"]],
-        "unplaced": [
-            {"name": one["instance"]["name"], "message": one["message"]} for one in placed["unplaced"]
-        ],
+        "unplaced": [{"name": name, "message": message} for name, message in unplaced.items()],
         "existing": [{name: one[name] for name in ("name", "uuid", "host")} for one in asked["existing"]],
-        "explanations": {one["name"]: explanation(one) for one in placed["explanations"]},
+        "explanations": {one["name"]: explanation(one) for one in explained},
     }
+
+
+def _without_reasons(explained: Record) -> Record:
+    """What scheduler.explanation() tells, as far as it is no operator's: which filters removed which hosts."""
+    if "filters" not in explained:
+        return {**explained, "message": "", "lines": []}  # it keeps its host; nothing was decided
+    told = {
+        **explained,
+        "filters": [
+            {**step, "removed": dict.fromkeys(step["removed"], "an administrator is told why")}
+            for step in explained["filters"]
+        ],
+        "weights": [{**one, "details": {}, "used_by_others": ""} for one in explained["weights"]],
+    }
+    if told["host"] is None:
+        steps = [(step["filter"], step["start"] - step["end"]) for step in told["filters"]]
+        removed = ", ".join(f"{name} removed {count}" for name, count in steps if count)
+        told["message"] = f"{explain.NO_HOST}: {removed or 'there is no compute host'}"
+    return {**told, "lines": lines_of(told)}

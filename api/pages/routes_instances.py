@@ -18,6 +18,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.views impor
 
 from .. import policy
 from ..context import current, request_id
+from ..host_names import veil_faults
 from ..jobs import queue
 from ..ledger import reading_ledger, writing_ledger
 from ..native import acting, views
@@ -136,6 +137,7 @@ def _page(uuid: str) -> str:
         found = instances_by(connection, uuids=[uuid], project_id=caller.reach, deleted=True)
         if not found:
             raise NotFoundError(f"Instance {uuid[:255]} could not be found.")
+        veil_faults(connection, caller.reach, found)
         instance = named(connection, found[0])
         history = veiled(connection, actions.history(connection, [uuid]).get(uuid, [])[:HISTORY])
         jobs = veiled(connection, queue.list_jobs(connection, project_id=caller.reach, instance_uuid=uuid, limit=10))

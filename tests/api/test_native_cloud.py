@@ -18,6 +18,7 @@ from api import policy
 from api.host_names import Veil, host_id
 from tests.api import scenes, seeds
 
+FACTS = {"hypervisor_type": "QEMU", "hypervisor_version": 7002000, "arch": "x86_64"}
 SERVER = {"name": "web", "flavor": "m1.tiny", "image": "ami-tiny"}
 
 
@@ -90,6 +91,63 @@ def test_a_plan_that_cannot_be_says_which_filter_and_why(api: seeds.Api) -> None
     removed = [step for step in found["explanations"]["web"]["filters"] if step["removed"]]
     hosts = [host_id(api.projects["demo"], name) for name in ("hv1", "hv2")]
     assert [(step["filter"], sorted(step["removed"])) for step in removed] == [("disk", sorted(hosts))]
+
+
+def test_how_large_hosts_are_is_told_to_administrators(api: seeds.Api) -> None:
+    server = {**SERVER, "flavor": "m1.huge"}
+    asked = plan(api.client_as("demo"), server), plan(api.client_as("admin"), server)
+    assert ["GiB" in str(told) for told in asked] == [False, True]
+    placed = plan(api.client_as("demo"), SERVER), plan(api.client_as("admin"), SERVER)
+    weights = [[one["details"] for one in told["explanations"]["web"]["weights"]] for told in placed]
+    assert weights[0] == [{}, {}] and all(weights[1])
+
+
+@pytest.mark.parametrize(
+    ("server", "host"),
+    [
+        ({"requirements": "free_ram_mb < 2000"}, "hv1"),
+        ({"rank": "free_ram_mb"}, "hv2"),
+        ({"rank": "-free_ram_mb"}, "hv1"),
+        ({"hints": {"query": [">", "$free_ram_mb", 2000]}}, "hv2"),
+        ({"hints": {"query": '[">", "$free_ram_mb", 2000]'}}, "hv2"),
+        ({"hints": {"build_near_host_ip": "192.0.2.2", "cidr": "/32"}}, "hv2"),
+        ({"volumes": [{"size": 1, "delete_on_termination": True}]}, None),
+    ],
+)
+def test_what_a_playbook_may_ask_for_may_be_asked_for_here(
+    api: seeds.Api, server: dict[str, t.Any], host: str | None
+) -> None:
+    with transaction(api.engine) as connection:
+        table = tables.compute_host
+        for number, name in ((1, "hv1"), (2, "hv2")):
+            connection.execute(
+                sa.update(table)
+                .where(table.c.name == name)
+                .values(
+                    memory_mb_used=5000 if name == "hv1" else 0, facts={"address": f"192.0.2.{number}", **FACTS}
+                )
+            )
+    (placed,) = plan(api.client_as("admin"), {**SERVER, **server})["placed"]
+    assert host is None or placed["host"] == host
+    job = {"kind": "launch", "variables": {"servers": [{**SERVER, **server}]}}
+    assert api.client_as("demo").post("/v1/jobs", json=job).status_code == 202
+
+
+def test_a_fault_names_no_host_to_tenants(api: seeds.Api) -> None:
+    said = "No valid host was found for 'web': ram removed 1 (hv1: 0 of 512 MiB free); 0 of 1 hosts remain"
+    faults = {
+        f"gave up after 2 attempts (hv1, hv2): {said}": "hosts available",
+        "hv1: the image does not have its checksum": "the image does not have its checksum",
+    }
+    for number, (message, kept) in enumerate(faults.items()):
+        fault = {"code": 500, "message": message, "created": 1_600_000_000}
+        uuid = api.instance("demo", f"web-{number}", vm_state="error", power_state=0, fault=fault)
+        path = f"/compute/v2.1/servers/{uuid}"
+        shown = api.client_as("demo").get(path).get_json()["server"]["fault"]["message"]
+        assert kept in shown and "hv1" not in shown and "MiB" not in shown
+        listed = api.client_as("demo").get("/compute/v2.1/servers/detail").get_json()["servers"]
+        assert shown in [one["fault"]["message"] for one in listed]
+        assert api.client_as("admin").get(path).get_json()["server"]["fault"]["message"] == message
 
 
 def test_all_or_nothing_is_the_askers_choice(api: seeds.Api) -> None:

@@ -13,6 +13,7 @@ import typing as t
 
 from .rows import Request
 
+NO_HOST = "No valid host was found"
 NAMED_IN_LINE = 3  # hosts named per filter in the one-line message
 NAMED_IN_DATA = 100  # hosts named per filter in what is recorded; the counts are always whole
 
@@ -63,7 +64,7 @@ class Decision:
 
 def no_valid_host(decision: Decision) -> str:
     """Nova's words, followed by what Nova only logs: each filter that removed a host, with reasons."""
-    begin = f"No valid host was found for {decision.request.name!r}: "
+    begin = f"{NO_HOST} for {decision.request.name!r}: "
     if not decision.hosts:
         return begin + "no compute host is known; add one to the inventory and run again"
     parts = []
@@ -75,6 +76,15 @@ def no_valid_host(decision: Decision) -> str:
             parts.append(f"{step.name} removed {len(step.removed)} ({', '.join(named)})")
     remain = decision.filters[-1].end if decision.filters else decision.hosts
     return f"{begin}{', '.join(parts)}; {remain} of {decision.hosts} hosts remain"
+
+
+def without_reasons(message: str) -> str:
+    """Return a fault's `message` as tenants may read it: Nova's sentence stands for what no_valid_host() tells.
+
+    What comes before it ("gave up after 3 attempts (...): ") stays.
+    """
+    before, said, _ = message.partition(f"{NO_HOST} for ")
+    return f"{before}{NO_HOST}. There are not enough hosts available." if said else message
 
 
 def explanation(decision: Decision, named: int | None = NAMED_IN_DATA) -> dict[str, t.Any]:
