@@ -115,6 +115,7 @@ OPERATIONS: t.Mapping[str, str] = {
     "compute:server_groups:write": "member",
     "compute:keypairs:read": "reader",
     "compute:keypairs:write": "member",
+    "compute:keypairs:manage": "manager",  # remove those of others, and those of playbooks
     # what the cloud offers
     "compute:flavors:read": "reader",
     "compute:flavors:write": "admin",

@@ -12,9 +12,10 @@ import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import QuotaError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger import ec2_records, ec2_tags
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.keypair_records import keypairs_of
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.keypair_records import check_removal, keypairs_of
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.keypairs import keypair
 
+from .. import policy
 from ..context import Caller, current
 from ..ledger import reading_ledger
 from . import filters, ids, key_material
@@ -117,7 +118,8 @@ def _add(connection: sa.Connection, caller: Caller, asked: Asked, public: str) -
         if ec2_records.has_keypair(connection, caller.project, name):
             raise Ec2Error("InvalidKeyPair.Duplicate", f"The keypair '{name}' already exists.")
         item = {"name": name, "public_key": public}
-        keypair(connection, {"project": caller.project_name, "state": "present", "keypairs": [item]})
+        mine = {"project": caller.project_name, "user_id": caller.user_id}
+        keypair(connection, {**mine, "state": "present", "keypairs": [item]})
     number = ids.named("key", caller.project, name)
     keep_tags(connection, caller.project, number, tags)
     return {"keyPairId": number, "keyName": name, "tagSet": tag_set(tags)}
@@ -129,10 +131,11 @@ def delete_key_pair(asked: Asked) -> Body:
     if not asked.get("KeyName") and not asked.get("KeyPairId"):
         raise missing("KeyName")
     with writing() as (connection, caller):
-        names = [row["name"] for row in keypairs_of(connection, caller.project)]
+        names = {row["name"]: row for row in keypairs_of(connection, caller.project)}
         by_id = {ids.named("key", caller.project, name): name for name in names}
         name = asked.get("KeyName") or by_id.get(asked.get("KeyPairId", ""))
         if name in names:
+            check_removal(names[name], caller.user_id, policy.may(caller, "compute:keypairs:manage"))
             keypair(connection, {"project": caller.project_name, "state": "absent", "keypairs": [{"name": name}]})
             ec2_tags.remove_tags(connection, caller.project, ids.named("key", caller.project, str(name)))
     return {"return": True}

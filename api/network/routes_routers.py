@@ -12,9 +12,15 @@ import typing as t
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import network_records, routers, tenant_networks
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import (
+    network_choices,
+    network_records,
+    routers,
+    tenant_networks,
+)
 
 from .. import policy, validation
+from ..context import current
 from ..errors import BadRequestError, as_bad_request
 from ..ledger import writing_ledger
 from . import records, schemas
@@ -79,6 +85,7 @@ def add_interface(number: str) -> Answer:
             port_id, of_network, version = _free_port(connection, wanted["port_id"])
         else:
             of_network, version = records.subnet_row(connection, wanted["subnet_id"])
+        network_choices.check_router(of_network, row["project_id"], current().is_admin)
         _check_overlap(connection, row, of_network, version)
         said = tenant_networks.subnets_of(connection, [of_network["id"]]).get((of_network["id"], version))
         of_network = {**of_network, "router_gateway": None if said is None else said["gateway"]}

@@ -58,6 +58,8 @@ def test_key_pairs(door: Door, demo: Client) -> None:
     assert {one["keypair"]["name"] for one in other_door} == {"one", "two", "test"}
     with refused("InvalidKeyPair.Duplicate"):
         demo.create_key_pair(KeyName="one")
+    with refused("UnauthorizedOperation"):
+        demo.delete_key_pair(KeyName="test")  # a playbook's
     demo.delete_key_pair(KeyPairId=made["KeyPairId"])
     demo.delete_key_pair(KeyName="one")  # gone already
     with refused("InvalidKeyPair.NotFound"):

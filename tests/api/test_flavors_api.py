@@ -167,6 +167,16 @@ def test_a_key_is_imported(doors: Doors) -> None:
     doors.member.delete("/os-keypairs/test", 404)
 
 
+def test_nobody_takes_the_name_of_anothers_key(cloud: Cloud, doors: Doors) -> None:
+    values = {"name": "test", "type": "ssh", "public_key": PUBLIC_KEY, "fingerprint": "", "created_at": 0}
+    cloud._insert(tables.keypair, project_id=doors.project, user_id="", **values)  # a playbook's
+    refused = doors.member.delete("/os-keypairs/test", 403)["forbidden"]
+    assert "ask them, or a manager" in refused["message"]
+    doors.admin.delete("/os-keypairs/test", 202)
+    doors.member.post("/os-keypairs", {"keypair": {"name": "test"}}, 200)
+    doors.admin.delete("/os-keypairs/test", 202)
+
+
 def test_a_key_is_made_and_told_once(doors: Doors) -> None:
     made = doors.member.post("/os-keypairs", {"keypair": {"name": "new"}}, 200)["keypair"]
     key = serialization.load_pem_private_key(made["private_key"].encode(), None)

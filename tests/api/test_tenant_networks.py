@@ -322,6 +322,15 @@ def test_a_router_lets_the_guests_of_its_networks_out(cloud: Cloud, doors: Doors
     doors.member.delete(f"/routers/{one['id']}", 204)
 
 
+def test_a_router_stands_on_its_projects_own_networks(cloud: Cloud, doors: Doors) -> None:
+    shared = cloud.network("shared", "10.77.0.0/24")
+    found = doors.member.get(f"/networks/{shared.uuid}")["network"]
+    one = doors.member.post("/routers", {"router": {"name": "r"}}, 201)["router"]
+    refused = doors.member.put(f"/routers/{one['id']}/add_router_interface", {"subnet_id": found["subnets"][0]}, 403)
+    assert error_of(refused) == "PolicyNotAuthorized"
+    doors.admin.put(f"/routers/{one['id']}/add_router_interface", {"subnet_id": found["subnets"][0]})
+
+
 def test_routers_refuse_what_no_host_could_do(cloud: Cloud, doors: Doors) -> None:
     a, b = network(doors), network(doors)
     inside, same = subnet(doors, a), subnet(doors, b)

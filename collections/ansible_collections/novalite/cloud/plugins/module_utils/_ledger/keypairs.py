@@ -24,8 +24,9 @@ SHOWN = ("type", "public_key", "fingerprint")
 
 
 def keypair(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
-    """Make, replace or remove `params["keypairs"]` of the project named `params["project"]`.
+    """Make, replace or remove `params["keypairs"]` of the project named `params["project"]`, for `params["user_id"]`.
 
+    Without a user they are the project's own, as a playbook makes them.
     Instances carry a copy of the key that they were launched with. Raises NovaliteError for a text that is not exactly
     one public key, QuotaError beyond the project's key_pairs.
     """
@@ -53,6 +54,7 @@ def keypair(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[st
         if changes.note(name, before, after):
             if before is None:
                 values = {"project_id": owner, "name": name, "created_at": int(time.time()), **after}
+                values["user_id"] = params.get("user_id") or ""
                 connection.execute(sa.insert(table).values(**values))
             else:
                 connection.execute(sa.update(table).where(mine, table.c.name == name).values(**after))

@@ -49,6 +49,18 @@ def check_port(row: Record, project_id: str, wanted: Record, by_admin: bool) -> 
     check(row["uuid"], row["owner"], project_id, choices, by_admin)
 
 
+def check_router(row: Record, project_id: str, by_admin: bool) -> None:
+    """Raise ForbiddenError if a router of the project is to stand on the network `row` that is not the project's own.
+
+    A subnet has one router here: whoever put one on a shared network would take the place from everybody.
+    """
+    if not by_admin and row["owner"] != project_id:
+        raise ForbiddenError(
+            f"rule:add_router_interface is disallowed by policy: network {row['uuid']} is not the project's own; "
+            "route one that is, or ask an administrator"
+        )
+
+
 def check_servers(
     connection: sa.Connection, project_id: str, servers: t.Iterable[Record], by_admin: bool
 ) -> None:
