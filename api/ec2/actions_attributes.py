@@ -27,7 +27,7 @@ from .actions_run import STOP
 from .blueprint import action, writing
 from .common import Asked, Body
 from .faults import Ec2Error, as_codes, missing, unsupported
-from .parameters import TEXTS, Boolean, Group, Ignored, ListOf, Number, Shape, Text
+from .parameters import METADATA_OPTIONS, TEXTS, Boolean, Group, Ignored, ListOf, Shape, Text
 from .views_instances import instance, instance_id
 
 Record = dict[str, t.Any]
@@ -191,20 +191,16 @@ def _change_device(connection: sa.Connection, record: Record, wanted: Body) -> N
 @action(
     "ModifyInstanceMetadataOptions",
     "compute:servers:update",
-    {
-        "InstanceId": Text(),
-        "HttpTokens": Text(choices=("optional",)),
-        "HttpEndpoint": Text(choices=("enabled",)),
-        "HttpPutResponseHopLimit": Number(1, 64),
-        "HttpProtocolIpv6": Text(choices=("disabled",)),
-        "InstanceMetadataTags": Text(choices=("disabled",)),
-    },
+    {"InstanceId": Text(), **METADATA_OPTIONS},
     ["InstanceId"],
 )
 def modify_instance_metadata_options(asked: Asked) -> Body:
-    """Guests ask for their metadata as ever; what would have to be otherwise then is refused."""
+    """From now on, for whatever asks in the guest: whether it needs a session token."""
     with writing() as (connection, caller):
         (record,) = find(connection, caller.project, [asked["InstanceId"]])
+        if "HttpTokens" in asked:
+            ec2_records.write_attributes(connection, record["uuid"], {"http_tokens": asked["HttpTokens"]})
+            (record,) = find(connection, caller.project, [asked["InstanceId"]])
     return {"instanceId": instance_id(record), "instanceMetadataOptions": instance(record)["metadataOptions"]}
 
 

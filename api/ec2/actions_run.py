@@ -34,6 +34,7 @@ from .blueprint import action, what_was_asked, writing
 from .common import Asked, Body, Tags, first_subnet, subnets, tags_for
 from .faults import Ec2Error, as_codes, invalid, unsupported
 from .parameters import (
+    METADATA_OPTIONS,
     TAG_SPECIFICATIONS,
     TEXTS,
     TOKEN,
@@ -74,7 +75,7 @@ _INTERFACE = Group(
 # What has one value here, or none: taken, and nothing comes of it
 _TAKEN: t.Mapping[str, Shape] = dict.fromkeys(
     (
-        *("Monitoring", "EbsOptimized", "CreditSpecification", "CpuOptions", "MetadataOptions", "MaintenanceOptions"),
+        *("Monitoring", "EbsOptimized", "CreditSpecification", "CpuOptions", "MaintenanceOptions"),
         *("PrivateDnsNameOptions", "CapacityReservationSpecification", "HibernationOptions", "EnclaveOptions"),
         *("NetworkPerformanceOptions", "Ipv6AddressCount", "AdditionalInfo", "KernelId", "RamdiskId"),
         *("EnablePrimaryIpv6", "AddressingType"),
@@ -109,6 +110,7 @@ _REFUSED = ("LaunchTemplate", "IamInstanceProfile", "InstanceMarketOptions", "Li
         "SubnetId": Text(),
         "PrivateIpAddress": Text(64),
         "NetworkInterface": ListOf(_INTERFACE, 10),
+        "MetadataOptions": Group(METADATA_OPTIONS),
         "BlockDeviceMapping": ListOf(block_devices.SHAPE, 26),
         "TagSpecification": TAG_SPECIFICATIONS,
         "ClientToken": TOKEN,
@@ -169,6 +171,7 @@ def _run(connection: sa.Connection, caller: Caller, asked: Asked) -> list[str]:
                 "client_token": asked.get("ClientToken", ""),
                 "disable_api_termination": asked.get("DisableApiTermination", False),
                 "disable_api_stop": asked.get("DisableApiStop", False),
+                "http_tokens": asked.get("MetadataOptions", {}).get("HttpTokens", "optional"),
             },
         )
     block_devices.tag(connection, made.uuids, tags["volume"])

@@ -167,4 +167,12 @@ FILTERS = ListOf(Group({"Name": Text(), "Value": ListOf(Text(), 200)}, ["Name"])
 TAGS = ListOf(Group({"Key": Text(128), "Value": Text(256)}, ["Key"]), 200)
 TAG_SPECIFICATIONS = ListOf(Group({"ResourceType": Text(64), "Tag": TAGS}, ["ResourceType"]), 20)
 PAGING: t.Mapping[str, Shape] = {"MaxResults": Number(1, 1000), "NextToken": Text(1024)}
+# What a guest needs for its metadata. But for HttpTokens, things are as they are, which may be said
+METADATA_OPTIONS: t.Mapping[str, Shape] = {
+    "HttpTokens": Text(choices=("optional", "required")),
+    "HttpEndpoint": Text(choices=("enabled",)),
+    "HttpPutResponseHopLimit": Number(1, 64),
+    "HttpProtocolIpv6": Text(choices=("disabled",)),
+    "InstanceMetadataTags": Text(choices=("disabled",)),
+}
 TOKEN = Text(64, pattern=r"[\x21-\x7e]*")

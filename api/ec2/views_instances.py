@@ -132,7 +132,7 @@ def instance(record: Record) -> Body:
         "hibernationOptions": {"configured": True},
         "metadataOptions": {
             "state": "applied",
-            "httpTokens": "optional",
+            "httpTokens": record["ec2"]["http_tokens"],
             "httpPutResponseHopLimit": 1,
             "httpEndpoint": "enabled",
             "httpProtocolIpv6": "disabled",

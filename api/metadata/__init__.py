@@ -5,11 +5,13 @@
 """The metadata service: what http://169.254.169.254 answers to a guest, in EC2's and in OpenStack's way.
 
 A proxy on each compute host says, signed, which guest asks. Whatever is wrong with a request, an unknown path, a
-missing or false signature, an address of nobody, is one and the same answer: 404 without a word.
+missing or false signature, an address of nobody, is one and the same answer: 404 without a word. A guest's session
+token (IMDSv2) that is missing where its instance requires one, or is not right, is 401.
 """
 
 from __future__ import annotations
 
+import time
 import typing as t
 
 from flask import Blueprint, Flask, Response, current_app, request
@@ -22,7 +24,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._secret_file import
 from ..errors import status_of
 from ..ledger import reading_ledger
 from ..settings import Settings
-from . import documents
+from . import documents, tokens
 from .documents import Guest
 
 blueprint = Blueprint("metadata", __name__)
@@ -40,10 +42,30 @@ def register(app: Flask, settings: Settings) -> None:
 def answer(path: str) -> Response:
     """The document or listing at `path`."""
     guest = _asking()
+    token = request.headers.get(tokens.TOKEN_HEADER)
+    if token is None:
+        refused = guest.tokens_required
+    else:
+        refused = not tokens.is_valid(current_app.extensions[SECRET], guest.instance["uuid"], token, time.time())
+    if refused:
+        return _empty(401)
     found = documents.find(guest, path)
     if found is None:
         raise NotFound
     return Response(found.body, content_type=found.content_type, headers={"Cache-Control": "no-store"})
+
+
+@blueprint.put("/latest/api/token")
+def issue_token() -> Response:
+    """A session token for the guest that asks, for as many seconds as it says (Amazon's header; 400 without it)."""
+    guest = _asking()
+    text = request.headers.get(tokens.SECONDS_HEADER, "")
+    seconds = int(text) if text.isascii() and text.isdigit() and len(text) <= 5 else 0
+    if not 1 <= seconds <= tokens.MOST_SECONDS:
+        return _empty(400)
+    token = tokens.issue(current_app.extensions[SECRET], guest.instance["uuid"], seconds, time.time())
+    headers = {tokens.SECONDS_HEADER: str(seconds), "Cache-Control": "no-store"}
+    return Response(token, content_type=documents.TEXT, headers=headers)
 
 
 @blueprint.errorhandler(Exception)
@@ -51,7 +73,11 @@ def _failed(error: Exception) -> Response:
     status = status_of(error)
     if 400 <= status < 500:
         status = 404
-    return Response("", status, content_type="text/plain; charset=utf-8")
+    return _empty(status)
+
+
+def _empty(status: int) -> Response:
+    return Response("", status, content_type=documents.TEXT)
 
 
 def _asking() -> Guest:
@@ -75,4 +101,5 @@ def _asking() -> Guest:
             instance=instance,
             user_data=guest_lookup.user_data_of(connection, instance["uuid"]),
             files=t.cast("list[dict[str, str]]", guest_lookup.files_of(connection, instance["uuid"])),
+            tokens_required=guest_lookup.are_tokens_required(connection, instance["uuid"]),
         )

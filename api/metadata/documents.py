@@ -35,6 +35,7 @@ class Guest:
     instance: dict[str, t.Any]
     user_data: str | None = None  # base64
     files: list[dict[str, str]] = dataclasses.field(default_factory=list)  # path, content (base64)
+    tokens_required: bool = False  # no answer without a session token
 
 
 class Document(t.NamedTuple):

@@ -77,6 +77,9 @@ def test_what_is_run_is_recorded_with_its_job(door: Door, demo: Client) -> None:
     first, second = made["Instances"]
     assert made["OwnerId"] == door.api.projects["demo"]
     assert first["InstanceId"].startswith("i-") and len(first["InstanceId"]) == 19
+    assert first["MetadataOptions"]["HttpTokens"] == "required"
+    demo.modify_instance_metadata_options(InstanceId=first["InstanceId"], HttpTokens="optional")
+    assert one(demo, first["InstanceId"])["MetadataOptions"]["HttpTokens"] == "optional"
     assert first["State"] == {"Code": 0, "Name": "pending"}
     assert (first["InstanceType"], first["KeyName"]) == ("m1.nano", "test")
     assert first["ImageId"] == f"ami-{IMAGE_ID.replace('-', '')[:17]}"

@@ -7,6 +7,8 @@ from __future__ import annotations
 import json
 import logging
 import pathlib
+import time
+import typing as t
 
 import pytest
 import sqlalchemy as sa
@@ -15,9 +17,10 @@ from flask.testing import FlaskClient
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._guest_data import signature
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import ec2_records, tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import transaction
 from api import create_app
+from api.metadata import tokens
 from api.settings import Settings
 from tests.api.conftest import Cloud, Guest
 
@@ -206,6 +209,39 @@ def test_another_secret(cloud: Cloud, web: Guest, tmp_path: pathlib.Path) -> Non
     (tmp_path / "other").write_text("ab" * 32)
     app = create_app(Settings(home=str(cloud.home), metadata_secret_file=str(tmp_path / "other")), ["metadata"])
     assert app.test_client().get("/latest/", headers=web.headers).status_code == 404
+
+
+def test_session_tokens(cloud: Cloud, web: Guest, monkeypatch: pytest.MonkeyPatch) -> None:
+    def put(seconds: str | None, headers: dict[str, str] = web.headers) -> t.Any:
+        more = {} if seconds is None else {tokens.SECONDS_HEADER: seconds}
+        return web.client.put("/latest/api/token", headers={**headers, **more})
+
+    def get(token: str, path: str = "/latest/user-data", headers: dict[str, str] = web.headers) -> int:
+        return int(web.client.get(path, headers={**headers, tokens.TOKEN_HEADER: token}).status_code)
+
+    for wrong in (None, "", "0", "21601", "-1", "1e3", "x", "9" * 50):
+        assert put(wrong).status_code == 400, wrong
+    answer = put("60")
+    token = answer.get_data(as_text=True)
+    assert (answer.status_code, answer.headers[tokens.SECONDS_HEADER], get(token)) == (200, "60", 200)
+    # of another guest
+    (network,) = [cloud.network("second", "10.10.0.0/24")]
+    cloud.instance(cloud.project("alt"), "alts", "hv1", [(network, "10.10.0.5")])
+    others = cloud.headers("hv1", network, "10.10.0.5")
+    assert get(token, headers=others) == 401
+    for wrong in ("", "x", "é", token[:-4], token[:-1] + "A", put("60", others).get_data(as_text=True)):
+        assert get(wrong) == 401, wrong
+    # and what asks without one, where the instance requires it
+    paths = ["/", "/latest/user-data", "/openstack/latest/user_data", "/openstack/latest/meta_data.json"]
+    assert [web.ask(path).status_code for path in paths] == [200] * 4
+    with transaction(cloud.engine) as connection:
+        uuid = connection.execute(sa.select(tables.instance.c.uuid).where(tables.instance.c.name == "web")).scalar_one()
+        ec2_records.write_attributes(connection, uuid, {"http_tokens": "required"})
+    assert [web.ask(path).status_code for path in paths] == [401] * 4
+    assert [get(token, path) for path in paths] == [200] * 4
+    later = time.time() + 61
+    monkeypatch.setattr(time, "time", lambda: later)
+    assert get(token) == 401
 
 
 @pytest.mark.parametrize("method", ["post", "put", "delete", "patch"])

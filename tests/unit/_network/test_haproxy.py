@@ -4,8 +4,10 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
 import subprocess
+import sys
 import typing as t
 
 import pytest
@@ -103,3 +105,59 @@ def test_haproxy_takes_it(url: str, tmp_path: pathlib.Path) -> None:
     conf.write_text(text(Proxy("lo", None, UUID), url))
     done = subprocess.run(["/usr/sbin/haproxy", "-c", "-f", str(conf)], check=False, capture_output=True, text=True)
     assert (done.returncode, "WARNING" in done.stderr) == (0, False), done.stderr
+
+
+_SERVICE = """
+import http.server
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        body = "".join(sorted(f"{name.lower()}: {value}\\n" for name, value in self.headers.items())).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_PUT = do_GET
+
+http.server.ThreadingHTTPServer(("127.0.0.1", 8775), Handler).serve_forever()
+"""
+
+
+@pytest.mark.root
+def test_what_a_guest_may_ask(tmp_path: pathlib.Path) -> None:
+    """haproxy itself, in a network namespace where the guest is the host's own loopback."""
+    (tmp_path / "haproxy.cfg").write_text(text(Proxy("lo", None, UUID), "http://127.0.0.1:8775"))
+    (tmp_path / "service.py").write_text(_SERVICE)
+    (tmp_path / "guest").write_text(
+        f"""set -eu
+ip link set lo up
+ip addr add 169.254.169.254/32 dev lo
+{sys.executable} {tmp_path}/service.py 2>/dev/null &
+service=$!
+haproxy -db -f {tmp_path}/haproxy.cfg >/dev/null 2>&1 &
+trap 'kill $service $!' EXIT
+ask() {{ curl -s -o /dev/null -w '%{{http_code}} ' --max-time 5 "$@"; }}
+url=http://169.254.169.254
+curl -s -o /dev/null --retry 20 --retry-delay 1 --retry-all-errors $url/
+ask $url/latest/
+ask -X PUT $url/latest/api/token
+ask -X PUT $url/latest/user-data
+ask -X POST $url/latest/api/token
+ask -X PUT -H 'X-Forwarded-For: 192.0.2.1' $url/latest/api/token
+ask -X PUT -d text $url/latest/api/token
+ask -X PUT -H 'Transfer-Encoding: chunked' -d text $url/latest/api/token
+echo
+curl -s -H 'X-Aws-Ec2-Metadata-Token: abc' -H 'X-Novalite-Host: other' -H 'X-Other: x' $url/latest/
+"""
+    )
+    environ = {**os.environ, "PATH": f"{os.environ['PATH']}:/usr/sbin:/sbin"}
+    done = subprocess.run(
+        ["unshare", "--net", "bash", str(tmp_path / "guest")],
+        check=True, capture_output=True, text=True, timeout=60, env=environ,
+    )  # fmt: skip
+    codes, *headers = done.stdout.splitlines()
+    assert codes.split() == ["200", "200", "405", "405", "403", "413", "413"]
+    told = dict(line.split(": ", 1) for line in headers)
+    assert told["x-aws-ec2-metadata-token"] == "abc" and told["x-novalite-host"] == "hv1.example"
+    assert "x-other" not in told

@@ -26,6 +26,7 @@ DEFAULTS: t.Mapping[str, t.Any] = {
     "launch_index": 0,
     "disable_api_termination": False,
     "disable_api_stop": False,
+    "http_tokens": "optional",
 }
 _BATCH = 500  # of the variables that one statement may have
 

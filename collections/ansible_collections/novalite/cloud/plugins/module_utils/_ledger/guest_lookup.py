@@ -15,6 +15,7 @@ import sqlalchemy as sa
 
 from .aggregates import memberships, zone_of
 from .tables import compute_host, fixed_ip, instance, network, vif
+from .tables_ec2 import ec2_instance
 from .views import Instance, instances_by
 
 _VIF = "vif:"
@@ -70,6 +71,12 @@ def user_data_of(connection: sa.Connection, uuid: str) -> str | None:
 def files_of(connection: sa.Connection, uuid: str) -> list[File]:
     """The files that an instance was launched with."""
     return connection.execute(sa.select(instance.c.files).where(instance.c.uuid == uuid)).scalar() or []
+
+
+def are_tokens_required(connection: sa.Connection, uuid: str) -> bool:
+    """Whether the metadata service answers the instance with a session token only (EC2's HttpTokens)."""
+    query = sa.select(ec2_instance.c.http_tokens).where(ec2_instance.c.instance_uuid == uuid)
+    return connection.execute(query).scalar() == "required"
 
 
 def _zone(connection: sa.Connection, host: str) -> str | None:

@@ -35,6 +35,7 @@ ec2_instance = sa.Table(
     sa.Column("launch_index", sa.Integer, nullable=False, server_default="0"),
     sa.Column("disable_api_termination", sa.Boolean, nullable=False, server_default=sa.false()),
     sa.Column("disable_api_stop", sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column("http_tokens", sa.String(8), nullable=False, server_default="optional"),  # or required
 )
 
 ec2_keypair = sa.Table(  # of a key that was made here: EC2's fingerprint of it is of the private key

@@ -35,6 +35,7 @@ from .ownership import NO_LEDGER, Mark
 
 ADDRESS = "169.254.169.254"
 PORT = 80
+TOKEN_PATH = "/latest/api/token"  # the one that a guest may PUT to: session tokens, as EC2's IMDSv2
 
 # How much of the service a guest can take from the others: a boot asks some 60 times.
 CONNECTIONS = 20  # at once
@@ -112,7 +113,8 @@ def config(
     tied = f"namespace {proxy.namespace}" if proxy.namespace else f"interface {proxy.bridge}"
     # Only these come from a guest unchanged. "x_novalite_host" would become the same variable of the service as the
     # header with hyphens.
-    untold = r"^(?!(?:host|user-agent|accept|accept-encoding|range|if-none-match|if-modified-since)$)"
+    told = "host|user-agent|accept|accept-encoding|range|if-none-match|if-modified-since"
+    untold = rf"^(?!(?:{told}|x-aws-ec2-metadata-token|x-aws-ec2-metadata-token-ttl-seconds)$)"
     signed = f"str({host}{SEPARATOR}{proxy.network}{SEPARATOR}),concat(,txn.address)"
     address = f"[{upstream.host}]" if ":" in upstream.host else upstream.host
     server = f"{address}:{upstream.port}"
@@ -144,7 +146,13 @@ frontend guests
     tcp-request connection track-sc0 src
     tcp-request connection reject if {{ sc0_conn_cur gt {CONNECTIONS} }}
     http-request deny deny_status 429 if {{ sc0_http_req_rate gt {REQUESTS} }}
-    http-request deny deny_status 405 unless {{ method GET HEAD }}
+    acl token method PUT
+    acl token_path path {TOKEN_PATH}
+    http-request deny deny_status 405 unless {{ method GET HEAD }} || token token_path
+    # as Amazon: whoever made a proxy in the guest pass its request on did not ask for a token by itself
+    http-request deny deny_status 403 if token {{ req.hdr_cnt(x-forwarded-for) gt 0 }}
+    http-request deny deny_status 413 if token {{ req.hdr_val(content-length) gt 0 }}
+    http-request deny deny_status 413 if token {{ req.hdr_cnt(transfer-encoding) gt 0 }}
     http-request del-header {untold} -m reg
     http-request set-var(txn.address) src
     http-request set-header {HOST_HEADER} "{host}"

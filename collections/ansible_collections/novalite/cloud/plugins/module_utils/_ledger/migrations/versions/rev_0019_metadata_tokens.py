@@ -1,0 +1,27 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Whether an instance's guest needs a session token for the metadata service."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0019"
+down_revision = "0018"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    with op.batch_alter_table("ec2_instance") as table:
+        table.add_column(sa.Column("http_tokens", sa.String(8), nullable=False, server_default="optional"))
+
+
+def downgrade() -> None:
+    with op.batch_alter_table("ec2_instance") as table:
+        table.drop_column("http_tokens")
