@@ -11,7 +11,7 @@ export MOLECULE_GLOB := tests/molecule/*/molecule.yml
 export PATH := $(CURDIR)/.venv/bin:$(PATH):/usr/sbin:/sbin
 unexport PYTHONPATH PYTHONHOME
 
-.PHONY: help bootstrap launch api lab lab-down test lint unit sanity molecule versions bench conformance
+.PHONY: help bootstrap launch api lab lab-down test lint unit sanity molecule versions bench lock conformance
 .NOTPARALLEL:
 
 help:
@@ -20,6 +20,7 @@ help:
 	@echo 'make lab       two throwaway hypervisors, ready to launch on; make lab-down removes them'
 	@echo 'make test      lint, unit, sanity, molecule and versions (each is a target, too)'
 	@echo 'make bench     measurements; BENCH=<prefix> for some'
+	@echo 'make lock      requirements.lock anew: what runs in production, with hashes'
 	@echo 'make conformance runs Tempest, the test suite of OpenStack, against the API; CONFORMANCE=<regex> for some of it'
 
 bootstrap:
@@ -61,6 +62,10 @@ versions: bootstrap
 
 bench: bootstrap
 	@python -m tests.bench "$(BENCH)"
+
+lock: bootstrap
+	uv pip compile --quiet --upgrade --universal --python-version 3.11 --extra postgresql --generate-hashes --no-header \
+	  --no-annotate --no-emit-index-url --no-emit-find-links --output-file requirements.lock pyproject.toml
 
 conformance: bootstrap
 	@tools/conformance "$(CONFORMANCE)"
