@@ -80,6 +80,27 @@ def test_other_hosts_are_told_who_joins_and_who_leaves(cloud: t.Any) -> None:
     assert left == [{"id": ids["web"], "members": addresses(first)}]
 
 
+def test_a_pair_never_covers_the_address_of_another_projects_port(cloud: t.Any) -> None:
+    ids = groups(cloud)
+    launch(cloud, "db", "hv1", "db")
+    web = launch(cloud, "web", "hv2", "web")
+    victim, mate = launch(cloud, "victim", "hv1"), launch(cloud, "mate", "hv1")
+    addresses_of = {one["name"]: one["nics"][0]["ip"] for one in (victim, mate)}
+    cloud.write(
+        sa.insert(tables.project).values(id="stranger", name="stranger", created_at=1),
+        sa.update(tables.instance).where(tables.instance.c.uuid == victim["uuid"]).values(project_id="stranger"),
+        sa.update(tables.vif).where(tables.vif.c.instance_uuid == web["uuid"]).values(
+            allowed_address_pairs=[{"ip_address": addresses_of["mate"], "mac_address": None},
+                                   {"ip_address": "10.20.0.0/28", "mac_address": None}]))
+    (placed,) = cloud.info(names=["web"])
+    host = plan(cloud, instances=[placed])
+    allowed = [pair["cidr"] for pair in host["hv2"]["build"]["firewall_instances"][0]["allowed_pairs"]]
+    assert addresses_of["mate"] in allowed and addresses_of["victim"] not in allowed and len(allowed) > 5
+    members = host["hv1"]["groups"]["security_groups"][0]["members"]
+    assert addresses_of["victim"] not in members and addresses_of["mate"] in members
+    assert ids["web"]
+
+
 def test_a_group_that_names_itself(cloud: t.Any) -> None:
     ids = groups(cloud)
     one, two = launch(cloud, "one", "hv1", "own"), launch(cloud, "two", "hv2", "own")

@@ -22,6 +22,7 @@ from .._addressing.macs import LINK_LOCAL, eui64
 from .._errors import NovaliteError
 from .._firewall.rules import expanded
 from .._launch.plan import Plan
+from .address_pairs import without_others
 from .tables import fixed_ip, instance, instance_security_group, network, security_group_rule, vif
 
 Instance = t.Mapping[str, t.Any]
@@ -64,7 +65,7 @@ def members_of(
     rows = connection.execute(
         sa.select(
             link.c.group_id, instance.c.uuid, vif.c.mac, vif.c.ipv6, vif.c.allowed_address_pairs, own.c.ip,
-            network.c.isolated, network.c.bridge,
+            instance.c.project_id, vif.c.network_id, network.c.isolated, network.c.bridge,
         )
         .select_from(
             link.join(instance, instance.c.id == link.c.instance_id)
@@ -74,12 +75,13 @@ def members_of(
         )
         .where(link.c.group_id.in_(sorted(groups)), instance.c.deleted == 0)
     )
-    for row in rows:
+    for row in rows.all():
         if row.uuid not in leaving:
             address = None if row.ip is None else str(ipaddress.IPv4Address(row.ip))
             scope = row.bridge if row.isolated else EVERYWHERE
             found[row.group_id].setdefault(scope, set()).update(
-                _addresses(row.mac, address, row.ipv6, row.allowed_address_pairs))
+                _addresses(row.mac, address, row.ipv6, without_others(
+                    connection, row.project_id, row.network_id, row.allowed_address_pairs)))
     for one in given.get("build", ()):
         for group in one["security_groups"]:
             for nic in one["nics"] if group["id"] in found else ():

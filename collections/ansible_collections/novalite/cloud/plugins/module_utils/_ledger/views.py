@@ -18,6 +18,7 @@ import typing as t
 
 import sqlalchemy as sa
 
+from .address_pairs import without_others
 from .tables import (
     fixed_ip,
     floating_ip,
@@ -187,6 +188,7 @@ def _nics(
             vif.c.mac,
             vif.c.ipv6,
             vif.c.allowed_address_pairs,
+            instance.c.project_id,
             own.c.ip.label("own_ip"),
             dhcp.c.ip.label("dhcp_ip"),
             *(network.c[field] for field in _NETWORK_FIELDS),
@@ -202,7 +204,8 @@ def _nics(
     )
     nics: collections.defaultdict[str, list[dict[str, t.Any]]] = collections.defaultdict(list)
     floating = _floating_ips(connection, conditions)
-    for row in connection.execute(query):
+    for row in connection.execute(query).all():
+        pairs = row.allowed_address_pairs
         nics[row.instance_uuid].append(
             {
                 "id": row.vif_id,
@@ -211,7 +214,7 @@ def _nics(
                 "ipv6": row.ipv6,
                 "dhcp_server": _ipv4(row.dhcp_ip),
                 "floating_ips": floating.get(row.vif_id, []),
-                "allowed_address_pairs": row.allowed_address_pairs or [],
+                "allowed_address_pairs": without_others(connection, row.project_id, row.id, pairs) if pairs else [],
                 "network": {field: getattr(row, field) for field in _NETWORK_FIELDS},
             }
         )
