@@ -128,13 +128,18 @@ def ports(bed: Bed, wanted: dict[str, t.Any], addresses: t.Callable[[Place], lis
 
 
 def wrong(bed: Bed, sender: str, sent: t.Sequence[Frame]) -> list[str]:
-    me, near = bed.places[sender], bed.places["bystander"]
+    return reached(bed, sender, "bystander", sent)
+
+
+def reached(bed: Bed, sender: str, receiver: str, sent: t.Sequence[Frame]) -> list[str]:
+    """The frames that did not arrive although they are honest, and those that did although they are not."""
+    me, near = bed.places[sender], bed.places[receiver]
     packets = []
     for frame in sent:
         serial = bed.serial()
         body = frame.body(frames.tag(serial))
         whole = frames.ethernet(frame.to or near.mac, frame.sender_mac or me.mac, frame.kind, body)
-        packets.append(Packet(serial, sender, "bystander", (whole,)))
+        packets.append(Packet(serial, sender, receiver, (whole,)))
     arrived = bed.send(packets)
     return [
         f"{sender}, {frame.what}: {'was lost' if frame.honest else 'came through'}"
@@ -206,6 +211,23 @@ def test_allowed_pairs(bed: Bed) -> None:
     assert not problems, "\n".join(problems)
     assert wrong(bed, "guest-2", [Frame("another's pair", True, packet("10.99.0.100", near.ip, 17, ours),
                                         sender_mac=virtual)])
+
+
+def test_a_pair_changes_nothing_for_an_owner_who_is_not_given(bed: Bed) -> None:
+    """As a launch tells a host: the instances that come, and nobody else's."""
+    open_to_all = {1: ANYTHING, 2: []}
+    first = policy(bed.places, open_to_all, {1: [1]})
+    bed.enforce(**first)
+    victim = bed.places["guest-1"]
+    attacker = policy(bed.places, open_to_all, {3: [2]})
+    attacker["instances"][0]["allowed_pairs"] = [{"cidr": victim.ip}, {"cidr": victim.ip6}]
+    bed.enforce(**attacker)
+    problems = reached(bed, "bystander", "guest-1", [
+        Frame("IPv4", True, packet(bed.places["bystander"].ip, victim.ip, 17, udp(40000, 80))),
+        Frame("IPv6", True, packet(bed.places["bystander"].ip6, victim.ip6, 17, udp(40000, 80)), frames.IPV6),
+    ])
+    assert not problems, "\n".join(problems)
+    assert not bed.enforce(**attacker)["changed"]
 
 
 def test_a_guest_that_goes_takes_its_chain(bed: Bed) -> None:

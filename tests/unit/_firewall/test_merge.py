@@ -184,7 +184,7 @@ def test_a_group_that_is_not_given_keeps_its_egress_rules(host: Host) -> None:
 def test_who_may_share_an_address_shares_what_all_of_them_allow(host: Host) -> None:
     pair = {"allowed_pairs": [{"cidr": "10.0.0.99"}, {"cidr": "10.0.0.98/32"}]}
     apply(host, instance(1, **pair, security_groups=[1, 2]))
-    assert host.addresses()[""]["0a000063"] == "1"
+    assert host.addresses()[""]["0a000063"] == "1+1"
     apply(host, instance(2, **pair, security_groups=[3, 2]))
     assert host.addresses() == {"": {"0a000001": "1", "0a000063": "1+2", "0a000062": "1+2", "0a000002": "2"}}
     chain = policy.inbound_chains("1+2", "IPv4", [2], {"": None}, False)[0]
@@ -195,8 +195,29 @@ def test_who_may_share_an_address_shares_what_all_of_them_allow(host: Host) -> N
     apply(host, instance(98, addresses=["10.0.0.98"]))
     assert host.addresses()[""]["0a000062"] == "98"
     apply(host, instance(1), state="absent")
-    assert host.addresses() == {"": {"0a000063": "2", "0a000062": "98", "0a000002": "2"}}
-    assert not [name for name in host.filter if "+" in name]
+    assert host.addresses() == {"": {"0a000063": "2+2", "0a000062": "98", "0a000002": "2"}}
+    assert {name for name in host.filter if "+" in name} == {"nova-inst-2+2", "nova-new-2+2"}
+
+
+def test_nobodys_pair_changes_what_reaches_an_owner(host: Host) -> None:
+    """Whether he is among the instances of the request or not, and whoever of the two came first."""
+    taker = instance(3, allowed_pairs=[{"cidr": "10.0.0.2"}], security_groups=[2])
+    apply(host, instance(2))
+    before = host.filter
+    apply(host, taker)
+    assert host.addresses()[""] == {"0a000002": "2", "0a000003": "3"}
+    for name in ("nova-inst-2", "nova-new-2"):
+        assert host.filter[name] == before[name]
+    told = Host()
+    apply(told, instance(2), taker, exclusive=True)
+    assert host.owned() == told.owned()
+    apply(host, taker, exclusive=True)  # the owner is no more on this host
+    assert host.addresses()[""] == {"0a000002": "3+3", "0a000003": "3"}
+    apply(host, instance(2))
+    assert host.addresses()[""] == {"0a000002": "2", "0a000003": "3"}
+    assert host.owned() == told.owned()
+    apply(host, instance(3), state="absent")
+    assert host.addresses()[""] == {"0a000002": "2"}
 
 
 def test_an_address_that_is_shared_no_more_keeps_its_egress_rules(host: Host) -> None:
@@ -205,14 +226,14 @@ def test_an_address_that_is_shared_no_more_keeps_its_egress_rules(host: Host) ->
     assert "-s 10.0.0.99/32 -j nova-out-1+2" in host.tables["security"]["nova-out"]
     apply(host, instance(1))
     assert set(host.tables["security"]["nova-out"]) == {
-        "-s 10.0.0.2/32 -j nova-out-2", "-s 10.0.0.99/32 -j nova-out-2"
+        "-s 10.0.0.2/32 -j nova-out-2", "-s 10.0.0.99/32 -j nova-out-2+2"
     }  # fmt: skip
 
 
 def test_of_a_range_every_address_is_shared(host: Host) -> None:
     pair = {"allowed_pairs": [{"cidr": "10.9.0.0/30"}, {"cidr": "fd00:9::/120"}]}
     apply(host, instance(1, **pair))
-    assert host.addresses()[""] == dict.fromkeys(["0a000001", *(f"0a09000{last}" for last in range(4))], "1")
+    assert host.addresses()[""] == {"0a000001": "1", **{f"0a09000{last}": "1+1" for last in range(4)}}
     six = Host(family="IPv6")
     apply(six, instance(1, **pair))
     assert len(six.addresses()[""]) == 257

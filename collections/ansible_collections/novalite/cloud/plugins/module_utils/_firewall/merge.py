@@ -107,16 +107,24 @@ class _Merge:
         new = dict(old)  # a changed entry keeps its place, as the linear dispatch has them in order
         keys = dict.fromkeys([*stale, *own, *shared])
         for key in keys:
-            who = own.get(key)
+            who = own.get(key) or self._owner(old.get(key, ""))
             if who is None:
                 left = [] if exclusive else [one for one in old.get(key, "").split("+") if one and one not in given]
-                who = "+".join(sorted({*left, *shared.get(key, ())}, key=int))
+                sharers = sorted({*left, *shared.get(key, ())}, key=int)
+                # A single one is named twice: by its number alone it would be the owner, whom nobody's pair displaces.
+                who = "+".join(sharers * 2 if len(sharers) == 1 else sharers)
                 self._check_name(key, who)
             if who:
                 new[key] = who
             else:
                 del new[key]
         return new, {key for key in keys if old.get(key) != new.get(key)}
+
+    def _owner(self, before: str) -> str | None:
+        """Whose own an address is that led to `before`, if he is none of those that are given: what they share, or
+        take from others by a pair, changes nothing about it."""
+        kept = before and "+" not in before and before not in self.given
+        return before if kept and not (self.request.exclusive and self.is_present) else None
 
     def _check_name(self, key: str, who: str) -> None:
         if len(f"{INSTANCE}{who}") > _MAX_NAME:
