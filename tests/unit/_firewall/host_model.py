@@ -89,7 +89,7 @@ class Host:
     def apply(self, request: merge.Request) -> merge.Changes:
         known = self._known()
         changes = merge.merge(known, request, self.family)
-        if known.ruleset is None and (changes.roots != merge.roots(known) or not changes.inbound):
+        if known.ruleset is None and (changes.roots != merge.roots(known) or changes.is_last):
             known = self.present()
             changes = merge.merge(known, request, self.family)
         self.trusted += known.ruleset is None

@@ -132,6 +132,7 @@ def test_the_firewall_knows_every_address_and_the_own_dhcp_server() -> None:
             "addresses": ["10.20.0.3", "fe80::f816:3eff:fe00:1", "10.30.0.9", "fd00::9", "fe80::f816:3eff:fe00:101"],
             "scoped": [],
             "allowed_pairs": [],
+            "devices": ["tapvif-1", "tapvif-b"],
             "ports": [],
             "dhcp_servers": ["10.20.0.1"],
             "ra_servers": [],
@@ -251,7 +252,8 @@ def test_a_guest_is_told_its_addresses_where_no_dhcp_does() -> None:
     assert plan_by_host([one], {}, lambda *_: "")["hv1"]["injections"][0]["network"] is None
     flat = {**NETWORK, "dhcp": False, "cidr": "10.30.0.0/22", "gateway": "10.30.0.1", "cidr_v6": "fd00::/64",
             "gateway_v6": "fd00::1", "dns": ["10.30.0.53"], "mtu": 1450}
-    static = {"mac": "fa:16:3e:00:01:01", "ip": "10.30.0.9", "ipv6": "fd00::9", "dhcp_server": None, "network": flat}
+    static = {"id": "vif-b", "mac": "fa:16:3e:00:01:01", "ip": "10.30.0.9", "ipv6": "fd00::9", "dhcp_server": None,
+              "network": flat}
     routed = {**static, "network": {**flat, "gateway": None, "gateway_v6": None}, "ipv6": None}
     routed["dhcp_server"] = "10.30.0.2"  # the host is the router
 

@@ -86,6 +86,16 @@ options:
             description: The address, or a range.
             type: str
             required: true
+      devices:
+        description:
+          - Names of its tap devices. What leaves by one of them is judged whatever its destination is, broadcast,
+            multicast and addresses that nobody knows, and so is what comes in by one, whatever its source is.
+          - A neighbour advertisement, or a detection of duplicates, that comes in by one of them is dropped unless it
+            is about an IPv6 address of the instance, whatever keeps the guest from sending under foreign addresses.
+          - Without them, what matches none of O(instances[].addresses) is judged by nobody.
+        type: list
+        elements: str
+        default: []
       ports:
         description:
           - Its network interfaces, on hosts that use no libvirt network filters. What it sends under another MAC or
@@ -369,6 +379,7 @@ INSTANCE_SPEC = {
             },
         },
     },
+    "devices": {"type": "list", "elements": "str", "default": []},
     "dhcp_servers": {"type": "list", "elements": "str", "default": []},
     "ra_servers": {"type": "list", "elements": "str", "default": []},
     "security_groups": {"type": "list", "elements": "int", "default": []},

@@ -83,6 +83,8 @@ def apply(
             owner.take(mark)
         if not check_mode:
             _hide_packets(request, mark)
+            if any(instance.devices for instance in request.instances):
+                bridged.load()  # or the rules that compare devices load it, with its switches on
         _Run(tables, request, outcome, check_mode, directory).converge()
         _show_packets(request, outcome, check_mode, mark)
     return outcome
@@ -200,7 +202,7 @@ class _Run:
             return ports.Present()  # a host without ebtables, and nothing of ours in it
 
     def _needed(self, family: str) -> bool:
-        return self.request.state == "present" and any(one.of(family) for one in self.request.instances)
+        return self.request.state == "present" and any(one.is_in(family) for one in self.request.instances)
 
     def _look_at_the_other(self) -> None:
         """Only who gives all instances of the host can have what the other backend holds taken out: whatever was left
@@ -227,7 +229,7 @@ class _Run:
             changes = merge.merge(present, self.request, family)
             if known.trusted and (
                 changes.roots != merge.roots(present)
-                or (present.inbound and not changes.inbound)
+                or (not present.is_empty and changes.is_last)
                 or not set(known.facts["foreign"]).isdisjoint(changes.gone)
             ):
                 return None
@@ -400,7 +402,7 @@ def _digest(texts: t.Mapping[str, str]) -> str:
 
 def _look_around(family: str, present: Present, changes: Changes) -> list[str]:
     """Warnings of what cuts guests off from outside."""
-    if "FORWARD" not in present.dropping or not changes.inbound or passage.SENT in changes.roots:
+    if "FORWARD" not in present.dropping or changes.is_last or passage.SENT in changes.roots:
         return []
     return [
         f"{family} packets that no rule of this host accepts are dropped in FORWARD (Docker sets it so), what "

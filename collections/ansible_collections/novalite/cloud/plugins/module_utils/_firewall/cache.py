@@ -23,6 +23,7 @@ import json
 import os
 import typing as t
 
+from .devices import SIDES, TARGETS
 from .policy import INSTANCE, NEW, OUT_OF
 from .present import Present, Scopes
 from .request import Changes
@@ -30,8 +31,8 @@ from .rules import FAMILIES
 
 DIRECTORY = "/run/novalite/firewall"
 SHARD = 32
-_VERSION = 4
-_PREFIXES = (INSTANCE, NEW, OUT_OF)
+_VERSION = 5
+_PREFIXES = (INSTANCE, NEW, OUT_OF, TARGETS)
 
 Shard = dict[str, t.Any]
 
@@ -103,6 +104,7 @@ def load(directory: str) -> Kept | None:
                 kept["zones"],
                 collections.Counter(kept["users"]),
                 set(kept["sets"]),
+                {side.root: _entries(kept["devices"][side.root]) for side in SIDES},
                 frozenset(kept["dropping"]),
             )
         return Kept(families, head["fingerprint"], head["facts"])
@@ -159,6 +161,7 @@ class Update:
             "chains": {name: rules for name, rules in others.items() if not _dispatches(name)},
             "inbound": _packed(changes.inbound),
             "outbound": _packed(changes.outbound),
+            "devices": _packed(changes.devices),
             "zones": changes.zones,
             "users": changes.users,
             "sets": sorted(changes.sets),
@@ -185,12 +188,18 @@ def _packed(scopes: Scopes) -> dict[str, list[str]]:
 
 
 def _unpacked(scopes: t.Mapping[str, t.Sequence[str]]) -> Scopes:
-    return {scope: dict(zip(keys.split(), whos.split())) for scope, (keys, whos) in scopes.items()}
+    return {scope: _entries(texts) for scope, texts in scopes.items()}
+
+
+def _entries(texts: t.Sequence[str]) -> dict[str, str]:
+    keys, whos = texts
+    return dict(zip(keys.split(), whos.split()))
 
 
 def _dispatches(name: str) -> bool:
     # what leads to instances follows from the addresses
-    return name.startswith(("nova-l", "nova-m-", "nova-net-", "nova-from-")) or name == "nova-out"
+    return name.startswith(("nova-l", "nova-m-", "nova-net-", "nova-from-", *(side.root for side in SIDES))) or (
+        name == "nova-out")
 
 
 def _load(path: str) -> t.Any:

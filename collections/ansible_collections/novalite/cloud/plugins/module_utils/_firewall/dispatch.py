@@ -35,6 +35,7 @@ LEAF = 16
 
 Entries = dict[str, str]  # address, hexadecimal -> what it leads to (`<target prefix><rest>`, an instance's id)
 Chains = dict[str, tuple[str, ...]]
+Head = tuple[str, ...]
 
 SHIELD = "-j RETURN"
 EVERYWHERE = ""  # the scope of addresses that are no isolated network's
@@ -77,9 +78,9 @@ def root_of(side: Side, scope: str) -> str:
     return side.root if scope == EVERYWHERE else f"{side.network}{scope}"
 
 
-def chains(side: Side, scopes: t.Mapping[str, Entries], family: str) -> Chains:
-    """All chains that dispatch, with the roots."""
-    return changed(side, {}, scopes, family)[0]
+def chains(side: Side, scopes: t.Mapping[str, Entries], family: str, head: Head = ()) -> Chains:
+    """All chains that dispatch, with the roots. What the first root begins with is not dispatch's: `head`."""
+    return changed(side, {}, scopes, family, heads=((), head))[0]
 
 
 def changed(
@@ -88,6 +89,7 @@ def changed(
     new: t.Mapping[str, Entries],
     family: str,
     keys: t.Mapping[str, t.Collection[str]] | None = None,
+    heads: tuple[Head, Head] = ((), ()),
 ) -> tuple[Chains, list[str]]:
     """The chains that differ between `old` and `new` (or are new), and the names of those that are in `old` only.
 
@@ -102,17 +104,17 @@ def changed(
         else:
             changes = sorted(keys.get(scope, ()))
         first = scope == EVERYWHERE
-        jumps = (_scope_jumps(side, old), _scope_jumps(side, new)) if first else ([], [])
-        if not changes and jumps[0] == jumps[1] and (not first or old):
+        jumps = ([*heads[0], *_scope_jumps(side, old)], [*heads[1], *_scope_jumps(side, new)]) if first else ([], [])
+        if not changes and jumps[0] == jumps[1] and (not first or old or heads[0]):
             continue
         work = _Work(side, scope, family, changes)
         tops = [_children(sorted(entries)) if len(entries) > LINEAR else None for entries in (before, after)]
         texts = [(*jump, *(work.jumps(top, entries) if top else work.lines(entries, entries)))
                  for jump, top, entries in zip(jumps, tops, (before, after))]
         root = root_of(side, scope)
-        if not after and not (first and any(new.values())):
+        if not after and not (first and (any(new.values()) or heads[1])):
             work.gone.append(root)
-        elif texts[0] != texts[1] or not before:
+        elif texts[0] != texts[1] or not (before or (first and heads[0])):
             work.found[root] = texts[1]
         work.compare(tops[0] or {}, tops[1] or {}, before, after)
         found.update(work.found)

@@ -17,7 +17,7 @@ import functools
 import typing as t
 
 from .._errors import NovaliteError
-from . import dispatch, passage, policy, ruleset
+from . import devices, dispatch, passage, policy, ruleset
 from .dispatch import IN, OUT, Entries
 from .policy import (
     EGRESS,
@@ -45,7 +45,7 @@ def merge(present: Present, request: Request, family: str) -> Changes:
 def roots(present: Present) -> set[str]:
     """The roots that shall be hooked in for what a host has."""
     passages = {name for name in passage.CALLED_FROM if name in present.chains}
-    return _roots(present.inbound, present.outbound, present.zones) | passages
+    return _roots(present.inbound, present.outbound, present.zones, present.devices) | passages
 
 
 class _Merge:
@@ -62,7 +62,11 @@ class _Merge:
         self.changes = Changes()
         self.all = {}  # type: dict[str, tuple[str, ...]] # what was looked at and shall be there
         self._addresses()
-        if any(self.changes.inbound.values()):
+        self.changes.devices = devices.merged(
+            present.devices, {who: instance.devices if self.is_present else () for who, instance in self.given.items()},
+            not (request.exclusive and self.is_present), family)
+        self.by_device = self.changes.devices[devices.TO.root]
+        if any(self.changes.inbound.values()) or self.by_device:
             self._zones()
             self._instances()
             self._group_chains()
@@ -141,14 +145,16 @@ class _Merge:
                   for key in keys if key in old}
         after = {new[key] for scope, keys in self.keys.items() for new in (changes.inbound[scope],)
                  for key in keys if key in new}
+        before |= {who for device, who in present.devices.get(devices.TO.root, {}).items()
+                   if self.by_device.get(device) != who}
         if before:
-            left = whos(changes.inbound)
+            left = whos(changes.inbound) | set(self.by_device.values())
             leaving = {who for who in before if who not in left}
         else:
             leaving = set()
         writing = {who for who in after if "+" in who}
         if self.is_present:
-            writing |= {who for who, instance in self.given.items() if instance.of(self.family)}
+            writing |= {who for who, instance in self.given.items() if instance.is_in(self.family)}
             writing |= {who for scope in changes.inbound.values() if "+" in "".join(scope.values())
                         for who in set(scope.values()) if not self.given.keys().isdisjoint(who.split("+"))}
         writing |= self._carriers(self._turned())
@@ -185,6 +191,9 @@ class _Merge:
             in_zones = {policy.group_of(jump[len(GROUP):])[1] for jump in group_jumps(rules) if jump.startswith(GROUP)}
             scopes, servers = {self.scopes[zone] for zone in in_zones & self.scopes.keys()}, policy.servers_of(rules)
         zones = {scope: self._zone(scope) for scope in scopes}
+        if instance and instance.devices and self.family == "IPv6":
+            own = [cidr for _scope, cidr in (*instance.of(self.family), *instance.shared_of(self.family))]
+            self.all[devices.TARGETS + who] = devices.targets_chain(own)
         for chain in policy.inbound_chains(who, self.family, groups, zones, restricted, *servers):
             self.all[chain.name] = chain.rules
         if restricted:
@@ -227,7 +236,7 @@ class _Merge:
         One with a further group whose rules nobody said is left as he is: what would answer these is not known.
         """
         found = set()  # type: set[str]
-        for who in whos(self.changes.inbound) if groups else ():
+        for who in whos(self.changes.inbound) | set(self.by_device.values()) if groups else ():
             mine = {group for number in who.split("+") for group in self._groups_of(number)}
             if not groups.isdisjoint(mine) and (all(map(self._is_said, mine)) or not any(map(self._restricts, mine))):
                 found.add(who)
@@ -256,6 +265,11 @@ class _Merge:
                     if (who in writing or key in moved) and self._is_bound(who) and entries.get(key) != who:
                         entries[key] = who
                         keys.add(key)
+        # Who is written here may have got egress rules, or lost them; of the others it is known.
+        from_devices = self.changes.devices[devices.FROM.root]
+        from_devices.update({device: who for device, who in self.by_device.items() if who in writing})
+        self.changes.devices[devices.FROM.root] = {
+            device: who for device, who in from_devices.items() if self.restricted.get(who, True)}
         isolated = {scope for scope, entries in self.changes.inbound.items()
                     if scope != dispatch.EVERYWHERE and entries} if any(outbound.values()) else set()
         self.changes.outbound = {scope: entries for scope, entries in outbound.items() if entries or scope in isolated}
@@ -322,16 +336,26 @@ class _Merge:
     def _dispatch(self) -> None:
         changes, present = self.changes, self.present
         self.all[FALLBACK[self.family]] = ("-j DROP",)
+        before, after = devices.heads(present.devices), devices.heads(changes.devices)
+        for by_device in devices.SIDES:
+            then, now = present.devices.get(by_device.root, {}), changes.devices[by_device.root]
+            if present.ruleset is None:
+                lines, leaving = devices.changed(by_device, then, now, self.family)
+                changes.gone += leaving
+            else:
+                lines = devices.chains(by_device, now, self.family)
+            self.all.update(lines)
         for side, old, new, keys in (
             (IN, present.inbound, changes.inbound, self.keys), (OUT, present.outbound, changes.outbound, self.out_keys)
         ):
             if present.ruleset is None:
-                found, gone = dispatch.changed(side, old, new, self.family, keys)
+                heads = before[side.root], after[side.root]
+                found, gone = dispatch.changed(side, old, new, self.family, keys, heads)
                 changes.gone += gone
             else:
-                found = dispatch.chains(side, new, self.family)
+                found = dispatch.chains(side, new, self.family, after[side.root])
             self.all.update(found)
-        changes.roots = _roots(changes.inbound, changes.outbound, changes.zones)
+        changes.roots = _roots(changes.inbound, changes.outbound, changes.zones, changes.devices)
 
     def _passages(self) -> None:
         request, there = self.request, self.present.chains
@@ -349,7 +373,8 @@ class _Merge:
     def _differences(self) -> None:
         changes, present = self.changes, self.present
         changes.inbound = {scope: entries for scope, entries in changes.inbound.items() if entries}
-        if not changes.inbound:
+        if not changes.inbound and not self.by_device:
+            changes.is_last = True
             changes.gone = sorted(present.chains)
             return
         chains = present.chains
@@ -358,15 +383,18 @@ class _Merge:
                 changes.gone += [name for name in chains_of(who) if name in chains]
             changes.gone += [policy.OUT_OF + who for who, restricted in self.restricted.items()
                              if not restricted and policy.OUT_OF + who in chains]
+            changes.gone += [devices.TARGETS + who for who in self.given if devices.TARGETS + who in chains]
             changes.gone += [name for name in self.touched_groups if name in chains and not changes.users[name]]
             if not changes.zones and present.zones:
                 changes.gone.append(ZONES)
-            if not present.outbound:
+            if not present.outbound and not devices.heads(present.devices)[OUTGOING]:
                 changes.gone = [name for name in changes.gone if name != OUTGOING]
         else:
-            staying = whos(changes.inbound)
+            staying = whos(changes.inbound) | set(self.by_device.values())
             kept = {name for who in staying for name in chains_of(who)[:2]}
             kept |= {policy.OUT_OF + who for who in whos(changes.outbound)}
+            kept |= {policy.OUT_OF + who for who in changes.devices[devices.FROM.root].values()}
+            kept |= {devices.TARGETS + who for who in changes.devices[devices.ND.root].values()}
             changes.gone = sorted(name for name in chains if name not in self.all and name not in kept)
         leads_away = dict.fromkeys(changes.gone)
         changes.gone = [name for name in leads_away if name not in self.all]
@@ -378,9 +406,10 @@ class _Merge:
                                     for name in changes.users})
 
 
-def _roots(inbound: Scopes, outbound: Scopes, zones: t.Mapping[str, int]) -> set[str]:
-    found = {LOCAL} if any(inbound.values()) else set()
-    if any(outbound.values()):
+def _roots(inbound: Scopes, outbound: Scopes, zones: t.Mapping[str, int], by_device: devices.Devices) -> set[str]:
+    heads = devices.heads(by_device)
+    found = {LOCAL} if any(inbound.values()) or heads[LOCAL] else set()
+    if any(outbound.values()) or heads[OUTGOING]:
         found.add(OUTGOING)
     if zones:
         found.add(ZONES)

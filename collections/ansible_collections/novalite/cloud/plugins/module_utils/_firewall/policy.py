@@ -49,6 +49,7 @@ import re
 import typing as t
 
 from .._errors import NovaliteError
+from . import devices
 from .dispatch import IN, OUT
 from .ports import Port, parse_port
 from .rules import Rule, expanded, host, hosts, inexpressible, parse_rule, texts
@@ -124,7 +125,8 @@ class Group:
 class Instance:
     """`addresses` by scope: "" is where addresses are nobody else's, otherwise the bridge of an isolated network.
 
-    `shared` are addresses, by scope, that it may use beside others that may (an allowed address pair).
+    `shared` are addresses, by scope, that it may use beside others that may (an allowed address pair). `devices` are
+    the names of its tap devices.
     """
 
     id: int
@@ -134,6 +136,7 @@ class Instance:
     ra_servers: tuple[str, ...] = ()
     security_groups: tuple[int, ...] = ()
     ports: tuple[Port, ...] = ()
+    devices: tuple[str, ...] = ()
 
     def of(self, family: str) -> list[tuple[str, str]]:
         """(scope, address as a CIDR of a single host) of one family, the shared ones not."""
@@ -141,6 +144,10 @@ class Instance:
 
     def shared_of(self, family: str) -> list[tuple[str, str]]:
         return _by_scope(self.shared, family)
+
+    def is_in(self, family: str) -> bool:
+        """Whether there is anything of this family to judge: what reaches a device is of both."""
+        return bool(self.devices) or bool(self.of(family))
 
     def scopes(self, family: str) -> set[str]:
         """Where it has addresses of one family."""
@@ -154,7 +161,7 @@ def _by_scope(addresses: t.Mapping[str, t.Iterable[str]], family: str) -> list[t
 def parse_instances(values: t.Iterable[t.Mapping[str, t.Any]], leaving: bool = False) -> list[Instance]:
     """The module's `instances` as dataclasses. Raises NovaliteError for an id or an address that occurs twice, and for
     an allowed address pair that is none or too large, unless the instances are `leaving`."""
-    instances, ids = [], set()  # type: list[Instance], set[int]
+    instances, ids, taps = [], set(), {}  # type: list[Instance], set[int], dict[str, int]
     owners = {}  # type: dict[tuple[str, str], int]
     for value in values:
         addresses = {"": _texts(value.get("addresses"))}
@@ -177,10 +184,14 @@ def parse_instances(values: t.Iterable[t.Mapping[str, t.Any]], leaving: bool = F
             ra_servers=_texts(value.get("ra_servers")),
             security_groups=tuple(dict.fromkeys(int(group) for group in value.get("security_groups") or ())),
             ports=tuple(parse_port(value["id"], port) for port in value.get("ports") or ()),
+            devices=devices.parse(value["id"], value.get("devices")),
         )
         if instance.id in ids:
             raise NovaliteError(f"instance {instance.id} is given twice; give it once, with all its addresses")
         ids.add(instance.id)
+        for device in instance.devices:
+            if taps.setdefault(device, instance.id) != instance.id:
+                raise NovaliteError(f"the device {device} is given for the instances {taps[device]} and {instance.id}")
         for scope, of_scope in addresses.items():
             for _family, address in map(host, of_scope):
                 if owners.setdefault((scope, address), instance.id) != instance.id:

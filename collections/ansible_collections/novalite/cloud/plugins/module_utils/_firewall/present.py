@@ -17,7 +17,7 @@ import dataclasses
 import re
 import typing as t
 
-from . import dispatch, passage
+from . import devices, dispatch, passage
 from .dispatch import EVERYWHERE, IN, OUT, Entries, Side
 from .policy import GROUP_CHAINS, INSTANCE, NEW, OUT_OF, ZONES, Chains
 from .ruleset import FILTER, Ruleset
@@ -38,29 +38,39 @@ class Present:
     # a group's chain -> by how many instances it is used
     users: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
     sets: set[str] = dataclasses.field(default_factory=set)  # groups (zoned()) whose addresses the rules compare with
+    devices: devices.Devices = dataclasses.field(default_factory=dict)
     dropping: frozenset[str] = frozenset()  # the built-in chains that drop what nobody accepts
     ruleset: Ruleset | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no instance is here."""
+        return not self.inbound and not self.devices.get(devices.TO.root)
 
 
 def of_ruleset(ruleset: Ruleset) -> Present:
     chains = ruleset.owned()
     inbound, outbound = (_scopes(side, chains) for side in (IN, OUT))
     users = collections.Counter()  # type: collections.Counter[str]
-    for who in whos(inbound):
+    by_device = {side.root: devices.read(side, lambda name: chains.get(name, ())) for side in devices.SIDES}
+    for who in whos(inbound) | set(by_device[devices.TO.root].values()):
         users.update(groups_of(chains, who))
     zones = {match[1]: int(match[2]) for match in map(_ZONE.fullmatch, chains.get(ZONES, ())) if match}
     sets = sets_in({name: chains.get(name, ()) for name in users})
     dropping = passage.dropping(ruleset.policies, ruleset.tables.get(FILTER, {}))
-    return Present(chains, inbound, outbound, zones, users, sets, dropping, ruleset)
+    return Present(chains, inbound, outbound, zones, users, sets, by_device, dropping, ruleset)
 
 
 def everything(present: Present, family: str) -> Chains:
     """All chains, those that lead to instances as well."""
     found = {name: tuple(rules) for name, rules in present.chains.items()}
     if present.ruleset is None:
+        heads = devices.heads(present.devices)
         for side, scopes in ((IN, present.inbound), (OUT, present.outbound)):
-            if scopes:
-                found.update(dispatch.chains(side, scopes, family))
+            if scopes or heads[side.root]:
+                found.update(dispatch.chains(side, scopes, family, heads[side.root]))
+        for by_device in devices.SIDES:
+            found.update(devices.chains(by_device, present.devices.get(by_device.root, {}), family))
     return found
 
 
@@ -68,7 +78,8 @@ def root_rules(present: Present, name: str, family: str) -> tuple[str, ...] | No
     """The rules of the chain that dispatches linearly, where they are known without reading."""
     if present.ruleset is None and name == IN.root and len(present.inbound.get("", ())) <= dispatch.LINEAR:
         return dispatch.chains(IN, {scope: entries if scope == "" else dict(list(entries.items())[:1])
-                                    for scope, entries in present.inbound.items()}, family).get(name)
+                                    for scope, entries in present.inbound.items()}, family,
+                               devices.heads(present.devices)[name]).get(name)
     return present.chains.get(name)
 
 
@@ -77,8 +88,8 @@ def whos(scopes: Scopes) -> set[str]:
     return set().union(*(entries.values() for entries in scopes.values())) if scopes else set()
 
 
-def chains_of(who: str) -> tuple[str, str, str]:
-    return f"{INSTANCE}{who}", f"{NEW}{who}", f"{OUT_OF}{who}"
+def chains_of(who: str) -> tuple[str, str, str, str]:
+    return f"{INSTANCE}{who}", f"{NEW}{who}", f"{OUT_OF}{who}", f"{devices.TARGETS}{who}"
 
 
 def groups_of(chains: t.Mapping[str, tuple[str, ...]], who: str) -> set[str]:

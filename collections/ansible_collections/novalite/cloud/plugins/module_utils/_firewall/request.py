@@ -12,6 +12,7 @@ import collections
 import dataclasses
 import typing as t
 
+from .devices import Devices
 from .policy import Chains, Group, Instance
 from .present import Scopes
 
@@ -44,9 +45,11 @@ class Changes:
     roots: set[str] = dataclasses.field(default_factory=set)  # the roots that are hooked in
     inbound: Scopes = dataclasses.field(default_factory=dict)
     outbound: Scopes = dataclasses.field(default_factory=dict)
+    devices: Devices = dataclasses.field(default_factory=dict)
     zones: dict[str, int] = dataclasses.field(default_factory=dict)
     users: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
     sets: set[str] = dataclasses.field(default_factory=set)  # groups (zoned()) whose addresses the rules compare with
+    is_last: bool = False  # no instance is left
     # (scope, address) that lead elsewhere than before, or nowhere
     moved: set[tuple[str, str]] = dataclasses.field(default_factory=set)
     # (scope, address) that are an instance's and were nobody's

@@ -20,7 +20,7 @@ import socket
 import typing as t
 
 from .._errors import NovaliteError
-from . import passage
+from . import devices, passage
 from .dispatch import IN, OUT
 from .policy import (
     EGRESS,
@@ -73,21 +73,25 @@ _HOOKED = {(hook.table, hook.chain, hook.rule) for hook in HOOKS}
 
 _WHO = r"(?:0|[1-9][0-9]*)(?:\+[1-9][0-9]*)*"
 _GROUP = r"(?:0|[1-9][0-9]*)(?:\.[1-9][0-9]*)?"
+_UNDER = r"(?:-[0-9a-zA-Z_.-]{1,15})?"
 _OURS = {
     RAW: re.compile(re.escape(ZONES)),
     FILTER: re.compile(
         rf"{LOCAL}|{'|'.join(passage.CALLED_FROM)}|{'|'.join(FALLBACK_NAMES)}|(?:{INSTANCE}|{NEW}){_WHO}|(?:{GROUP}|{EGRESS_ANSWERS}){_GROUP}"
-        rf"|{IN.node}(?:[0-9a-f]{{1,20}}|x[0-9a-f]{{19}})|{IN.network}[0-9a-zA-Z_.-]{{1,15}}"
+        rf"|{devices.TO.root}{_UNDER}|{IN.node}(?:[0-9a-f]{{1,20}}|x[0-9a-f]{{19}})|{IN.network}[0-9a-zA-Z_.-]{{1,15}}"
     ),
     SECURITY: re.compile(
         rf"{OUTGOING}|{OUT_OF}{_WHO}|(?:{EGRESS}|{INGRESS_ANSWERS}){_GROUP}"
-        rf"|{OUT.node}(?:[0-9a-f]{{1,20}}|x[0-9a-f]{{19}})|{OUT.network}[0-9a-zA-Z_.-]{{1,15}}"
+        rf"|(?:{devices.FROM.root}|{devices.ND.root}){_UNDER}|{devices.TARGETS}{_WHO}|{OUT.node}(?:[0-9a-f]{{1,20}}|x[0-9a-f]{{19}})|{OUT.network}[0-9a-zA-Z_.-]{{1,15}}"
     ),
 }
-_OF_SECURITY = (OUTGOING, EGRESS, INGRESS_ANSWERS, OUT.node, OUT.network)  # OUT_OF begins as OUTGOING does
+# OUT_OF begins as OUTGOING does
+_OF_SECURITY = (OUTGOING, EGRESS, INGRESS_ANSWERS, OUT.node, OUT.network, devices.FROM.root, devices.ND.root,
+                devices.TARGETS)
 # Of use where /etc/protocols is missing or calls them otherwise; iptables has these built in.
 _PROTOCOLS = {"tcp": "6", "udp": "17", "icmp": "1", "icmpv6": "58", "ipv6-icmp": "58", "sctp": "132", "udplite": "136",
-              "esp": "50", "ah": "51", "dccp": "33", "mobility-header": "135", "ipv6-mh": "135", "mh": "135"}
+              "esp": "50", "ah": "51", "dccp": "33", "igmp": "2", "mobility-header": "135", "ipv6-mh": "135",
+              "mh": "135"}
 
 
 @dataclasses.dataclass

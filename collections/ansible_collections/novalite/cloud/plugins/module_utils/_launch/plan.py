@@ -265,6 +265,7 @@ def _firewall_instance(instance: Instance, own_chains: bool) -> Plan:
         "addresses": addresses,
         "scoped": [{"bridge": bridge, "addresses": scoped[bridge]} for bridge in sorted(scoped)],
         "allowed_pairs": pairs,
+        "devices": [tap_device(nic["id"]) for nic in nics],
         "ports": [_port(nic) for nic in nics] if own_chains else [],
         "dhcp_servers": sorted({server for nic in nics for server in networks.dhcp_servers(nic)}),
         "ra_servers": _ra_servers(nics),

@@ -1,0 +1,178 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""How a bridged packet finds the chain of the instance whose tap device it leaves by, or came in by. Pure.
+
+An address is what its sender writes: broadcast, multicast, an address that a guest gave itself or another guest's with
+this one's MAC would find no chain, or a wrong one. The device is what the packet really reaches. So it comes first, and
+addresses decide where no device is known: what is routed, and what the host itself sends. Up to LEAF devices are one
+rule each; more of them are found through their names' characters::
+
+    nova-local      -m physdev --physdev-is-bridged -j nova-tap
+    nova-tap        -m physdev --physdev-out t+ --physdev-is-bridged -g nova-tap-t
+    nova-tap-t...   -m physdev --physdev-out tap0a1b2c3d-4e --physdev-is-bridged -g nova-inst-17
+
+Whoever is not ours falls through. The same by the device that a packet came in by: `nova-dev` leads to egress rules,
+`nova-nd` to the addresses that an instance may say are its own by neighbour discovery (Neutron: `nd_target`).
+"""
+
+from __future__ import annotations
+
+import bisect
+import ipaddress
+import re
+import typing as t
+
+from .._errors import NovaliteError
+
+LEAF = 16
+
+Entries = dict[str, str]  # device -> an instance's id
+Devices = dict[str, Entries]  # by the root of a side
+Chains = dict[str, tuple[str, ...]]
+
+
+class Side(t.NamedTuple):
+    """Where packets with a device are told apart, and which chain leads there."""
+
+    root: str
+    called_by: str
+    match: str  # with {} for the device
+    target: str  # prefix of the chains it leads to
+
+
+TARGETS = "nova-target-"
+TO = Side("nova-tap", "nova-local", "-m physdev --physdev-out {} --physdev-is-bridged", "nova-inst-")
+FROM = Side("nova-dev", "nova-out", "-m physdev --physdev-in {}", "nova-out-")
+ND = Side("nova-nd", "nova-out", "-m physdev --physdev-in {}", TARGETS)
+SIDES = (TO, FROM, ND)
+
+_ENTRY = re.compile(r"-m physdev --physdev-(?:out|in) (\S+)(?: --physdev-is-bridged)? -g (\S+)")
+_NAME = re.compile(r"[0-9a-zA-Z_.-]{1,15}")
+# Queries for listeners: a guest that does not hear them falls silent for a bridge that snoops.
+_QUERIES = {"IPv4": "-d 224.0.0.1/32 -p 2 -j RETURN",
+            "IPv6": "-d ff00::/8 -p ipv6-icmp -m icmp6 --icmpv6-type 130 -j RETURN"}
+# Detection of duplicates, by which a neighbour could be kept from using his address, and advertisements.
+_ANNOUNCEMENTS = (f"-s ::/128 -p ipv6-icmp -m icmp6 --icmpv6-type 135 -j {ND.root}",
+                  f"-p ipv6-icmp -m icmp6 --icmpv6-type 136 -j {ND.root}")
+
+
+def parse(instance: t.Any, values: t.Iterable[t.Any] | None) -> tuple[str, ...]:
+    """An instance's `devices`. Raises NovaliteError."""
+    names = tuple(dict.fromkeys(str(value) for value in values or ()))
+    for name in names:
+        if not _NAME.fullmatch(name):
+            raise NovaliteError(f"instance {instance}: {name!r} is no name of a network device")
+    return names
+
+
+def heads(devices: Devices) -> dict[str, tuple[str, ...]]:
+    """What the chains that dispatch by address begin with."""
+    return {
+        TO.called_by: (f"-m physdev --physdev-is-bridged -j {TO.root}",) if devices.get(TO.root) else (),
+        FROM.called_by: (*(_ANNOUNCEMENTS if devices.get(ND.root) else ()),
+                         *((f"-j {FROM.root}",) if devices.get(FROM.root) else ())),
+    }
+
+
+def merged(old: Devices, given: t.Mapping[str, t.Sequence[str]], keep: bool, family: str) -> Devices:
+    """The devices by side after a request for the instances `given` (id -> devices); `keep` those of others.
+
+    Of FROM what is kept only: who has egress rules is not known here.
+    """
+    told = {device: who for who, devices in given.items() for device in devices}
+    found = {}
+    for side in SIDES:
+        before = old.get(side.root, {}) if keep else {}
+        found[side.root] = {device: who for device, who in before.items() if who not in given and device not in told}
+    found[TO.root].update(told)
+    if family == "IPv6":
+        found[ND.root].update(told)
+    return found
+
+
+def chains(side: Side, entries: Entries, family: str, on_the_way: t.Collection[str] | None = None) -> Chains:
+    """The chains that dispatch, with the root; with `on_the_way` those that lead to one of these devices."""
+    found: Chains = {}
+
+    def line(name: str) -> str:
+        return f"{side.match.format(name)} -g {side.target}{entries[name]}"
+
+    def walk(chain: str, prefix: str, names: list[str]) -> None:
+        head = (_QUERIES[family],) if chain == TO.root else ()
+        if len(names) <= LEAF:
+            found[chain] = (*head, *map(line, names))
+            return
+        lines, place = [], 0
+        if names[0] == prefix:
+            lines.append(line(prefix))
+            place = 1
+        while place < len(names):
+            start = names[place][: len(prefix) + 1]
+            end = bisect.bisect_left(names, start + "\x7f", place)
+            if end - place == 1:
+                lines.append(line(names[place]))
+            else:
+                lines.append(f"{side.match.format(start + '+')} -g {side.root}-{start}")
+                if on_the_way is None or any(name.startswith(start) for name in on_the_way):
+                    walk(f"{side.root}-{start}", start, names[place:end])
+            place = end
+        found[chain] = (*head, *lines)
+
+    if entries:
+        walk(side.root, "", sorted(entries))
+    return found
+
+
+def changed(side: Side, old: Entries, new: Entries, family: str) -> tuple[Chains, list[str]]:
+    """The chains that differ between `old` and `new`, and the names of those that are in `old` only."""
+    keys = {device for device in old.keys() | new.keys() if old.get(device) != new.get(device)}
+    if not keys:
+        return {}, []
+    before, after = (chains(side, entries, family, keys) for entries in (old, new))
+    return ({name: rules for name, rules in after.items() if before.get(name) != rules},
+            [name for name in before if name not in after])
+
+
+def read(side: Side, rules_of: t.Callable[[str], t.Sequence[str]]) -> Entries:
+    """The entries of a side, from the rules that a host has; the first of two for one device, as packets do."""
+    entries: Entries = {}
+    seen = set()  # type: set[str]
+
+    def walk(name: str) -> None:
+        if name in seen:
+            return
+        seen.add(name)
+        for match in map(_ENTRY.fullmatch, rules_of(name)):
+            if match is None:
+                continue
+            if match[2].startswith(side.target):
+                entries.setdefault(match[1], match[2][len(side.target):])
+            elif match[2].startswith(f"{side.root}-"):
+                walk(match[2])
+
+    walk(side.root)
+    return entries
+
+
+def targets_chain(addresses: t.Iterable[str]) -> tuple[str, ...]:
+    """The rules of `nova-target-<id>`: a neighbour advertisement, and the detection of duplicates, is about one of
+    these IPv6 addresses or ranges, or is dropped. RFC 4861, 4.3 and 4.4: the target follows 8 bytes of ICMPv6.
+
+    With extension headers before it, which no honest one has, the place would be another: those are dropped.
+    """
+    networks = ipaddress.collapse_addresses(ipaddress.IPv6Network(address) for address in addresses)
+    rules = []
+    for network in networks:
+        terms = ["0x4>>0x8&0xff=0x3a"]
+        value, mask = int(network.network_address), int(network.netmask)
+        for word in range(4):
+            shift = 96 - 32 * word
+            bits, part = mask >> shift & 0xFFFFFFFF, value >> shift & 0xFFFFFFFF
+            if bits:
+                terms.append(f"{48 + 4 * word:#x}{'' if bits == 0xFFFFFFFF else f'&{bits:#x}'}={part:#x}")
+        rules.append(f'-m u32 --u32 "{"&&".join(terms)}" -j RETURN')
+    return (*rules, "-j DROP")

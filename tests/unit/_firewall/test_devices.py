@@ -1,0 +1,56 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""How a packet finds the instance by its device."""
+
+from __future__ import annotations
+
+import re
+import uuid
+
+import pytest
+
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._firewall import devices, policy
+
+
+def rules_met(chains: devices.Chains, chain: str, device: str) -> tuple[int, str | None]:
+    """How many rules a packet meets that leaves by a device, and where they lead."""
+    met = 0
+    for rule in chains[chain]:
+        met += 1
+        match = re.search(r"--physdev-out (\S+)", rule)
+        if match and (device == match[1] or (match[1].endswith("+") and device.startswith(match[1][:-1]))):
+            target = rule.rpartition(" ")[2]
+            if target not in chains:
+                return met, target
+            below, found = rules_met(chains, target, device)
+            return met + below, found
+    return met, None
+
+
+@pytest.mark.parametrize("count", [1, 16, 17, 500])
+def test_each_device_leads_to_its_instance_in_few_steps(count: int) -> None:
+    names = {f"tap{uuid.UUID(int=number * 0x9E3779B97F4A7C15F39CC0605CEDC834 % 2**128)}"[:14]: str(number)
+             for number in range(1, count + 1)}
+    chains = devices.chains(devices.TO, names, "IPv4")
+    walks = {name: rules_met(chains, "nova-tap", name) for name in names}
+    assert {name: target for name, (_met, target) in walks.items()} == {
+        name: f"nova-inst-{who}" for name, who in names.items()}
+    assert max(met for met, _target in walks.values()) < 50
+    assert rules_met(chains, "nova-tap", "vnet0")[1] is None
+    assert rules_met(chains, "nova-tap", min(names) + "x")[1] is None
+    assert all(len(name) <= 28 for name in chains)
+    assert devices.read(devices.TO, lambda chain: chains.get(chain, ())) == names
+
+
+@pytest.mark.parametrize("name", ["", "tap0 -j ACCEPT", "tap+", "a" * 16, "!tap", 'tap"'])
+def test_what_is_no_device_is_refused(name: str) -> None:
+    with pytest.raises(NovaliteError, match="instance 7: .* no name of a network device"):
+        policy.parse_instances([{"id": 7, "devices": [name]}])
+
+
+def test_a_device_is_one_instances() -> None:
+    with pytest.raises(NovaliteError, match="tap0 is given for the instances 1 and 2"):
+        policy.parse_instances([{"id": 1, "devices": ["tap0"]}, {"id": 2, "devices": ["tap0"]}])
