@@ -180,8 +180,13 @@ def test_without_sets_there_is_a_rule_for_each_member(lan: t.Any, backend: str) 
     rules = [{"protocol": "tcp", "remote_group_id": 2}]
     with lan.enter(lan.hypervisor):
         apply.apply(request_for(rules, sets=False), backend=backend)
-        assert "-A nova-sg-1 -s 10.99.0.6/32 -p tcp -j ACCEPT" in saved(backend)
+        assert "-A nova-sg-1 -s 10.99.0.6/32 -p tcp -m comment --comment nova-g-2 -j ACCEPT" in saved(backend)
         assert not apply.apply(request_for(rules, sets=False), backend=backend).changed
+        left = merge.Request(groups=(policy.Group(2, None, {"": ("10.99.0.7",)}),))
+        for changed in (True, False):
+            assert apply.apply(left, backend=backend).changed == changed
+            assert "10.99.0.6" not in saved(backend)
+            assert "-A nova-sg-1 -s 10.99.0.7/32 -p tcp -m comment --comment nova-g-2 -j ACCEPT" in saved(backend)
         apply.apply(request_for(rules), backend=backend)
         assert "--match-set nova-g-2-v4 src" in saved(backend)
 

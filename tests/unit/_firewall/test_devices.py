@@ -47,7 +47,7 @@ def test_each_device_leads_to_its_instance_in_few_steps(count: int) -> None:
 
 @pytest.mark.parametrize("name", ["", "tap0 -j ACCEPT", "tap+", "a" * 16, "!tap", 'tap"'])
 def test_what_is_no_device_is_refused(name: str) -> None:
-    with pytest.raises(NovaliteError, match="instance 7: .* no name of a network device"):
+    with pytest.raises(NovaliteError, match=r"instance 7: .* no name of a network device"):
         policy.parse_instances([{"id": 7, "devices": [name]}])
 
 

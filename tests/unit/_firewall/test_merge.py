@@ -399,6 +399,31 @@ def member(number: int, groups: t.Iterable[int]) -> dict[str, t.Any]:
     return {"id": number, "security_groups": sorted(groups), **place}
 
 
+@pytest.mark.parametrize("zoned", [False, True])
+def test_without_sets_who_joins_or_leaves_is_in_the_rules(host: Host, zoned: bool) -> None:
+    """Also when nothing but the members is told, as other hosts are when an instance comes or goes."""
+    groups: list[dict[str, t.Any]] = [
+        {"id": 1, "rules": [{"protocol": "tcp", "port_min": 90, "remote_group_id": 2},
+                            {"direction": "egress", "protocol": "udp", "remote_group_id": 2}]},
+        {"id": 2, "members": [], "scoped_members": [], "rules": []},
+    ]
+    place: dict[str, t.Any] = {"scoped": [{"bridge": "br1", "addresses": ["10.0.0.1"]}], "addresses": []}
+
+    def members(*addresses: str) -> dict[str, t.Any]:
+        scoped = [{"bridge": "br1", "addresses": list(addresses)}] if zoned else []
+        return {"id": 2, "members": [] if zoned else list(addresses), "scoped_members": scoped}
+
+    apply(host, instance(1, **(place if zoned else {})), groups=groups, zones=ZONES if zoned else {}, sets=False)
+    for now in (["10.0.0.7", "10.0.0.8"], ["10.0.0.8"], [], ["10.0.0.9"]):
+        host.apply(request(groups=[members(*now)]))
+        told = Host()
+        apply(told, instance(1, **(place if zoned else {})), groups=[groups[0], {**members(*now), "rules": []}],
+              zones=ZONES if zoned else {}, sets=False)
+        assert host.owned() == told.owned()
+        opened = [rule for rules in host.owned().values() for rule in rules if "10.0.0." in rule and "ACCEPT" in rule]
+        assert len(opened) == 4 * len(now)  # in, out, and the answers to each
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.lists(STEP, min_size=1, max_size=6), st.booleans(), st.sampled_from(["IPv4", "IPv4", "IPv6"]))
 def test_any_history_leads_to_what_is_wanted(

@@ -115,12 +115,14 @@ def test_a_remote_group_is_a_set_or_its_members() -> None:
     assert group_rules("IPv4", rule, sources=["-m set --match-set nova-g-2-v4"]) == [
         "-p tcp -m tcp --dport 5 -m set --match-set nova-g-2-v4 src -j ACCEPT"
     ]
-    assert group_rules("IPv4", rule, sources=["10.0.0.9/32", "10.0.0.10/32"]) == [
-        "-s 10.0.0.10/32 -p tcp -m tcp --dport 5 -j ACCEPT",
-        "-s 10.0.0.9/32 -p tcp -m tcp --dport 5 -j ACCEPT",
+    label = "-m comment --comment nova-g-2"
+    assert group_rules("IPv4", rule, sources=[label, "10.0.0.9/32", "10.0.0.10/32"]) == [
+        f"-p tcp -m tcp --dport 5 {label}",  # does nothing, and says what lines the next members get
+        f"-s 10.0.0.10/32 -p tcp -m tcp --dport 5 {label} -j ACCEPT",
+        f"-s 10.0.0.9/32 -p tcp -m tcp --dport 5 {label} -j ACCEPT",
     ]
     # Nobody is in it: nobody may come in, rather than anybody.
-    assert group_rules("IPv4", rule) == []
+    assert group_rules("IPv4", rule, sources=[label]) == [f"-p tcp -m tcp --dport 5 {label}"]
 
 
 @pytest.mark.parametrize(

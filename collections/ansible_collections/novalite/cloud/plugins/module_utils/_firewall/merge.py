@@ -17,10 +17,11 @@ import functools
 import typing as t
 
 from .._errors import NovaliteError
-from . import devices, dispatch, passage, policy, ruleset
-from .dispatch import IN, OUT, Entries
+from . import devices, dispatch, owners, passage, policy, ruleset
+from .dispatch import IN, OUT
 from .policy import (
     EGRESS,
+    EGRESS_ANSWERS,
     FALLBACK,
     GROUP,
     GROUP_CHAINS,
@@ -32,9 +33,9 @@ from .policy import (
 )
 from .present import Present, Scopes, chains_of, group_jumps, groups_of, sets_in, whos
 from .request import Changes, Request
+from .rules import label, of_members
 
 _GROUPS = tuple(GROUP_CHAINS)
-_MAX_NAME = 28  # characters of a chain's name
 
 
 def merge(present: Present, request: Request, family: str) -> Changes:
@@ -52,6 +53,7 @@ class _Merge:
     def __init__(self, present: Present, request: Request, family: str) -> None:
         self.present, self.request, self.family = present, request, family
         self.is_present = request.state == "present"
+        self._is_exclusive = request.exclusive and self.is_present
         self.given = {str(instance.id): instance for instance in request.instances}
         members = {group.id: group.members for group in request.groups}
         self.members = members if self.is_present else {}
@@ -64,7 +66,7 @@ class _Merge:
         self._addresses()
         self.changes.devices = devices.merged(
             present.devices, {who: instance.devices if self.is_present else () for who, instance in self.given.items()},
-            not (request.exclusive and self.is_present), family)
+            not self._is_exclusive, family)
         self.by_device = self.changes.devices[devices.TO.root]
         if any(self.changes.inbound.values()) or self.by_device:
             self._zones()
@@ -87,7 +89,8 @@ class _Merge:
         self.keys = {}  # type: dict[str, set[str]]
         for scope in {**dict.fromkeys(self.present.inbound), **dict.fromkeys(own), **dict.fromkeys(shared)}:
             old = self.present.inbound.get(scope, {})
-            new, keys = self._scope(old, own.get(scope, {}), shared.get(scope, {}))
+            new, keys = owners.changed(
+                old, own.get(scope, {}), shared.get(scope, {}), set(self.given), self._is_exclusive, self.family)
             self.changes.inbound[scope] = new
             self.keys[scope] = keys
             for key in keys:
@@ -96,46 +99,6 @@ class _Merge:
                     self.changes.arrived.add((scope, key))
                 elif before is not None and before != after:
                     self.changes.moved.add((scope, key))
-
-    def _scope(
-        self, old: Entries, own: dict[str, str], shared: dict[str, list[str]]
-    ) -> tuple[Entries, set[str]]:
-        exclusive = self.request.exclusive and self.is_present
-        given = self.given
-        if exclusive:
-            stale = [key for key, who in old.items() if own.get(key) != who]
-        elif "+" in "".join(old.values()):
-            stale = [key for key, who in old.items() if not given.keys().isdisjoint(who.split("+"))]
-        else:
-            stale = [key for key, who in old.items() if who in given]
-        new = dict(old)  # a changed entry keeps its place, as the linear dispatch has them in order
-        keys = dict.fromkeys([*stale, *own, *shared])
-        for key in keys:
-            who = own.get(key) or self._owner(old.get(key, ""))
-            if who is None:
-                left = [] if exclusive else [one for one in old.get(key, "").split("+") if one and one not in given]
-                sharers = sorted({*left, *shared.get(key, ())}, key=int)
-                # A single one is named twice: by its number alone it would be the owner, whom nobody's pair displaces.
-                who = "+".join(sharers * 2 if len(sharers) == 1 else sharers)
-                self._check_name(key, who)
-            if who:
-                new[key] = who
-            else:
-                del new[key]
-        return new, {key for key in keys if old.get(key) != new.get(key)}
-
-    def _owner(self, before: str) -> str | None:
-        """Whose own an address is that led to `before`, if he is none of those that are given: what they share, or
-        take from others by a pair, changes nothing about it."""
-        kept = before and "+" not in before and before not in self.given
-        return before if kept and not (self.request.exclusive and self.is_present) else None
-
-    def _check_name(self, key: str, who: str) -> None:
-        if len(f"{INSTANCE}{who}") > _MAX_NAME:
-            raise NovaliteError(
-                f"the address {dispatch.to_cidr(key, self.family)} is an allowed address pair of too many instances of "
-                f"one host ({who}); leave some out"
-            )
 
     # -- chains of instances
 
@@ -287,8 +250,11 @@ class _Merge:
 
     def _group_chains(self) -> None:
         users, chains = self.changes.users, self.present.chains
+        by_member = [group for group, members in self.members.items() if members is not None]
         if self.present.ruleset is None:
             names = {name for name in self.touched_groups if users[name] > 0}
+            names |= {name for name in users if by_member and name in chains
+                      and any(" --comment " in rule for rule in chains[name])}
             names.update(name for group in self.groups for prefix in GROUP_CHAINS
                          for name in self._variants(prefix, group) if users[name] > 0)
         else:
@@ -301,6 +267,10 @@ class _Merge:
                 self.all[name] = policy.group_chain(prefix, self.groups[number], zone, self.family, sources).rules
             elif name in chains:
                 self.all[name] = chains[name]
+                option = "-s" if prefix in (GROUP, EGRESS_ANSWERS) else "-d"
+                for group in by_member:
+                    labelled = label(policy.SET + policy.zoned(group, zone))
+                    self.all[name] = of_members(self.all[name], option, labelled, self._addresses_of(zone, group))
             else:
                 raise NovaliteError(
                     f"security group {number} is used by an instance, but is neither among security_groups nor on "
@@ -310,6 +280,9 @@ class _Merge:
     def _sources(self, zone: int | None, group: int) -> t.Sequence[str]:
         if self.request.sets:
             return (f"-m set --match-set {policy.set_name(policy.zoned(group, zone), self.family)}",)
+        return (label(policy.SET + policy.zoned(group, zone)), *self._addresses_of(zone, group))
+
+    def _addresses_of(self, zone: int | None, group: int) -> tuple[str, ...]:
         members = self.members.get(group) or {}
         return policy.hosts(members.get(self.scopes[zone], ()) if zone in self.scopes else (), self.family)
 

@@ -90,7 +90,7 @@ _NEIGHBOURLY = ("133", "135", "136", "131", "132", "143")
 
 
 class Chain(t.NamedTuple):
-    """`rules` without their leading `-A <name> `."""
+    """`rules` without `-A <name> `."""
 
     name: str
     rules: tuple[str, ...]

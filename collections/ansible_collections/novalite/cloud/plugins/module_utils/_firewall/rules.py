@@ -78,7 +78,8 @@ def texts(rule: Rule, sources: t.Callable[[int], t.Sequence[str]], answers: bool
 
     With `answers` what comes back for it instead: the other end and the ports on the other side of the packet.
     `sources(group)` says how a remote group is matched: as one match of a set, `-m set --match-set <name>`, to which
-    the side is added, or as addresses (`10.0.0.9/32`).
+    the side is added, or as the members' label and addresses (`10.0.0.9/32`), for a line that does nothing but say
+    what by_members() makes lines of, and these.
     """
     match = _match(rule, answers)
     if match is None:
@@ -87,13 +88,29 @@ def texts(rule: Rule, sources: t.Callable[[int], t.Sequence[str]], answers: bool
     option, side = ("-s", "src") if from_there else ("-d", "dst")
     if rule.remote_group_id is None:
         return [_join(_range(option, rule), match, "-j ACCEPT")]
-    lines = []
-    for source in sources(rule.remote_group_id):
-        if source.startswith("-m set "):
-            lines.append(_join(match, f"{source} {side}", "-j ACCEPT"))
-        else:
-            lines.append(_join(f"{option} {source}", match, "-j ACCEPT"))
-    return lines
+    first, *addresses = sources(rule.remote_group_id)
+    if first.startswith("-m set "):
+        return [_join(match, f"{first} {side}", "-j ACCEPT")]
+    return by_members(_join(match, first), option, addresses)
+
+
+def label(name: str) -> str:
+    """What marks the lines that are about the members of a group: the name of their set, which is not there."""
+    return f"-m comment --comment {name.replace('.', '_')}"  # iptables-save puts dots into quotes
+
+
+def by_members(template: str, option: str, addresses: t.Iterable[str]) -> list[str]:
+    """The lines for a rule about a group's members where there is no set of them, with the one they are made of."""
+    return [template, *(f"{option} {address} {template} -j ACCEPT" for address in addresses)]
+
+
+def of_members(rules: t.Sequence[str], option: str, labelled: str, addresses: t.Sequence[str]) -> tuple[str, ...]:
+    """A group's chain with other members behind a label."""
+    templates = [rule for rule in rules if rule.endswith(labelled)]
+    if not templates:
+        return tuple(rules)
+    others = [rule for rule in rules if not rule.endswith((labelled, f"{labelled} -j ACCEPT"))]
+    return tuple(sorted({*others, *(line for one in templates for line in by_members(one, option, addresses))}))
 
 
 def hosts(addresses: t.Iterable[str], family: str) -> tuple[str, ...]:

@@ -1,0 +1,63 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Whose an address is: its owner's, or of those who may share it. Pure.
+
+An owner is one number, sharers are several with `+` between, and a single one is named twice (`3+3`). By his number
+alone he would be taken for the owner, whom nobody's pair displaces, whether he is among those who are given or not.
+"""
+
+from __future__ import annotations
+
+import typing as t
+
+from .._errors import NovaliteError
+from .dispatch import Entries, to_cidr
+from .policy import INSTANCE
+
+_MAX_NAME = 28  # characters of a chain's name
+
+
+def changed(
+    old: Entries,
+    own: Entries,
+    shared: t.Mapping[str, t.Sequence[str]],
+    given: t.Collection[str],
+    exclusive: bool,
+    family: str,
+) -> tuple[Entries, set[str]]:
+    """The addresses of one scope after a request, and those of them that lead elsewhere than before.
+
+    `own` and `shared` are what the instances `given` have; `exclusive`: nobody else has anything. Raises NovaliteError
+    for an address that too many share.
+    """
+    if exclusive:
+        stale = [key for key, who in old.items() if own.get(key) != who]
+    elif "+" in "".join(old.values()):
+        stale = [key for key, who in old.items() if not set(given).isdisjoint(who.split("+"))]
+    else:
+        stale = [key for key, who in old.items() if who in given]
+    new = dict(old)  # a changed entry keeps its place, as the linear dispatch has them in order
+    keys = dict.fromkeys([*stale, *own, *shared])
+    for key in keys:
+        before = "" if exclusive else old.get(key, "")
+        who = own.get(key)
+        if who is None and before and "+" not in before and before not in given:
+            who = before
+        if who is None:
+            left = [one for one in before.split("+") if one and one not in given]
+            sharers = sorted({*left, *shared.get(key, ())}, key=int)
+            who = "+".join(sharers * 2 if len(sharers) == 1 else sharers)
+            if len(f"{INSTANCE}{who}") > _MAX_NAME:
+                raise NovaliteError(
+                    f"the address {to_cidr(key, family)} is an allowed address pair of too many instances of one host "
+                    f"({who}); leave some out"
+                )
+        if who:
+            new[key] = who
+        else:
+            del new[key]
+    return new, {key for key in keys if old.get(key) != new.get(key)}
