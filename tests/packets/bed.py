@@ -310,7 +310,8 @@ class Bed:
             run("ip", "-batch", "-", text="\n".join(lines) + "\n")
             for place in self.places.values():
                 if place.name not in ("host", "outside"):
-                    run("bridge", "fdb", "replace", place.mac, "dev", self.tap(place.name), "master", "static")
+                    run("bridge", "fdb", "replace", place.mac, "dev", self.tap(place.name), "master", "static",
+                        "sticky")  # or who sends under its MAC gets its frames
             for name, value in (
                 ("net.ipv4.ip_forward", "1"), ("net.ipv6.conf.all.forwarding", "1"),
                 ("net.ipv4.conf.all.rp_filter", "0"), ("net.ipv4.conf.default.rp_filter", "0"),

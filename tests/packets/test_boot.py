@@ -72,6 +72,7 @@ def test_rules_are_there_after_a_boot(bed: Bed, script: t.Callable[[str], None])
         place = bed.places[f"guest-{instance['id']}"]
         instance["ports"] = [{"device": bed.tap(place.name), "mac": place.mac,
                               "addresses": [place.ip, place.ip6, place.link_local]}]
+        instance["devices"] = [bed.tap(place.name)]
     bed.iptables("IPv4", "-N", "foreign")
     bed.iptables("IPv4", "-A", "FORWARD", "-j", "foreign")
     bed.enforce(**wanted)
