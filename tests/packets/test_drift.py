@@ -10,6 +10,7 @@ import typing as t
 
 import pytest
 
+from ansible_collections.novalite.cloud.plugins.module_utils._firewall import cache
 from tests.packets.bed import Bed, Failed, run
 from tests.packets.policies import SSH, policy, v6
 from tests.packets.test_policies import canonical, check
@@ -170,3 +171,66 @@ def test_ports(bed: Bed, what: str) -> None:
     assert bed.enforce(**wanted)["changed"]
     assert bed.saved_bridge() == right
     assert not bed.enforce(**wanted, exclusive=True)["changed"]
+
+
+# what somebody did -> how, and what the run that repairs it names
+DAMAGE: dict[str, tuple[t.Callable[[Bed], None], str, str]] = {
+    "flushed": (iptables("IPv4 -F", "IPv6 -F"), "IPv4", "FORWARD"),
+    "deleted": (iptables("IPv4 -F", "IPv4 -X"), "IPv4", "nova-inst-1"),
+    "flushed dispatch": (iptables("IPv4 -F nova-local"), "IPv4", "nova-local"),
+    "flushed devices": (iptables("IPv6 -F nova-tap"), "IPv6", "nova-tap"),
+    "flushed instance": (iptables("IPv4 -F nova-inst-1"), "IPv4", "nova-inst-1"),
+    "flushed egress": (iptables("IPv6 -t security -F"), "IPv6", "nova-nd"),
+    "opened instance": (iptables("IPv6 -I nova-inst-2 1 -j ACCEPT"), "IPv6", "nova-inst-2"),
+    "no hook": (iptables("IPv4 -D FORWARD -j nova-local"), "IPv4", "FORWARD"),
+    "flushed ports": (on_host("ebtables -t nat -F nova-port-1-0"), "ports", "nova-port-1-0"),
+}
+
+
+def guarded(bed: Bed) -> dict[str, t.Any]:
+    wanted = state(bed)
+    for instance in wanted["instances"]:
+        place = bed.places[f"guest-{instance['id']}"]
+        instance["devices"] = [bed.tap(place.name)]
+        instance["ports"] = [{"device": bed.tap(place.name), "mac": place.mac,
+                              "addresses": [place.ip, place.ip6, place.link_local]}]
+    return wanted
+
+
+@pytest.mark.parametrize("told", ["a launch", "members"])
+@pytest.mark.parametrize("what", DAMAGE)
+def test_a_request_for_others_repairs_what_somebody_did(bed: Bed, what: str, told: str) -> None:
+    break_it, table, name = DAMAGE[what]
+    wanted = guarded(bed)
+    bed.enforce(**wanted, exclusive=True)
+    right, ports = canonical(bed), bed.saved_bridge()
+    break_it(bed)
+    broken = [bed.saved("IPv4"), bed.saved("IPv6"), bed.saved_bridge()]
+    request = {**wanted, "instances": wanted["instances"][2:]}
+    if told == "members":
+        request = {"security_groups": [{"id": 1, "members": wanted["security_groups"][0]["members"]}]}
+    seen = bed.enforce(check=True, **request)
+    assert seen["changed"] and name in seen["repaired"][table]
+    assert [bed.saved("IPv4"), bed.saved("IPv6"), bed.saved_bridge()] == broken
+    done = bed.enforce(**request)
+    assert done["repaired"] == seen["repaired"] and done["diff"] == seen["diff"]
+    assert (canonical(bed), bed.saved_bridge()) == (right, ports)
+    again = bed.enforce(**request)
+    assert not again["changed"] and "repaired" not in again
+
+
+def test_what_somebody_emptied_is_closed_where_nothing_is_known_of_it(bed: Bed) -> None:
+    """As after a run that was cut off, which leaves no notes."""
+    wanted = guarded(bed)
+    bed.enforce(**wanted, exclusive=True)
+    right = canonical(bed)
+    iptables("IPv4 -F nova-inst-1", "IPv6 -F nova-new-2")(bed)
+    cache.forget(f"{bed.locks}/notes")
+    with bed.runner() as runner:
+        runner.start(**{**wanted, "instances": wanted["instances"][2:]}, backend=bed.backend)
+        done = runner.finish()
+    assert "nova-inst-1" in str(done["warnings"]) and "firewall.yml" in str(done["warnings"])
+    assert "-A nova-inst-1 -j nova-ipv4-fallback" in bed.saved("IPv4")
+    assert "-A nova-new-2 -j nova-ipv6-fallback" in bed.saved("IPv6")
+    bed.enforce(**wanted, exclusive=True)
+    assert canonical(bed) == right

@@ -309,6 +309,13 @@ restores:
   returned: always
   type: int
   sample: 1
+repaired:
+  description:
+    - What somebody else had changed of novalite's since its last run, by family and C(ports), and was put back, of all
+      instances. In check mode, what would be.
+  returned: when somebody had
+  type: dict
+  sample: {IPv4: [FORWARD, nova-local]}
 """
 
 import typing as t
@@ -428,6 +435,8 @@ def main() -> None:
     for warning in [*policy.unsupported(groups), *outcome.warnings, *kept]:
         module.warn(warning)
     result: dict[str, t.Any] = {"changed": outcome.changed, "restores": outcome.restores}
+    if outcome.repaired:
+        result["repaired"] = outcome.repaired
     if outcome.changed:
         result["diff"] = {"before": outcome.before, "after": outcome.after}
     module.exit_json(**result)

@@ -17,13 +17,25 @@ import re
 import time
 import typing as t
 
-from .._command import CommandError, run
+from .._command import CommandError
 from .._errors import NovaliteError
 from .._host import locked
-from .._network import additions
-from .._network.additions import Additions
 from .._network.ownership import NO_LEDGER, Mark
-from . import bridged, cache, conntrack, dispatch, fingerprint, merge, owner, passage, ports, ruleset, sets
+from . import (
+    bridged,
+    cache,
+    conntrack,
+    damage,
+    dispatch,
+    fingerprint,
+    merge,
+    owner,
+    passage,
+    ports,
+    ruleset,
+    sets,
+    shown,
+)
 from .cache import DIRECTORY
 from .policy import group_of, set_name
 from .present import Present, everything, of_ruleset, root_rules
@@ -44,6 +56,7 @@ class Outcome:
     after: dict[str, t.Any] = dataclasses.field(default_factory=dict)
     restores: int = 0
     warnings: list[str] = dataclasses.field(default_factory=list)
+    repaired: dict[str, list[str]] = dataclasses.field(default_factory=dict)  # table -> chains that others changed
 
     @property
     def changed(self) -> bool:
@@ -59,6 +72,9 @@ class Known:
     trusted: bool  # `presents` are what an earlier run kept
     fingerprint: dict[str, t.Any]
     kept: bool = False  # and are kept under this fingerprint
+    # What the last run left, of which somebody else has changed something since.
+    intended: dict[str, Present] = dataclasses.field(default_factory=dict)
+    intended_ports: ports.Present | None = None
     ports: ports.Present = dataclasses.field(default_factory=ports.Present)
 
 
@@ -82,44 +98,12 @@ def apply(
         if other is not None or (request.instances and request.state == "present" and not check_mode):
             owner.take(mark)
         if not check_mode:
-            _hide_packets(request, mark)
+            shown.hide(request, mark)
             if any(instance.devices for instance in request.instances):
                 bridged.load()  # or the rules that compare devices load it, with its switches on
         _Run(tables, request, outcome, check_mode, directory).converge()
-        _show_packets(request, outcome, check_mode, mark)
+        shown.show(request, outcome.before, outcome.after, check_mode, mark)
     return outcome
-
-
-def _show_packets(request: Request, outcome: Outcome, check_mode: bool, mark: Mark) -> None:
-    """Have the packet filter see what goes over the guests' bridges. Not before it has the rules: on a host that drops
-    what nobody accepts, other people's packets on these bridges would be dropped until then."""
-    if request.state != "present" or not request.instances:
-        return
-    wrong = bridged.missing(check_mode, bridges=request.bridges)
-    if not wrong:
-        return
-    outcome.before["sysctl"], outcome.after["sysctl"] = wrong, dict.fromkeys(wrong, "1")
-    if check_mode:
-        return
-    for name in wrong:
-        bridge, slash, switch = name.partition("/")
-        if slash:
-            with locked("bridge"):
-                added = additions.read(bridge, mark) | Additions(switches=(switch,))
-                additions.write(bridge, mark, added)
-    bridged.ensure(wrong)
-
-
-def _hide_packets(request: Request, mark: Mark) -> None:
-    """The reverse, for the bridges that the last instance leaves, and before the rules go."""
-    for bridge in request.bridges if request.state == "absent" else ():
-        with locked("bridge"):
-            added = additions.read(bridge, mark)
-            for switch in added.switches:
-                with contextlib.suppress(CommandError):  # the bridge is gone
-                    run(bridged.command(bridge, switch, "0"))
-            if added.switches:
-                additions.write(bridge, mark, dataclasses.replace(added, switches=()))
 
 
 class _Run:
@@ -160,14 +144,15 @@ class _Run:
     # -- what is there
 
     def _look(self, thorough: bool, keep: bool = True) -> Known:
-        kept = None if self.check_mode or not keep else cache.load(self.directory)
+        kept = cache.load(self.directory) if keep else None
         if kept and kept.facts.get("backend") != self.tables.backend:
             kept = None  # what an earlier run wrote, it wrote elsewhere
         now = fingerprint.take()
         # Where only members are told, no rule is at stake.
         rules = bool(self.request.instances) or any(group.rules is not None for group in self.request.groups)
-        if kept and fingerprint.trusted(kept.fingerprint, self.tables.backend, now, thorough, rules):
-            return Known(kept.families, kept.facts, True, now, True, self._kept_ports(kept.facts))
+        trusting = None if self.check_mode else kept
+        if trusting and fingerprint.trusted(trusting.fingerprint, self.tables.backend, now, thorough, rules):
+            return Known(trusting.families, trusting.facts, True, now, True, ports=self._kept_ports(trusting.facts))
         texts = {}  # type: dict[str, str]
         for family in FAMILIES:
             try:
@@ -177,9 +162,10 @@ class _Run:
                     raise
                 texts[family] = ""  # a host without ip6tables, and nothing of ours in it
         digest = _digest(texts)
-        if kept and kept.facts.get("digest") == digest:
+        if trusting and trusting.facts.get("digest") == digest:
             self._look_at_the_other()
-            return Known(kept.families, kept.facts, True, now, False, self._read_ports())
+            return self._compared(
+                Known(trusting.families, trusting.facts, True, now, False, ports=self._read_ports()), kept)
         rulesets = {family: ruleset.parse(text) for family, text in texts.items()}
         self._look_at_the_other()
         presents = {family: of_ruleset(rules) for family, rules in rulesets.items()}
@@ -188,7 +174,19 @@ class _Run:
             "digest": digest,
             "foreign": sorted(_foreign_users(rulesets)),
         }
-        return Known(presents, facts, False, now, False, self._read_ports())
+        return self._compared(Known(presents, facts, False, now, False, ports=self._read_ports()), kept)
+
+    def _compared(self, known: Known, kept: cache.Kept | None) -> Known:
+        """With what the last run left, where that is not what is there. Who gives everything needs no notes."""
+        if kept is None or kept.fingerprint["namespace"] != known.fingerprint["namespace"] or self._is_everything():
+            return known
+        for family, present in known.presents.items() if not known.trusted else ():
+            if damage.names(kept.families[family], present, family):
+                known.intended[family] = dataclasses.replace(kept.families[family], dropping=present.dropping)
+        ports_then = self._kept_ports(kept.facts)
+        if any(ports.difference(known.ports, ports_then.chains)):
+            known.intended_ports = ports_then
+        return known
 
     def _kept_ports(self, facts: t.Mapping[str, t.Any]) -> ports.Present:
         return ports.Present(facts["ports"], [f"-j {ports.ROOT}"] if facts["ports"] else [])
@@ -226,8 +224,11 @@ class _Run:
         found = {}  # type: dict[str, Changes]
         for family in FAMILIES:
             present = known.presents[family]
-            changes = merge.merge(present, self.request, family)
-            if known.trusted and (
+            intended = known.intended.get(family)
+            changes = merge.merge(intended or present, self.request, family)
+            if intended is not None:
+                damage.against(present, intended, changes, family)
+            elif known.trusted and (
                 changes.roots != merge.roots(present)
                 or (not present.is_empty and changes.is_last)
                 or not set(known.facts["foreign"]).isdisjoint(changes.gone)
@@ -239,8 +240,18 @@ class _Run:
         return found
 
     def _report(self, known: Known, found: t.Mapping[str, Changes]) -> None:
+        lost = {} if known.trusted or self._is_everything() else {
+            family: damage.close(known.presents[family], changes, family)
+            for family, changes in found.items() if family not in known.intended}
+        self.outcome.repaired = {
+            family: damage.names(intended, known.presents[family], family)
+            for family, intended in known.intended.items()}
+        if known.intended_ports is not None:
+            self.outcome.repaired["ports"] = sorted(known.intended_ports.chains)
         self.outcome.warnings[:] = [
-            line for family, changes in found.items() for line in _look_around(family, known.presents[family], changes)]
+            *damage.warnings(self.outcome.repaired, {family: names for family, names in lost.items() if names}),
+            *(line for family, changes in found.items()
+              for line in _look_around(family, known.presents[family], changes))]
         for family, changes in found.items():
             present = known.presents[family]
             before, after = {}, {}  # type: dict[str, list[str]], dict[str, list[str]]
@@ -262,7 +273,7 @@ class _Run:
                 self.outcome.before[family], self.outcome.after[family] = before, after
         ensuring = self.request.state == "present"
         self.port_chains = ports.wanted(
-            known.ports,
+            known.intended_ports or known.ports,
             {one.id: one.ports for one in self.request.instances if ensuring and one.ports},
             {one.id for one in self.request.instances},
             self.request.exclusive and ensuring,

@@ -1,0 +1,80 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""What others did to novalite's chains since the last run, and how they are made good. Pure.
+
+`iptables -F` of an administrator, firewalld or a container engine leaves every guest open, and those whom a request
+does not name are as open as before after it. What the last run left is known from its notes (cache.py), so any run
+that reads the tables puts it back. Without notes, what is empty is closed.
+"""
+
+from __future__ import annotations
+
+import typing as t
+
+from . import devices, merge, ruleset
+from .policy import FALLBACK, INSTANCE, NEW, OUT_OF
+from .present import Present, everything, whos
+from .request import Changes
+
+_SHOWN = 8  # names in a warning
+
+
+def names(intended: Present, present: Present, family: str) -> list[str]:
+    """The chains, and the built-in ones that call them, that are not as `intended` any more, for the user."""
+    whole, there = everything(intended, family), present.chains
+    found = [name for name in {**whole, **there}
+             if name not in there or name not in whole or not ruleset.same(there[name], whole[name])]
+    if present.ruleset is not None:
+        found += [hook.name for hook in present.ruleset.misplaced_hooks(merge.roots(intended))]
+    return sorted(set(found))
+
+
+def against(present: Present, intended: Present, changes: Changes, family: str) -> None:
+    """Make the changes, which are from what was intended, those from what is there."""
+    whole = {} if changes.is_last else {**everything(intended, family), **changes.wanted}
+    for name in changes.gone:
+        whole.pop(name, None)
+    changes.wanted = {name: rules for name, rules in whole.items()
+                      if name not in present.chains or not ruleset.same(present.chains[name], rules)}
+    changes.gone = [name for name in present.chains if name not in whole]
+
+
+def close(present: Present, changes: Changes, family: str) -> list[str]:
+    """Have what is empty end in DROP, of instances that nobody told of. Returns the names of their chains, and of those
+    that nothing leads to: their addresses are not known."""
+    closed = {INSTANCE: f"-j {FALLBACK[family]}", NEW: f"-j {FALLBACK[family]}", OUT_OF: "-j DROP",
+              devices.TARGETS: "-j DROP"}
+    reached = whos(present.inbound) | set(present.devices.get(devices.TO.root, {}).values())
+    found = []
+    for name, rules in present.chains.items():
+        prefix = next((prefix for prefix in closed if name.startswith(prefix)), None)
+        if prefix is None or name in changes.wanted:
+            continue
+        if not rules and name not in changes.gone:
+            changes.wanted[name] = (closed[prefix],)
+            found.append(name)
+        elif prefix == INSTANCE and name[len(prefix):] not in reached:
+            found.append(name)
+    return sorted(found)
+
+
+def warnings(repaired: t.Mapping[str, t.Sequence[str]], lost: t.Mapping[str, t.Sequence[str]]) -> list[str]:
+    """For the user. `repaired` and `lost`: the chains by table, what is put back and what is only closed."""
+    found = []
+    if repaired:
+        found.append(f"somebody else changed novalite's chains since its last run ({_listed(repaired)}): they are put "
+                     "back as they were")
+    if lost:
+        found.append(f"somebody else emptied novalite's chains, and what was in them is not known here "
+                     f"({_listed(lost)}): their instances are closed as far as anything leads to them; run "
+                     "playbooks/firewall.yml")
+    return found
+
+
+def _listed(chains: t.Mapping[str, t.Sequence[str]]) -> str:
+    return "; ".join(f"{table}: {', '.join(names[:_SHOWN])}{' and others' * (len(names) > _SHOWN)}"
+                     for table, names in chains.items())
