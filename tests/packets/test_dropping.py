@@ -10,7 +10,7 @@ import typing as t
 
 import pytest
 
-from tests.packets.bed import HOST, HOST6, Bed, run
+from tests.packets.bed import HOST, HOST6, Bed, Failed, run
 from tests.packets.oracle import Probe
 from tests.packets.policies import SSH, policy, v6
 from tests.packets.probes import PORTS, STRANGER, Wire, mismatches, probes_of
@@ -20,6 +20,7 @@ pytestmark = pytest.mark.root
 
 FAMILIES = ("IPv4", "IPv6")
 METADATA = "169.254.169.254"
+UPLINK = "203.0.113.1"  # another address of the host
 OURS = {"bridges": ["br0"], "serving": ["br0"]}
 
 
@@ -163,6 +164,57 @@ def test_what_guests_ask_of_the_host(bed: Bed, serving: bool) -> None:
         assert answers() == asked
         assert not comes(bed, "outside", "host", STRANGER[4], HOST, 17, 53, next(PORTS))
         assert not bed.enforce(**wanted, bridges=["br0"], serving=["br0"] if serving else [])["changed"]
+    finally:
+        with bed.on_host():
+            run("ip", "addr", "del", f"{METADATA}/32", "dev", "br0")
+
+
+def test_the_host_is_no_neighbour_of_its_guests(bed: Bed) -> None:
+    """On a host whose INPUT accepts everything, as most do. What others on the bridge ask is no matter of ours."""
+    wanted = policy(bed.places, {1: [SSH, v6(protocol="icmpv6")]}, {1: [1]})
+    wanted["instances"][0]["devices"] = [bed.tap("guest-1")]
+    with bed.on_host():
+        run("ip", "addr", "add", f"{METADATA}/32", "dev", "br0")
+    asked = [
+        (METADATA, 6, 80, True), (METADATA, 6, 22, False), (HOST, 6, 22, False), (HOST, 6, 80, False),
+        (UPLINK, 6, 22, False), (HOST, 17, 67, True), (HOST, 17, 53, True), (HOST, 6, 53, True),
+        (HOST, 6, 3128, False), (HOST, 6, 3129, False), (HOST, 17, 5004, False), (HOST, 1, 8, False),
+        (HOST6, 6, 22, False), (HOST6, 17, 547, True), (HOST6, 6, 53, True), (HOST6, 6, 3128, False),
+        (HOST6, 58, 133, True), (HOST6, 58, 135, True), (HOST6, 58, 128, False),
+    ]
+
+    def answers(sender: str, opened: t.Container[tuple[int, int]] = ()) -> list[tuple[t.Any, ...]]:
+        place = bed.places[sender]
+        found = []
+        for to, protocol, port, expected in asked:
+            source = place.ip6 if ":" in to else place.ip
+            arrived = comes(bed, sender, "host", source, to, protocol, port,
+                            0 if protocol in (1, 58) else next(PORTS))
+            if arrived != (expected or (protocol, port) in opened):
+                found.append((sender, to, protocol, port, arrived))
+        return found
+
+    everything = [(protocol, port) for _to, protocol, port, _expected in asked]
+    try:
+        bed.enforce(**wanted, exclusive=True)
+        assert answers("guest-1") == [] and answers("bystander", everything) == []
+        # what the host asks of a guest, the guest may answer
+        guest = bed.places["guest-1"]
+        asks = Probe("", "host", "guest-1", HOST, guest.ip, 6, 22, next(PORTS))
+        assert bed.send([Wire(bed).packet(asks)])
+        assert comes(bed, "guest-1", "host", guest.ip, HOST, 6, asks.sport, 22, True, asks)
+        assert not bed.enforce(**wanted)["changed"]
+        bed.enforce(**wanted, open_to_guests=["tcp/3128", "udp/5000-5009", "icmp"])
+        assert answers("guest-1", [(6, 3128), (17, 5004), (1, 8), (58, 128)]) == []
+        assert not bed.enforce(**wanted)["changed"], "who says nothing changes nothing"
+        assert bed.enforce(**wanted, open_to_guests=["any"])["changed"]
+        assert answers("guest-1", everything) == []
+        assert bed.enforce(**wanted, open_to_guests=[])["changed"]
+        assert answers("guest-1") == []
+        bed.enforce(instances=wanted["instances"], state="absent")
+        assert "nova" not in bed.saved("IPv4") + bed.saved("IPv6")
+        with pytest.raises(Failed, match="open_to_guests: 'ssh' is not"):
+            bed.enforce(**wanted, open_to_guests=["ssh"])
     finally:
         with bed.on_host():
             run("ip", "addr", "del", f"{METADATA}/32", "dev", "br0")

@@ -258,6 +258,15 @@ options:
     type: list
     elements: str
     default: []
+  open_to_guests:
+    description:
+      - What guests may ask of this host itself, besides metadata, DHCP, names and neighbour discovery; C(tcp/3128),
+        C(udp/5000-5009), V(icmp), or V(any) for whatever the host's own rules let in. It is still these rules that have
+        the last word.
+      - It is about what comes in by O(instances[].devices), not about what others on the same bridges ask.
+      - Left out, it stays as it is, which is nothing at first.
+    type: list
+    elements: str
   ledger:
     description:
       - Identity of the ledger that the host is given this by, the C(ledger) of its plan. A host carries the security
@@ -323,7 +332,7 @@ import typing as t
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._errors import NovaliteError
-from ..module_utils._firewall import answers, apply, boot, merge, policy, sets
+from ..module_utils._firewall import answers, apply, boot, host, merge, policy, sets
 from ..module_utils._network import ownership
 
 RULE_SPEC = {
@@ -402,6 +411,7 @@ ARGUMENT_SPEC = {
     },
     "bridges": {"type": "list", "elements": "str", "default": []},
     "serving": {"type": "list", "elements": "str", "default": []},
+    "open_to_guests": {"type": "list", "elements": "str"},
     "ledger": {"type": "str"},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
     "exclusive": {"type": "bool", "default": False},
@@ -423,6 +433,7 @@ def main() -> None:
             zones=policy.parse_zones(params["zones"]),
             bridges=policy.parse_bridges(params["bridges"]),
             serving=policy.parse_bridges(params["serving"]),
+            opened=host.parse(params["open_to_guests"]),
             sets=sets.usable() if any(group.remotes for group in groups) else True,
         )
         outcome = apply.apply(

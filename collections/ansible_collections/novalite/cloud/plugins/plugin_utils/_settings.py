@@ -114,6 +114,7 @@ INVENTORY: dict[str, Variable] = {
         inject_backend="str",
         metadata_url="str",
         move_address="bool",
+        open_to_guests="list",
         shutdown_timeout="float",
         state_dir="str",
         wait_for="str",

@@ -23,7 +23,7 @@ import json
 import os
 import typing as t
 
-from .devices import SIDES, TARGETS
+from .devices import ASKING, SIDES, TARGETS
 from .policy import INSTANCE, NEW, OUT_OF
 from .present import Present, Scopes
 from .request import Changes
@@ -31,7 +31,7 @@ from .rules import FAMILIES
 
 DIRECTORY = "/run/novalite/firewall"
 SHARD = 32
-_VERSION = 5
+_VERSION = 6
 _PREFIXES = (INSTANCE, NEW, OUT_OF, TARGETS)
 
 Shard = dict[str, t.Any]
@@ -198,8 +198,8 @@ def _entries(texts: t.Sequence[str]) -> dict[str, str]:
 
 def _dispatches(name: str) -> bool:
     # what leads to instances follows from the addresses
-    return name.startswith(("nova-l", "nova-m-", "nova-net-", "nova-from-", *(side.root for side in SIDES))) or (
-        name == "nova-out")
+    devices = (ASKING.root, *(side.root for side in SIDES))
+    return name.startswith(("nova-l", "nova-m-", "nova-net-", "nova-from-", *devices)) or name == "nova-out"
 
 
 def _load(path: str) -> t.Any:

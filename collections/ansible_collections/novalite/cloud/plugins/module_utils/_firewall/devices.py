@@ -39,16 +39,19 @@ class Side(t.NamedTuple):
     """Where packets with a device are told apart, and which chain leads there."""
 
     root: str
-    called_by: str
+    called_by: str  # by what is at its beginning; a built-in chain by its first rule
     match: str  # with {} for the device
     target: str  # prefix of the chains it leads to
 
 
 TARGETS = "nova-target-"
+ASKED = "nova-to-host"
 TO = Side("nova-tap", "nova-local", "-m physdev --physdev-out {} --physdev-is-bridged", "nova-inst-")
 FROM = Side("nova-dev", "nova-out", "-m physdev --physdev-in {}", "nova-out-")
 ND = Side("nova-nd", "nova-out", "-m physdev --physdev-in {}", TARGETS)
 SIDES = (TO, FROM, ND)
+# What a guest asks of the host itself: one chain for all of them, which host.py fills. Its devices are those of TO.
+ASKING = Side("nova-host", "INPUT", "-m physdev --physdev-in {}", "")
 
 _ENTRY = re.compile(r"-m physdev --physdev-(?:out|in) (\S+)(?: --physdev-is-bridged)? -g (\S+)")
 _NAME = re.compile(r"[0-9a-zA-Z_.-]{1,15}")
@@ -78,6 +81,11 @@ def heads(devices: Devices) -> dict[str, tuple[str, ...]]:
     }
 
 
+def of(side: Side, devices: Devices) -> Entries:
+    """The devices that are told apart on a side."""
+    return devices.get((TO if side == ASKING else side).root, {})
+
+
 def merged(old: Devices, given: t.Mapping[str, t.Sequence[str]], keep: bool, family: str) -> Devices:
     """The devices by side after a request for the instances `given` (id -> devices); `keep` those of others.
 
@@ -98,11 +106,13 @@ def chains(side: Side, entries: Entries, family: str, on_the_way: t.Collection[s
     """The chains that dispatch, with the root; with `on_the_way` those that lead to one of these devices."""
     found: Chains = {}
 
+    heads_of = {TO.root: (_QUERIES[family],), ASKING.root: ("-m physdev ! --physdev-is-in -j RETURN",)}
+
     def line(name: str) -> str:
-        return f"{side.match.format(name)} -g {side.target}{entries[name]}"
+        return f"{side.match.format(name)} -g {side.target + entries[name] if side.target else ASKED}"
 
     def walk(chain: str, prefix: str, names: list[str]) -> None:
-        head = (_QUERIES[family],) if chain == TO.root else ()
+        head = heads_of.get(chain, ())
         if len(names) <= LEAF:
             found[chain] = (*head, *map(line, names))
             return

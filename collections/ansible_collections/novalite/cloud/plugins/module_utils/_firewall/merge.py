@@ -17,7 +17,7 @@ import functools
 import typing as t
 
 from .._errors import NovaliteError
-from . import devices, dispatch, owners, passage, policy, ruleset
+from . import devices, dispatch, host, owners, passage, policy, ruleset
 from .dispatch import IN, OUT
 from .policy import (
     EGRESS,
@@ -309,9 +309,15 @@ class _Merge:
     def _dispatch(self) -> None:
         changes, present = self.changes, self.present
         self.all[FALLBACK[self.family]] = ("-j DROP",)
+        asked = present.chains.get(devices.ASKED)
+        if self.by_device:
+            told = self.request.opened if self.is_present else None
+            self.all[devices.ASKED] = asked if asked and told is None else host.chain(self.family, told or ())
+        elif asked is not None:
+            changes.gone.append(devices.ASKED)
         before, after = devices.heads(present.devices), devices.heads(changes.devices)
-        for by_device in devices.SIDES:
-            then, now = present.devices.get(by_device.root, {}), changes.devices[by_device.root]
+        for by_device in (*devices.SIDES, devices.ASKING):
+            then, now = devices.of(by_device, present.devices), devices.of(by_device, changes.devices)
             if present.ruleset is None:
                 lines, leaving = devices.changed(by_device, then, now, self.family)
                 changes.gone += leaving
@@ -382,6 +388,8 @@ class _Merge:
 def _roots(inbound: Scopes, outbound: Scopes, zones: t.Mapping[str, int], by_device: devices.Devices) -> set[str]:
     heads = devices.heads(by_device)
     found = {LOCAL} if any(inbound.values()) or heads[LOCAL] else set()
+    if heads[LOCAL]:
+        found.add(devices.ASKING.root)
     if any(outbound.values()) or heads[OUTGOING]:
         found.add(OUTGOING)
     if zones:

@@ -69,8 +69,8 @@ def everything(present: Present, family: str) -> Chains:
         for side, scopes in ((IN, present.inbound), (OUT, present.outbound)):
             if scopes or heads[side.root]:
                 found.update(dispatch.chains(side, scopes, family, heads[side.root]))
-        for by_device in devices.SIDES:
-            found.update(devices.chains(by_device, present.devices.get(by_device.root, {}), family))
+        for by_device in (*devices.SIDES, devices.ASKING):
+            found.update(devices.chains(by_device, devices.of(by_device, present.devices), family))
     return found
 
 

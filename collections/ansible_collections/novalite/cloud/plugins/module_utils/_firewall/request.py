@@ -24,6 +24,7 @@ class Request:
 
     `zones`: the conntrack zone of each isolated bridge. `sets`: whether the kernel has ip_set. `bridges` are those of
     the instances' networks (`absent`: that go with them), `serving` those on which this host serves DHCP and DNS.
+    `opened`: what guests may ask of the host besides (host.py); None leaves that as it is.
     """
 
     instances: tuple[Instance, ...] = ()
@@ -34,6 +35,7 @@ class Request:
     sets: bool = True
     bridges: tuple[str, ...] = ()
     serving: tuple[str, ...] = ()
+    opened: tuple[str, ...] | None = None
 
 
 @dataclasses.dataclass

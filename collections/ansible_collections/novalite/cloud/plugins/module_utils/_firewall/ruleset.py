@@ -65,6 +65,7 @@ HOOKS = (
     *(Hook(FILTER, chain, root, first=False) for root, chain in passage.CALLED_FROM.items()),
     Hook(RAW, "PREROUTING", ZONES),
     Hook(FILTER, "FORWARD", LOCAL),
+    Hook(FILTER, "INPUT", devices.ASKING.root),
     Hook(FILTER, "OUTPUT", LOCAL),
     Hook(SECURITY, "FORWARD", OUTGOING),
     Hook(SECURITY, "INPUT", OUTGOING),
@@ -78,7 +79,7 @@ _OURS = {
     RAW: re.compile(re.escape(ZONES)),
     FILTER: re.compile(
         rf"{LOCAL}|{'|'.join(passage.CALLED_FROM)}|{'|'.join(FALLBACK_NAMES)}|(?:{INSTANCE}|{NEW}){_WHO}|(?:{GROUP}|{EGRESS_ANSWERS}){_GROUP}"
-        rf"|{devices.TO.root}{_UNDER}|{IN.node}(?:[0-9a-f]{{1,20}}|x[0-9a-f]{{19}})|{IN.network}[0-9a-zA-Z_.-]{{1,15}}"
+        rf"|(?:{devices.TO.root}|{devices.ASKING.root}){_UNDER}|{devices.ASKED}|{IN.node}(?:[0-9a-f]{{1,20}}|x[0-9a-f]{{19}})|{IN.network}[0-9a-zA-Z_.-]{{1,15}}"
     ),
     SECURITY: re.compile(
         rf"{OUTGOING}|{OUT_OF}{_WHO}|(?:{EGRESS}|{INGRESS_ANSWERS}){_GROUP}"
