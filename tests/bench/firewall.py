@@ -15,12 +15,13 @@ import statistics
 import tempfile
 import time
 import typing as t
+import uuid
 
 from ansible_collections.novalite.cloud.plugins.module_utils._command import run as command
 from ansible_collections.novalite.cloud.plugins.module_utils._firewall import apply, merge, policy
 from tests.bench import firewall_packets
 
-MANY = 5000
+FEW, MANY = 500, 5000
 GROUP_SIZE = 50  # instances of one group
 BACKENDS = ("nft", "legacy")
 ROUNDS = int(os.environ.get("NOVALITE_BENCH_ROUNDS", "11"))
@@ -32,15 +33,22 @@ Texts = list[tuple[str, str]]  # family, what was restored
 
 def run(wanted: str) -> t.Iterator[Figure]:
     benches: list[tuple[tuple[str, ...], t.Callable[[t.Any], t.Iterator[Figure]], t.Any]] = [
-        (("firewall.one_of_5000_nft", "firewall.fifty_vs_one", "firewall.build5000", "firewall.noop"), _changes, "nft"),
-        (("firewall.one_of_5000_legacy",), _changes, "legacy"),
-        *(((f"firewall.packet_{number}",), firewall_packets.cost, number) for number in (100, 1000, 5000)),
+        *((_names(backend, count), _changes, (backend, count)) for count in (FEW, MANY) for backend in BACKENDS),
+        *(((f"firewall.packet_{number}",), firewall_packets.cost, number) for number in (100, FEW, 1000, MANY)),
     ]
-    for prefixes, bench, arguments in benches:
-        if any(name.startswith(wanted) or wanted.startswith(name) for name in prefixes):
+    for names, bench, arguments in benches:
+        if any(name.startswith(wanted) for name in names):
             for figure in _in_child(bench, arguments):
                 if figure["bench"].startswith(wanted):
                     yield figure
+
+
+def _names(backend: str, count: int) -> tuple[str, str, str, str]:
+    """Of build, no-op, one and fifty more: those of nft and MANY came first and have the short ones."""
+    suffix = "" if backend == "nft" else f"_{backend}"
+    of_count = "" if count == MANY else f"_{count}"
+    return (f"firewall.build{count}{suffix}", f"firewall.noop{of_count}{suffix}", f"firewall.one_of_{count}_{backend}",
+            f"firewall.fifty_vs_one{of_count}{suffix}")
 
 
 def _in_child(bench: t.Callable[[t.Any], t.Iterator[Figure]], argument: t.Any) -> list[Figure]:
@@ -77,17 +85,23 @@ class Namespace:
 
 
 def instances(first: int, count: int) -> list[Figure]:
-    """As the plan has them: an IPv4 address, the link-local one, one group."""
+    """As the plan has them: an IPv4 address, the link-local one, a tap device, one group."""
     return [
         {
             "id": number,
             "addresses": [f"10.0.{number >> 8}.{number & 255}",
                           f"fe80::f816:3eff:fe{number >> 16:02x}:{number & 65535:x}"],
+            "devices": [device(number)],
             "dhcp_servers": ["10.0.255.254"],
             "security_groups": [number // GROUP_SIZE],
         }
         for number in range(first, first + count)
     ]
+
+
+def device(number: int) -> str:
+    """`tap` and the beginning of a UUID that is another at each of its places."""
+    return f"tap{uuid.uuid5(uuid.NAMESPACE_OID, str(number))}"[:14]
 
 
 def groups(of: t.Iterable[Figure]) -> list[Figure]:
@@ -134,11 +148,13 @@ def _save(backend: str) -> None:
         command([f"{name}-{backend}-save"])
 
 
-def _changes(backend: str) -> t.Iterator[Figure]:
+def _changes(of: tuple[str, int]) -> t.Iterator[Figure]:
+    backend, count = of
+    build, noop, one_more, fifty_vs_one = _names(backend, count)
     apply.Tables = Recorder  # type: ignore[misc]
     with contextlib.ExitStack() as stack:
         directory = stack.enter_context(tempfile.TemporaryDirectory())
-        everybody = instances(1, MANY)
+        everybody = instances(1, count)
         builds, saves = [], []
         for round_ in range(2):
             ours, reference = Namespace(), Namespace()
@@ -148,17 +164,15 @@ def _changes(backend: str) -> t.Iterator[Figure]:
             texts = Recorder.taken()
             reference.enter()
             builds.append((mine, timed(lambda: _raw(texts, backend))))  # noqa: B023
-        if backend == "nft":
-            yield _figure("firewall.build5000", builds)
+        yield _figure(build, builds)
         for _round in range(5):
             ours.enter()
             mine = timed(lambda: ensure(everybody, backend, kept))
             saves.append((mine, timed(lambda: _save(backend))))
         assert not Recorder.taken()
-        if backend == "nft":
-            yield _figure("firewall.noop", saves)
+        yield _figure(noop, saves)
         ones, fifties = [], []
-        following = MANY + 1
+        following = count + 1
         for _round in range(ROUNDS):
             one = _both(instances(following, 1), backend, kept, ours, reference)
             ones.append(one)
@@ -166,9 +180,8 @@ def _changes(backend: str) -> t.Iterator[Figure]:
             fifty = _both(instances(following, 50), backend, kept, ours, reference)
             fifties.append((fifty[0], one[0]))
             following += 50
-        yield _figure(f"firewall.one_of_5000_{backend}", ones)
-        if backend == "nft":
-            yield _figure("firewall.fifty_vs_one", fifties)
+        yield _figure(one_more, ones)
+        yield _figure(fifty_vs_one, fifties)
 
 
 def _both(

@@ -144,8 +144,8 @@ def _namespace() -> int:
 
 
 def _our_rules(count: int, directory: str) -> None:
-    members = [{"id": number, "addresses": [address(number)], "dhcp_servers": ["10.0.255.254"],
-                "security_groups": [number // 50]} for number in range(1, count + 1)]
+    members = [{"id": number, "addresses": [address(number)], "devices": [f"tap{number:04x}"],
+                "dhcp_servers": ["10.0.255.254"], "security_groups": [number // 50]} for number in range(1, count + 1)]
     groups = [{"id": number, "rules": _RULES} for number in sorted({number // 50 for number in range(1, count + 1)})]
     request = merge.Request(tuple(policy.parse_instances(members)), tuple(policy.parse_groups(groups)))
     apply.apply(request, backend="nft", directory=directory)

@@ -27,6 +27,7 @@ import re
 import typing as t
 
 from .._errors import NovaliteError
+from .dispatch import to_hex
 
 LEAF = 16
 
@@ -168,21 +169,23 @@ def read(side: Side, rules_of: t.Callable[[str], t.Sequence[str]]) -> Entries:
     return entries
 
 
-def targets_chain(addresses: t.Iterable[str]) -> tuple[str, ...]:
+def targets_chain(own: t.Iterable[str], shared: t.Iterable[str] = ()) -> tuple[str, ...]:
     """The rules of `nova-target-<id>`: a neighbour advertisement, and the detection of duplicates, is about one of
-    these IPv6 addresses or ranges, or is dropped. RFC 4861, 4.3 and 4.4: the target follows 8 bytes of ICMPv6.
+    these IPv6 addresses (`fd00::5/128`), or is dropped. RFC 4861, 4.3 and 4.4: the target follows 8 bytes of ICMPv6.
 
     With extension headers before it, which no honest one has, the place would be another: those are dropped.
     """
-    networks = ipaddress.collapse_addresses(ipaddress.IPv6Network(address) for address in addresses)
-    rules = []
-    for network in networks:
-        terms = ["0x4>>0x8&0xff=0x3a"]
-        value, mask = int(network.network_address), int(network.netmask)
-        for word in range(4):
-            shift = 96 - 32 * word
-            bits, part = mask >> shift & 0xFFFFFFFF, value >> shift & 0xFFFFFFFF
-            if bits:
-                terms.append(f"{48 + 4 * word:#x}{'' if bits == 0xFFFFFFFF else f'&{bits:#x}'}={part:#x}")
-        rules.append(f'-m u32 --u32 "{"&&".join(terms)}" -j RETURN')
+    rules = [_about(to_hex(address), 128) for address in dict.fromkeys(own)]
+    # of a pair that is a range, every address is named
+    ranges = ipaddress.collapse_addresses(map(ipaddress.IPv6Network, shared)) if shared else ()
+    rules += [_about(network.network_address.packed.hex(), network.prefixlen) for network in ranges]
     return (*rules, "-j DROP")
+
+
+def _about(address: str, length: int) -> str:
+    terms = ["0x4>>0x8&0xff=0x3a"]
+    for word in range((length + 31) // 32):
+        bits = min(32, length - 32 * word)
+        mask = "" if bits == 32 else f"&{0xFFFFFFFF << 32 - bits & 0xFFFFFFFF:#x}"
+        terms.append(f"{48 + 4 * word:#x}{mask}={int(address[8 * word:8 * word + 8], 16):#x}")
+    return f'-m u32 --u32 "{"&&".join(terms)}" -j RETURN'

@@ -155,8 +155,8 @@ class _Merge:
             scopes, servers = {self.scopes[zone] for zone in in_zones & self.scopes.keys()}, policy.servers_of(rules)
         zones = {scope: self._zone(scope) for scope in scopes}
         if instance and instance.devices and self.family == "IPv6":
-            own = [cidr for _scope, cidr in (*instance.of(self.family), *instance.shared_of(self.family))]
-            self.all[devices.TARGETS + who] = devices.targets_chain(own)
+            told = (instance.of(self.family), instance.shared_of(self.family))
+            self.all[devices.TARGETS + who] = devices.targets_chain(*([cidr for _scope, cidr in of] for of in told))
         for chain in policy.inbound_chains(who, self.family, groups, zones, restricted, *servers):
             self.all[chain.name] = chain.rules
         if restricted:

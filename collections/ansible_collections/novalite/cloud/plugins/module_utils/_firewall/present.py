@@ -94,7 +94,7 @@ def chains_of(who: str) -> tuple[str, str, str, str]:
 
 def groups_of(chains: t.Mapping[str, tuple[str, ...]], who: str) -> set[str]:
     """The group chains that an instance's chains jump to."""
-    return {jump for name in chains_of(who) for jump in group_jumps(chains.get(name, ()))}
+    return {jump for name in chains_of(who)[:3] for jump in group_jumps(chains.get(name, ()))}
 
 
 def group_jumps(rules: t.Iterable[str]) -> list[str]:

@@ -1,0 +1,96 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a guest may put on the wire where libvirt's network filters see to it: those of a real libvirtd, on both
+backends of ours beside them."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import time
+import typing as t
+from xml.sax.saxutils import quoteattr
+
+import pytest
+
+from ansible_collections.novalite.cloud.plugins.module_utils._network import nwfilter
+from tests.packets.bed import Bed, run
+from tests.packets.policies import policy
+from tests.packets.test_devices import of_discovery, with_devices
+from tests.packets.test_spoofing import ANYTHING, of_ipv4, of_ipv6, reached
+
+pytestmark = pytest.mark.root
+
+# With state of its own: this machine may have a libvirtd.
+_DAEMON = """
+for directory in /etc/libvirt /var/lib/libvirt /run/libvirt; do
+  mkdir -p "$directory"
+  mount -t tmpfs tmpfs "$directory"
+done
+exec libvirtd --pid-file /run/libvirt/libvirtd.pid
+"""
+
+
+class Libvirt:
+    """A libvirtd on the host under test."""
+
+    def __init__(self, bed: Bed) -> None:
+        self.process = subprocess.Popen(
+            ["ip", "netns", "exec", bed.prefix + "host", "unshare", "-m", "--propagation", "private", "sh", "-ec",
+             _DAEMON], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def virsh(self, *words: str, text: str | None = None) -> str:
+        return run("nsenter", "-t", str(self.process.pid), "-m", "-n", "virsh", "-q", "-c", "qemu:///system", *words,
+                   text=text)
+
+    def __enter__(self) -> Libvirt:
+        deadline = time.monotonic() + 60
+        while True:
+            try:
+                self.virsh("nwfilter-list")
+                return self
+            except RuntimeError:
+                if time.monotonic() > deadline or self.process.poll() is not None:
+                    self.__exit__()
+                    raise
+                time.sleep(0.2)
+
+    def __exit__(self, *_exception: object) -> None:
+        with self.process:
+            self.process.terminate()
+
+
+def binding(device: str, mac: str, filter_: str, parameters: t.Mapping[str, t.Sequence[str]]) -> str:
+    told = "".join(f"<parameter name={quoteattr(name)} value={quoteattr(value)}/>"
+                   for name, values in parameters.items() for value in values)
+    return (f"<filterbinding><owner><name>guest</name><uuid>5f0ddc3c-6d6c-4d0c-9d0e-0d0c6a1f7a11</uuid></owner>"
+            f"<portdev name={quoteattr(device)}/><mac address={quoteattr(mac)}/>"
+            f"<filterref filter={quoteattr(filter_)}>{told}</filterref></filterbinding>")
+
+
+@pytest.mark.skipif(shutil.which("libvirtd") is None or shutil.which("virsh") is None, reason="needs libvirtd")
+def test_a_guest_speaks_for_itself_only(bed: Bed) -> None:
+    me, other, near = (bed.places[name] for name in ("guest-1", "guest-2", "bystander"))
+    wanted = with_devices(bed, policy(bed.places, {1: ANYTHING}, {1: [1], 2: [1]}))
+    pairs = ["fd99::100", "fd99::1:0/124"]
+    wanted["instances"][0]["allowed_pairs"] = [{"cidr": cidr} for cidr in pairs]
+    filters = [*nwfilter.STATIC.values(), *nwfilter.parse([{
+        "name": "nova-instance-test", "references": list(nwfilter.STATIC),
+        "allowed_pairs": [{"mac": me.mac, "cidr": cidr} for cidr in pairs]}])]
+    with Libvirt(bed) as libvirt:
+        for filter_ in filters:
+            libvirt.virsh("nwfilter-define", "/dev/stdin", text=nwfilter.to_xml(filter_))
+        device = bed.tap("guest-1")
+        libvirt.virsh("nwfilter-binding-create", "/dev/stdin", text=binding(
+            device, me.mac, "nova-instance-test", {"IP": [me.ip], "IPV6": [me.ip6, me.link_local]}))
+        try:
+            assert any(f"-i {device} " in line and "libvirt-" in line for line in bed.saved_bridge())
+            bed.enforce(**wanted)
+            sent = [*of_ipv4(me, other, near), *of_ipv6(me, other, near), *of_discovery(me, other, near)]
+            problems = reached(bed, "guest-1", "bystander", sent)
+            assert not problems, "\n".join(problems)
+            assert any("libvirt-" in line for line in bed.saved_bridge()), "libvirt's own rules are libvirt's"
+        finally:
+            libvirt.virsh("nwfilter-binding-delete", device)
