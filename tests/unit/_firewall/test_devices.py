@@ -13,6 +13,7 @@ import pytest
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._firewall import devices, policy
+from tests.unit._firewall.host_model import Host, request
 
 
 def rules_met(chains: devices.Chains, chain: str, device: str) -> tuple[int, str | None]:
@@ -54,3 +55,15 @@ def test_what_is_no_device_is_refused(name: str) -> None:
 def test_a_device_is_one_instances() -> None:
     with pytest.raises(NovaliteError, match="tap0 is given for the instances 1 and 2"):
         policy.parse_instances([{"id": 1, "devices": ["tap0"]}, {"id": 2, "devices": ["tap0"]}])
+
+
+def test_without_xt_u32_everything_else_is_judged() -> None:
+    """Not every distribution has it among the modules that it installs."""
+    host = Host(family="IPv6")
+    one = {"id": 1, "addresses": ["fd00::1"], "devices": ["tap0"], "security_groups": [1]}
+    able, unable = (request(one, groups=[{"id": 1, "rules": []}], targets=targets) for targets in (True, False))
+    host.apply(unable)
+    assert host.rules("security", "nova-target-1") == ("-j RETURN",)
+    assert not [rule for rules in host.owned().values() for rule in rules if "u32" in rule]
+    host.apply(able)
+    assert host.rules("security", "nova-target-1")[-1] == "-j DROP"

@@ -26,6 +26,7 @@ from . import (
     cache,
     conntrack,
     damage,
+    devices,
     dispatch,
     fingerprint,
     merge,
@@ -45,6 +46,8 @@ from .ruleset import Ruleset
 from .tables import Second, Tables
 
 ATTEMPTS = 5
+_NO_TARGETS = ("this host's kernel has no xt_u32: IPv6 neighbour advertisements of its guests are not compared with "
+               "their addresses; install it (kernel-modules-extra), or give strangers networks of their own")
 _VOLATILE = re.compile(r"^(?:#.*\n|(:[A-Z]+ [A-Z]+) \[\d+:\d+\])", re.MULTILINE)  # time stamps, counters
 
 
@@ -222,6 +225,7 @@ class _Run:
     def _merge(self, known: Known) -> dict[str, Changes] | None:
         """None when the tables themselves have to be looked at for it."""
         found = {}  # type: dict[str, Changes]
+        self._ask_for_targets(known.presents["IPv6"])
         for family in FAMILIES:
             present = known.presents[family]
             intended = known.intended.get(family)
@@ -239,6 +243,14 @@ class _Run:
             found[family] = changes
         return found
 
+    def _ask_for_targets(self, present: Present) -> None:
+        """Once for a host: where targets are compared already, they can be."""
+        if self.request.state != "present" or not any(instance.devices for instance in self.request.instances):
+            return
+        who = next(iter(present.devices.get(devices.ND.root, {}).values()), None)
+        able = who is not None and present.chains.get(devices.TARGETS + who, ()) != devices.ANY_TARGET
+        self.request = dataclasses.replace(self.request, targets=able or self.tables.compares_bytes())
+
     def _report(self, known: Known, found: t.Mapping[str, Changes]) -> None:
         lost = {} if known.trusted or self._is_everything() else {
             family: damage.close(known.presents[family], changes, family)
@@ -249,6 +261,7 @@ class _Run:
         if known.intended_ports is not None:
             self.outcome.repaired["ports"] = sorted(known.intended_ports.chains)
         self.outcome.warnings[:] = [
+            *([] if self.request.targets else [_NO_TARGETS]),
             *damage.warnings(self.outcome.repaired, {family: names for family, names in lost.items() if names}),
             *(line for family, changes in found.items()
               for line in _look_around(family, known.presents[family], changes))]

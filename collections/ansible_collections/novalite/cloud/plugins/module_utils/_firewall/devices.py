@@ -51,6 +51,7 @@ TO = Side("nova-tap", "nova-local", "-m physdev --physdev-out {} --physdev-is-br
 FROM = Side("nova-dev", "nova-out", "-m physdev --physdev-in {}", "nova-out-")
 ND = Side("nova-nd", "nova-out", "-m physdev --physdev-in {}", TARGETS)
 SIDES = (TO, FROM, ND)
+ANY_TARGET = ("-j RETURN",)  # where the kernel cannot compare them
 # What a guest asks of the host itself: one chain for all of them, which host.py fills. Its devices are those of TO.
 ASKING = Side("nova-host", "INPUT", "-m physdev --physdev-in {}", "")
 

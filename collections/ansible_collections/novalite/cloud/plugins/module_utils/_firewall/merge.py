@@ -156,7 +156,8 @@ class _Merge:
         zones = {scope: self._zone(scope) for scope in scopes}
         if instance and instance.devices and self.family == "IPv6":
             told = (instance.of(self.family), instance.shared_of(self.family))
-            self.all[devices.TARGETS + who] = devices.targets_chain(*([cidr for _scope, cidr in of] for of in told))
+            self.all[devices.TARGETS + who] = devices.targets_chain(
+                *([cidr for _scope, cidr in of] for of in told)) if self.request.targets else devices.ANY_TARGET
         for chain in policy.inbound_chains(who, self.family, groups, zones, restricted, *servers):
             self.all[chain.name] = chain.rules
         if restricted:

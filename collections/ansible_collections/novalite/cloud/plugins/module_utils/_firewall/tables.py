@@ -37,6 +37,15 @@ class Tables:
     def write(self, family: str, text: str) -> None:
         run([f"{_COMMAND[family]}{self._infix}-restore", "--noflush", "--wait", _WAIT], stdin=text)
 
+    def compares_bytes(self) -> bool:
+        """Whether the kernel has xt_u32, which not every distribution ships. Asked in a namespace of its own."""
+        rule = ["-A", "INPUT", "-m", "u32", "--u32", "0=0", "-j", "ACCEPT"]
+        try:
+            run(["unshare", "-n", f"{_COMMAND['IPv6']}{self._infix}", *rule])
+        except CommandError:
+            return False
+        return True
+
     @staticmethod
     def _resolve() -> str:
         path = os.path.realpath(shutil.which("iptables", path=f"/usr/local/sbin:/usr/sbin:/sbin:{os.defpath}") or "")
