@@ -142,7 +142,7 @@ def test_playbooks(site: Site) -> None:
     for rules, restricted in (([https], True), ([], False)):
         (group,) = [{"name": "web", "rules": rules}]
         assert changes(site.play("security_groups.yml", security_groups=[group])) == {"hv1": 1, "hv2": 1}
-        assert [("-A nova-out -s" in site.rules(host)) for host in HOSTS] == [restricted] * 2
+        assert [("-j nova-dev" in site.rules(host)) for host in HOSTS] == [restricted] * 2
         assert changes(site.play("firewall.yml")) == {"hv1": 0, "hv2": 0}
 
     # and what the ledger says about it
