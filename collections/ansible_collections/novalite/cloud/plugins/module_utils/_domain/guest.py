@@ -256,7 +256,7 @@ def _interfaces(instance: t.Mapping[str, t.Any], own_chains: bool) -> tuple[Inte
             bridge=nic["network"]["bridge"],
             filter=None if own_chains else FILTER_PREFIX + instance["domain_name"],
             parameters=() if own_chains else tuple(_filter_parameters(nic, with_ipv6)),
-            device=tap_device(nic["id"]) if own_chains else None,
+            device=tap_device(nic["id"]),  # the firewall judges by it
             mtu=nic["network"].get("mtu"),
         )
         for nic in instance["nics"]
