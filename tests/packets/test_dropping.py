@@ -203,6 +203,10 @@ def test_the_host_is_no_neighbour_of_its_guests(bed: Bed) -> None:
         asks = Probe("", "host", "guest-1", HOST, guest.ip, 6, 22, next(PORTS))
         assert bed.send([Wire(bed).packet(asks)])
         assert comes(bed, "guest-1", "host", guest.ip, HOST, 6, asks.sport, 22, True, asks)
+        # also when its host has forgotten who asked, as at a live migration; a port that is not open is not found so
+        for style, arrives in (("ack", True), ("syn+fin", False), ("no flags", False)):
+            middle = Probe("", "guest-1", "host", guest.ip, HOST, 6, asks.sport, next(PORTS), style=style)
+            assert bool(bed.send([Wire(bed).packet(middle)])) == arrives, style
         assert not bed.enforce(**wanted)["changed"]
         bed.enforce(**wanted, open_to_guests=["tcp/3128", "udp/5000-5009", "icmp"])
         assert answers("guest-1", [(6, 3128), (17, 5004), (1, 8), (58, 128)]) == []

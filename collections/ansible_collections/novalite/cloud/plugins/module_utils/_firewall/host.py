@@ -12,7 +12,7 @@ opens beside. It is about packets that come in by a guest's tap device: others o
 
     INPUT         -j nova-host
     nova-host     -m physdev --physdev-in tap0a1b2c3d-4e -g nova-to-host
-    nova-to-host  answers, what is open -> RETURN, to the host's own rules; DROP
+    nova-to-host  answers, what is on its way, what is open -> RETURN, to the host's own rules; DROP
 """
 
 from __future__ import annotations
@@ -27,6 +27,9 @@ EVERYTHING = "any"
 
 _OPENED = re.compile(r"(tcp|udp|sctp)/([0-9]{1,5})(?:-([0-9]{1,5}))?")
 _ANSWERS = "-m conntrack --ctstate RELATED,ESTABLISHED --ctdir REPLY -j RETURN"
+# A guest that comes by live migration goes on with what it had. The connections of its address are forgotten then, and
+# if the guest speaks next, the kernel takes it for who began. Without SYN none begins, and no port is told from others.
+_ON_THE_WAY = "-p tcp -m tcp --tcp-flags SYN,ACK ACK -j RETURN"
 _ICMP = {"IPv4": "icmp", "IPv6": "ipv6-icmp"}
 _DHCP = {"IPv4": 67, "IPv6": 547}
 _NEIGHBOURS = ("133", "135", "136")  # solicitations of routers and neighbours, and advertisements
@@ -50,7 +53,7 @@ def chain(family: str, opened: t.Collection[str] = ()) -> tuple[str, ...]:
     """The rules for what guests ask of this host; `opened` is what parse() returns."""
     if EVERYTHING in opened:
         return ("-j RETURN",)
-    rules = [_ANSWERS]
+    rules = [_ANSWERS, _ON_THE_WAY]
     if family == "IPv4":
         rules.append(f"-d {METADATA}/32 -p tcp -m tcp --dport 80 -j RETURN")
     else:
