@@ -79,11 +79,13 @@ _OURS = {
     RAW: re.compile(re.escape(ZONES)),
     FILTER: re.compile(
         rf"{LOCAL}|{'|'.join(passage.CALLED_FROM)}|{'|'.join(FALLBACK_NAMES)}|(?:{INSTANCE}|{NEW}){_WHO}|(?:{GROUP}|{EGRESS_ANSWERS}){_GROUP}"
-        rf"|(?:{devices.TO.root}|{devices.ASKING.root}){_UNDER}|{devices.ASKED}|{IN.node}(?:[0-9a-f]{{1,20}}|x[0-9a-f]{{19}})|{IN.network}[0-9a-zA-Z_.-]{{1,15}}"
+        rf"|(?:{devices.TO.root}|{devices.ASKING.root}){_UNDER}|{devices.ASKED}"
+        rf"|{IN.node}(?:[0-9a-f]{{1,20}}|x[0-9a-f]{{19}})|{IN.network}[0-9a-zA-Z_.-]{{1,15}}"
     ),
     SECURITY: re.compile(
         rf"{OUTGOING}|{OUT_OF}{_WHO}|(?:{EGRESS}|{INGRESS_ANSWERS}){_GROUP}"
-        rf"|(?:{devices.FROM.root}|{devices.ND.root}){_UNDER}|{devices.TARGETS}{_WHO}|{OUT.node}(?:[0-9a-f]{{1,20}}|x[0-9a-f]{{19}})|{OUT.network}[0-9a-zA-Z_.-]{{1,15}}"
+        rf"|(?:{devices.FROM.root}|{devices.ND.root}){_UNDER}|{devices.TARGETS}{_WHO}"
+        rf"|{OUT.node}(?:[0-9a-f]{{1,20}}|x[0-9a-f]{{19}})|{OUT.network}[0-9a-zA-Z_.-]{{1,15}}"
     ),
 }
 # OUT_OF begins as OUTGOING does

@@ -83,7 +83,7 @@ def without_reasons(message: str) -> str:
 
     What comes before it ("gave up after 3 attempts (...): ") stays.
     """
-    before, said, _ = message.partition(f"{NO_HOST} for ")
+    before, said, _reasons = message.partition(f"{NO_HOST} for ")
     return f"{before}{NO_HOST}. There are not enough hosts available." if said else message
 
 
