@@ -23,7 +23,7 @@ from .._command import pipe
 from .._confined import ANY_SIZE, Limits, run_bounded, run_confined
 from .._errors import NovaliteError
 from .._host import in_threads, locked
-from . import channel, layout
+from . import channel, fresh, layout
 from .blank import EPHEMERAL, SWAP, blank_name, blank_size, ensure_blank
 from .overlay import LOCK, LOCK_TIMEOUT, NOTE, Disk
 from .records import Record, read_records, write_records
@@ -175,7 +175,10 @@ def forget(uuids: t.Iterable[str], state_dir: str, made_before: float | None = N
 
 def _check_files(staging: str, uuid: str) -> None:
     """Another host is no reason to trust what came: plain files with our names, nothing else."""
-    for entry in os.scandir(staging):
+    for name in (fresh.FRESH, fresh.FRESH_RESCUE):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(os.path.join(staging, name))  # what another host says of a disk makes it nobody's but a guest's
+    for entry in sorted(os.scandir(staging), key=lambda entry: entry.name):
         mode = entry.stat(follow_symlinks=False).st_mode
         if entry.name not in FILES or not stat.S_ISREG(mode):
             raise NovaliteError(f"instance {uuid}: its source sent {entry.name[:40]!r}, which no instance has")

@@ -18,7 +18,7 @@ import pytest
 from ansible_collections.novalite.cloud.plugins.module_utils._network import nwfilter
 from tests.packets.bed import Bed, run
 from tests.packets.policies import policy
-from tests.packets.test_devices import of_discovery, with_devices
+from tests.packets.test_by_device import of_discovery, with_devices
 from tests.packets.test_spoofing import ANYTHING, of_ipv4, of_ipv6, reached
 
 pytestmark = pytest.mark.root
