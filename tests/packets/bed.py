@@ -25,6 +25,7 @@ import contextlib
 import itertools
 import os
 import selectors
+import shutil
 import socket
 import subprocess
 import time
@@ -170,6 +171,11 @@ class Bed:
             run("ipset", "destroy")
             run("ebtables", "-t", "nat", "--init-table")
         self.forget_connections()
+        self.forget_notes()
+
+    def forget_notes(self) -> None:
+        """What the module remembers of its last run: in /run, and gone after a boot (runner.own_locks)."""
+        shutil.rmtree(os.path.join(self.locks, "notes"), ignore_errors=True)
 
     def connections(self) -> list[str]:
         with self.on_host():
