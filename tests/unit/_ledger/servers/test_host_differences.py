@@ -322,6 +322,8 @@ def test_the_report_has_all_of_it(cloud: t.Any, web: Result) -> None:
         "firewall": {"changed": True, "diff": {"before": {"IPv4": {}}, "after": {"IPv4": chains}}},
         "dhcp": {"changed": False},
         "nwfilter": {"skipped": True},
+        # what the removal of something else found, and put back before the rest was looked at
+        "damage": {"changed": True, "repaired": {"IPv4": ["nova-local", *chains], "IPv6": ["nova-local"]}},
     }
     given = {
         "corrections": [correction],
@@ -333,9 +335,9 @@ def test_the_report_has_all_of_it(cloud: t.Any, web: Result) -> None:
     with transaction(cloud.engine) as connection:
         result = difference_report(connection, given)
     assert [one["object"] for one in result["report"]["differences"]] == [
-        "vif x", "instance old", "bridge br1", f"chain nova-inst-{web['id']} (web)",
+        "vif x", "instance old", "bridge br1", f"chain nova-inst-{web['id']} (web)", "chain nova-local",
     ]  # fmt: skip
-    assert result["report"]["failures"] == ["hv3: it did not answer"] and result["pending"] == 4
-    assert result["in_words"] == "4 differences, 1 failed"
+    assert result["report"]["failures"] == ["hv3: it did not answer"] and result["pending"] == 5
+    assert result["in_words"] == "5 differences, 1 failed"
     assert result["table"][0].split() == ["HOST", "OBJECT", "THE", "LEDGER", "SAYS", "IS", "THERE", "REPAIR"]
-    assert len(result["table"]) == 7
+    assert len(result["table"]) == 8

@@ -19,6 +19,9 @@ FIELDS = ("host", "object", "ledger", "there", "repair")
 WIDEST = 60  # characters of one column; the last one is as wide as it is
 
 
+DAMAGE = "damage"  # what a run of the module firewall put back, that others had changed, beside what it was asked for
+
+
 def row(host: str | None, what: str, ledger: str, there: str, repair: str) -> Row:
     """One difference. `host` is None for what is in the ledger alone."""
     return {"host": host, "object": what, "ledger": ledger, "there": there, "repair": repair}
@@ -44,6 +47,9 @@ def of_step(host: str, step: str, result: Result, names: Names) -> list[Row]:
     """What a module (`step`) changed on a host, or in check mode would have."""
     if not result.get("changed"):
         return []
+    if step == DAMAGE:
+        chains = sorted({name for names_of in (result.get("repaired") or {}).values() for name in names_of})
+        return [row(host, f"chain {_named(name, names)}", "in force", "differs", "restored") for name in chains]
     diff = result.get("diff") or {}
     before, after = diff.get("before") or {}, diff.get("after") or {}
     read: t.Callable[[str, Row, Row, Names], list[Row]] = _READERS.get(step, _plain)

@@ -32,7 +32,9 @@ def difference_report(connection: sa.Connection, params: t.Mapping[str, t.Any]) 
     for host, told in sorted(params["hosts"].items()):
         rows += told.get("rows") or []
         for step, result in (told.get("steps") or {}).items():
-            rows += differences.of_step(host, step, result or {}, names)
+            told_of = {(one["host"], one["object"]) for one in rows}
+            found = differences.of_step(host, step, result or {}, names)
+            rows += [one for one in found if (one["host"], one["object"]) not in told_of]
         if told.get("failed"):
             failures.append(f"{host}: {told['failed']}")
     whole = [host for host, told in params["hosts"].items() if not told.get("failed")]
