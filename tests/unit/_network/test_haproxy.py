@@ -125,15 +125,25 @@ http.server.ThreadingHTTPServer(("127.0.0.1", 8775), Handler).serve_forever()
 
 _GUEST = """
 import http.client
+import socket
 import time
 
 TOKEN = "/latest/api/token"
 
-def ask(method, path, headers={}, body=None):
+def ask(method, path, headers={}):
     connection = http.client.HTTPConnection("169.254.169.254", timeout=5)
-    connection.request(method, path, body, headers)
+    connection.request(method, path, None, headers)
     answer = connection.getresponse()
     return answer.status, answer.read().decode()
+
+def put(length, body):
+    # head and body at once: haproxy answers on the head alone and closes, which a second write would meet
+    head = f"PUT {TOKEN} HTTP/1.1\\r\\nHost: 169.254.169.254\\r\\n{length}\\r\\n\\r\\n"
+    with socket.create_connection(("169.254.169.254", 80), timeout=5) as guest:
+        guest.sendall((head + body).encode())
+        answer = http.client.HTTPResponse(guest)
+        answer.begin()
+        return answer.status
 
 for _ in range(100):
     try:
@@ -144,8 +154,8 @@ for _ in range(100):
     time.sleep(0.1)
 print(
     ask("GET", "/latest/")[0], ask("PUT", TOKEN)[0], ask("PUT", "/latest/user-data")[0], ask("POST", TOKEN)[0],
-    ask("PUT", TOKEN, {"X-Forwarded-For": "192.0.2.1"})[0], ask("PUT", TOKEN, {}, "text")[0],
-    ask("PUT", TOKEN, {"Transfer-Encoding": "chunked"}, [b"text"])[0],
+    ask("PUT", TOKEN, {"X-Forwarded-For": "192.0.2.1"})[0], put("Content-Length: 4", "text"),
+    put("Transfer-Encoding: chunked", "4\\r\\ntext\\r\\n0\\r\\n\\r\\n"),
 )
 print(ask("GET", "/latest/", {"X-Aws-Ec2-Metadata-Token": "abc", "X-Novalite-Host": "other", "X-Other": "x"})[1])
 """
