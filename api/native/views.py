@@ -78,21 +78,24 @@ def plan(asked: Record, placed: Record, reasons: bool) -> Body:
     Why a host was removed, and its weights, tell of its size: without `reasons`, filters are named with their counts.
     """
     explained = placed["explanations"] if reasons else [_without_reasons(one) for one in placed["explanations"]]
-    unplaced = {one["instance"]["name"]: one["message"] for one in placed["unplaced"]}
-    if not reasons:
-        unplaced = {one["name"]: one["message"] for one in explained if one["name"] in unplaced}
+    # what found no host is told in short; what was given up for another of its request names no host
+    short = {} if reasons else {one["name"]: one["message"] for one in explained if one.get("weights") == []}
     summary = placed["msg"] if reasons else f"placed {len(placed['instances'])} of {len(explained)} instances"
     return {
         "message": summary,
         "placed": [{name: one[name] for name in ("name", "host", "alternates")} for one in placed["instances"]],
-        "unplaced": [{"name": name, "message": message} for name, message in unplaced.items()],
+        "unplaced": [
+            {"name": name, "message": short.get(name, one["message"])}
+            for one in placed["unplaced"]
+            for name in [one["instance"]["name"]]
+        ],
         "existing": [{name: one[name] for name in ("name", "uuid", "host")} for one in asked["existing"]],
         "explanations": {one["name"]: explanation(one) for one in explained},
     }
 
 
 def _without_reasons(explained: Record) -> Record:
-    """What scheduler.explanation() tells, as far as it is no operator's: which filters removed which hosts."""
+    """Return of scheduler.explanation() what is no operator's: which filters removed which hosts."""
     if "filters" not in explained:
         return {**explained, "message": "", "lines": []}  # it keeps its host; nothing was decided
     told = {
@@ -103,7 +106,7 @@ def _without_reasons(explained: Record) -> Record:
         ],
         "weights": [{**one, "details": {}, "used_by_others": ""} for one in explained["weights"]],
     }
-    if told["host"] is None:
+    if not told["weights"]:
         steps = [(step["filter"], step["start"] - step["end"]) for step in told["filters"]]
         removed = ", ".join(f"{name} removed {count}" for name, count in steps if count)
         told["message"] = f"{explain.NO_HOST}: {removed or 'there is no compute host'}"

@@ -152,7 +152,9 @@ def test_a_fault_names_no_host_to_tenants(api: seeds.Api) -> None:
 
 def test_all_or_nothing_is_the_askers_choice(api: seeds.Api) -> None:
     pair = ({**SERVER, "name": "small"}, {**SERVER, "name": "huge", "flavor": "m1.huge"})
-    assert len(plan(api.client_as("demo"), *pair)["unplaced"]) == 2
+    small, huge = plan(api.client_as("demo"), *pair)["unplaced"]
+    assert "was not launched, for another of its request found no host" in small["message"]
+    assert huge["message"] == "No valid host was found: disk removed 2"
     found = plan(api.client_as("demo"), *pair, all_or_nothing=False)
     assert ([one["name"] for one in found["placed"]], len(found["unplaced"])) == (["small"], 1)
 
