@@ -20,7 +20,8 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import keypair_records, users
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import users
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.keypair_records import keypairs_of
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.keypairs import keypair
 
 from .. import policy, validation
@@ -50,7 +51,7 @@ class _Owner:
 @policy.allows("compute:keypairs:read")
 def list_keypairs() -> Answer:
     with reading_ledger() as connection:
-        rows = keypair_records.keypairs_of(connection, _owner(connection, request.args.get("user_id")).project_id)
+        rows = keypairs_of(connection, _owner(connection, request.args.get("user_id")).project_id)
     links: list[Record] = []
     if microversion() >= (2, 35):
         rows, links = paging.page(rows, "name", "keypair")
@@ -98,10 +99,9 @@ def create_keypair() -> Answer:
     item = {"name": name, "public_key": public}
     with writing_ledger() as connection, as_bad_request():
         owner = _owner(connection, wanted.get("user_id"))
-        if any(row["name"] == name for row in keypair_records.keypairs_of(connection, owner.project_id)):
+        if any(row["name"] == name for row in keypairs_of(connection, owner.project_id)):
             raise ConflictError(f"Key pair '{name}' already exists.")
-        mine = {"project": owner.project_name, "user_id": owner.user_id}
-        keypair(connection, {**mine, "state": "present", "keypairs": [item]})
+        keypair(connection, {**_asker(owner), "state": "present", "keypairs": [item]})
         row = _row(connection, owner, name)
     body = {**_brief(row), "user_id": owner.user_id}
     if private is not None:
@@ -114,10 +114,14 @@ def create_keypair() -> Answer:
 def delete_keypair(name: str) -> Answer:
     with writing_ledger() as connection:
         owner = _owner(connection, request.args.get("user_id"))
-        row = _row(connection, owner, name)
-        keypair_records.check_removal(row, owner.user_id, policy.may(current(), "compute:keypairs:manage"))
-        keypair(connection, {"project": owner.project_name, "state": "absent", "keypairs": [{"name": name}]})
+        _row(connection, owner, name)
+        keypair(connection, {**_asker(owner), "state": "absent", "keypairs": [{"name": name}]})
     return "", 204 if microversion() >= (2, 2) else 202
+
+
+def _asker(owner: _Owner) -> Record:
+    by_manager = policy.may(current(), "compute:keypairs:manage")
+    return {"project": owner.project_name, "user_id": owner.user_id, "by_manager": by_manager}
 
 
 def generated() -> tuple[str, str]:
@@ -157,7 +161,7 @@ def _brief(row: Record) -> Record:
 
 
 def _row(connection: sa.Connection, owner: _Owner, name: str) -> Record:
-    for row in keypair_records.keypairs_of(connection, owner.project_id):
+    for row in keypairs_of(connection, owner.project_id):
         if row["name"] == name:
             return row
     raise NotFoundError(f"Keypair {name[:255]} not found for user {owner.user_id}")

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import QuotaError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger import ec2_records, ec2_tags
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.keypair_records import check_removal, keypairs_of
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.keypair_records import keypairs_of
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.keypairs import keypair
 
 from .. import policy
@@ -118,11 +118,15 @@ def _add(connection: sa.Connection, caller: Caller, asked: Asked, public: str) -
         if ec2_records.has_keypair(connection, caller.project, name):
             raise Ec2Error("InvalidKeyPair.Duplicate", f"The keypair '{name}' already exists.")
         item = {"name": name, "public_key": public}
-        mine = {"project": caller.project_name, "user_id": caller.user_id}
-        keypair(connection, {**mine, "state": "present", "keypairs": [item]})
+        keypair(connection, {**_asker(caller), "state": "present", "keypairs": [item]})
     number = ids.named("key", caller.project, name)
     keep_tags(connection, caller.project, number, tags)
     return {"keyPairId": number, "keyName": name, "tagSet": tag_set(tags)}
+
+
+def _asker(caller: Caller) -> Body:
+    by_manager = policy.may(caller, "compute:keypairs:manage")
+    return {"project": caller.project_name, "user_id": caller.user_id, "by_manager": by_manager}
 
 
 @action("DeleteKeyPair", "compute:keypairs:write", {"KeyName": Text(), "KeyPairId": Text()})
@@ -131,11 +135,10 @@ def delete_key_pair(asked: Asked) -> Body:
     if not asked.get("KeyName") and not asked.get("KeyPairId"):
         raise missing("KeyName")
     with writing() as (connection, caller):
-        names = {row["name"]: row for row in keypairs_of(connection, caller.project)}
+        names = [row["name"] for row in keypairs_of(connection, caller.project)]
         by_id = {ids.named("key", caller.project, name): name for name in names}
         name = asked.get("KeyName") or by_id.get(asked.get("KeyPairId", ""))
         if name in names:
-            check_removal(names[name], caller.user_id, policy.may(caller, "compute:keypairs:manage"))
-            keypair(connection, {"project": caller.project_name, "state": "absent", "keypairs": [{"name": name}]})
+            keypair(connection, {**_asker(caller), "state": "absent", "keypairs": [{"name": name}]})
             ec2_tags.remove_tags(connection, caller.project, ids.named("key", caller.project, str(name)))
     return {"return": True}

@@ -13,7 +13,7 @@ import typing as t
 
 import sqlalchemy as sa
 
-from .._errors import NovaliteError
+from .._errors import ForbiddenError, NovaliteError
 from . import tables
 from .lookups import project_by_name
 from .public_keys import parse_public_key
@@ -26,7 +26,8 @@ SHOWN = ("type", "public_key", "fingerprint")
 def keypair(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
     """Make, replace or remove `params["keypairs"]` of the project named `params["project"]`, for `params["user_id"]`.
 
-    Without a user they are the project's own, as a playbook makes them.
+    Without a user they are the project's own, as a playbook makes them. With one, and without `params["by_manager"]`,
+    those of others are left alone: ForbiddenError.
     Instances carry a copy of the key that they were launched with. Raises NovaliteError for a text that is not exactly
     one public key, QuotaError beyond the project's key_pairs.
     """
@@ -35,10 +36,11 @@ def keypair(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[st
     table = tables.keypair
     mine = table.c.project_id == owner
     named = sa.and_(mine, table.c.name.in_(names))
-    there = {
-        row["name"]: {key: row[key] for key in SHOWN}
-        for row in connection.execute(sa.select(table).where(named)).mappings()
-    }
+    rows = connection.execute(sa.select(table).where(named)).mappings().all()
+    user_id = params.get("user_id") or ""
+    if user_id and not params.get("by_manager"):
+        _check_owner(rows, user_id)
+    there = {row["name"]: {key: row[key] for key in SHOWN} for row in rows}
     changes = Changes()
     if params["state"] == "absent":
         for name in names:
@@ -53,8 +55,8 @@ def keypair(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[st
         there[name] = after
         if changes.note(name, before, after):
             if before is None:
-                values = {"project_id": owner, "name": name, "created_at": int(time.time()), **after}
-                values["user_id"] = params.get("user_id") or ""
+                values = {"project_id": owner, "name": name, "created_at": int(time.time()), "user_id": user_id}
+                values |= after
                 connection.execute(sa.insert(table).values(**values))
             else:
                 connection.execute(sa.update(table).where(mine, table.c.name == name).values(**after))
@@ -62,6 +64,19 @@ def keypair(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[st
         used = connection.execute(sa.select(sa.func.count()).select_from(table).where(mine)).scalar_one()
         check_quota(connection, owner, "key_pairs", used)
     return changes.result("keypairs", [{"name": name, **there[name]} for name in names])
+
+
+def _check_owner(rows: t.Iterable[sa.RowMapping], user_id: str) -> None:
+    """Raise ForbiddenError for a key pair that another user made, or a playbook.
+
+    Whoever could remove it could put one of its own under its name, which the others' next launch would take. (Nova's
+    keys are their user's; here the members of a project see and use each other's.)
+    """
+    for row in rows:
+        if row["user_id"] != user_id:
+            raise ForbiddenError(
+                f"key pair '{row['name']}' is another user's of the project, or its operator's: ask them, or a manager"
+            )
 
 
 def _wanted(text: str, name: str) -> dict[str, t.Any]:
