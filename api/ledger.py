@@ -40,7 +40,7 @@ class Ledger:
 
     @property
     def seal(self) -> Seal:
-        """What EC2's secrets are encrypted with. Raises NovaliteError when this machine has not the ledger's key."""
+        """The seal of EC2's secrets. Raises NovaliteError when this machine has not the ledger's key."""
         engine = self.engine
         with self._lock:
             if self._seal is None:
@@ -78,6 +78,6 @@ def writing_ledger() -> t.Iterator[sa.Connection]:
 
 
 def credentials_seal() -> Seal:
-    """What the current application's EC2 secrets are encrypted with. To be asked for outside of a transaction."""
+    """Return the seal of the current application's EC2 secrets. To be asked for outside of a transaction."""
     ledger: Ledger = current_app.extensions["ledger"]
     return ledger.seal

@@ -26,8 +26,8 @@ LOCK = "config_drives"
 # same options. mkisofs is a name of either, or of cdrtools.
 PROGRAMS = ("genisoimage", "mkisofs", "xorrisofs")
 TREE = f".{layout.CONFIG_DRIVE}.tree"
-RECORD = f"{layout.CONFIG_DRIVE}.sha256"
-RESCUE_FILES = (layout.CONFIG_DRIVE + layout.RESCUE, f"{layout.CONFIG_DRIVE}{layout.RESCUE}.sha256")
+RESCUE_DRIVE = layout.CONFIG_DRIVE + layout.RESCUE
+RECORD, RESCUE_RECORD = f"{layout.CONFIG_DRIVE}.sha256", f"{RESCUE_DRIVE}.sha256"
 PUBLISHER = "novalite"
 
 
@@ -46,11 +46,11 @@ class ConfigDrive:
     @property
     def name(self) -> str:
         """Of its file; the hash of what it holds stands in the one beside it."""
-        return layout.CONFIG_DRIVE + (layout.RESCUE if self.rescue else "")
+        return RESCUE_DRIVE if self.rescue else layout.CONFIG_DRIVE
 
     @property
     def record(self) -> str:
-        return f"{self.name}.sha256"
+        return RESCUE_RECORD if self.rescue else RECORD
 
     def __post_init__(self) -> None:
         if self.format not in LABELS:

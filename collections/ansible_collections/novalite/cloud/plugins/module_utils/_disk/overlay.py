@@ -38,7 +38,7 @@ OWN_FILES = (
 )  # fmt: skip
 RESCUE_FILES = (
     *(name + layout.RESCUE for name in (layout.DISK, layout.KERNEL, layout.RAMDISK)),
-    *config_drive.RESCUE_FILES, fresh.FRESH_RESCUE,
+    config_drive.RESCUE_DRIVE, config_drive.RESCUE_RECORD, fresh.FRESH_RESCUE,
 )  # fmt: skip
 
 

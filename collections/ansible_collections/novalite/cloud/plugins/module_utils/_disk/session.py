@@ -16,7 +16,7 @@ import os
 import time
 import typing as t
 
-from .._confined import Limits, run_confined
+from .._confined import ANY_SIZE, Limits, run_confined
 from .._errors import NotFoundError, NovaliteError
 from .._host import in_threads, locked_directory
 from . import export, layout, nbd
@@ -182,7 +182,7 @@ def _write(request: Request, device: str, root: str, check_mode: bool) -> Outcom
     os.mkdir(root)
     if file_system.checks_scheduled and not check_mode:
         # As Nova: a guest that was cloned from an old image must not start with a check of its disk.
-        run_confined(["tune2fs", "-c", "0", "-i", "0", device], writes=[device], limits=Limits(file_size=1 << 62))
+        run_confined(["tune2fs", "-c", "0", "-i", "0", device], writes=[device], limits=Limits(file_size=ANY_SIZE))
     with _mounted(device, root, file_system, check_mode):
         with GuestRoot(root) as guest:
             steps = plan(guest, request)

@@ -17,8 +17,6 @@ Names = t.Mapping[str, str]
 HEADS = ("HOST", "OBJECT", "THE LEDGER SAYS", "IS THERE", "REPAIR")
 FIELDS = ("host", "object", "ledger", "there", "repair")
 WIDEST = 60  # characters of one column; the last one is as wide as it is
-
-
 DAMAGE = "damage"  # what a run of the module firewall put back, that others had changed, beside what it was asked for
 
 
