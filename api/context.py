@@ -14,9 +14,9 @@ import uuid
 import sqlalchemy as sa
 from flask import g, request
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables, tables_identity
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tokens import token_hash
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.users import ROLES
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables, tables_identity
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.tokens import token_hash
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.users import ROLES
 
 from . import rates
 from .errors import UnauthorizedError

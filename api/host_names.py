@@ -13,7 +13,7 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables import compute_host
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables import compute_host
 from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.explain import without_reasons
 
 

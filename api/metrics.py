@@ -15,8 +15,9 @@ from flask import Blueprint, Flask, Response, current_app, g, request
 from werkzeug.exceptions import NotFound
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import status, tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables_jobs import job
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_jobs import job
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import status
 
 from . import policy, proxy
 from .ledger import reading_ledger

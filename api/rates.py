@@ -17,7 +17,7 @@ import time
 
 from flask import Flask, current_app, request
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.auth_failures import subject
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.auth_failures import subject
 
 from . import policy
 from .errors import TooManyRequestsError

@@ -13,7 +13,11 @@ import urllib.parse
 
 from flask import request
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.server_listing import EQUALS, SORT_KEYS, Query
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.server_listing import (
+    EQUALS,
+    SORT_KEYS,
+    Query,
+)
 
 from ..context import Caller
 from ..errors import BadRequestError, ForbiddenError

@@ -20,9 +20,9 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import users
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.keypair_records import keypairs_of
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.keypairs import keypair
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.keypairs import keypair
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import users
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.keypair_records import keypairs_of
 
 from .. import policy, validation
 from ..context import current

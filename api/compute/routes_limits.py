@@ -9,8 +9,9 @@ from __future__ import annotations
 import sqlalchemy as sa
 from flask import request
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import quotas, tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.usage import usage
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import quotas
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.usage import usage
 
 from .. import policy
 from ..context import current

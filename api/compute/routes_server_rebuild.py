@@ -19,15 +19,10 @@ from flask import Response, request
 from werkzeug.exceptions import NotFound
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import (
-    guest_requests,
-    image_snapshots,
-    lookups,
-    rebuilds,
-    rescues,
-    server_actions,
-    server_listing,
-)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import image_snapshots
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import rebuilds, rescues, server_actions
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import lookups, server_listing
+from ansible_collections.novalite.cloud.plugins.module_utils._rules import guest_requests
 
 from .. import policy, validation
 from ..context import Caller, current

@@ -12,7 +12,7 @@ import re
 import time
 import typing as t
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.views import domain_name
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import domain_name
 
 from ..host_names import host_id
 from .microversions import Version

@@ -16,10 +16,15 @@ import sqlalchemy as sa
 from flask import current_app, request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import auth_failures, credentials, tables, users
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.auth_failures import Limit, subject
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.passwords import is_password
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tokens import Token, issue_token, revoke_token
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import auth_failures, credentials, users
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.auth_failures import Limit, subject
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.tokens import (
+    Token,
+    issue_token,
+    revoke_token,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._rules.passwords import is_password
 
 from ..context import MAX_TOKEN, Caller, find_caller
 from ..errors import TooManyRequestsError, UnauthorizedError

@@ -12,8 +12,9 @@ import sqlalchemy as sa
 from flask import Blueprint, request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import projects as operations
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables, users
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import projects as operations
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import users
 
 from .. import policy, validation
 from ..context import current

@@ -12,8 +12,8 @@ import sqlalchemy as sa
 from flask import Blueprint, Response, jsonify, request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tokens import revoke_token
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.tokens import revoke_token
 
 from .. import policy, validation
 from ..context import MAX_TOKEN, Caller, current, find_caller

@@ -16,8 +16,8 @@ from flask import Response, request
 from werkzeug.wsgi import wrap_file
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError, NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import image_states, image_store
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables_images import image_task
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import image_states, image_store
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_images import image_task
 
 from .. import policy, validation
 from ..context import current, request_id

@@ -15,7 +15,7 @@ import typing as t
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import DEFAULT_HOME
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import DEFAULT_HOME
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 

@@ -23,8 +23,8 @@ import zlib
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import open_ledger, reading, transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables_jobs import job, run
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, reading, transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_jobs import job, run
 
 from . import claiming, durable, events, housekeeping, progress, runs, schedule, supervisor, wake, workers
 from .children import Child, Nursery

@@ -11,14 +11,14 @@ import typing as t
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import (
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import (
     anew_requests,
-    network_choices,
     recorded,
     server_actions,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables_jobs import job as job_table
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.views import Instance, instances_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_jobs import job as job_table
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import network_choices
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import Instance, instances_by
 
 from .. import policy
 from ..context import Caller

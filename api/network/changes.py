@@ -10,9 +10,9 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import group_rules
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.project_usage import is_project
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables import project
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.project_usage import is_project
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables import project
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
 
 from ..context import current, request_id
 from ..jobs.queue import enqueue, is_waiting

@@ -13,8 +13,10 @@ from flask import redirect, render_template, request, url_for
 from werkzeug.exceptions import NotFound
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import actions, server_actions, status
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.views import instances_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import server_actions
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import status
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import actions
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
 
 from .. import policy
 from ..context import current, request_id

@@ -22,8 +22,8 @@ from ansible.module_utils.testing import patch_module_args
 
 from ansible_collections.novalite.cloud.plugins.action.flavor import ActionModule
 from ansible_collections.novalite.cloud.plugins.module_utils import _controller
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import open_ledger, reading
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, reading
 from ansible_collections.novalite.cloud.plugins.modules import flavor
 from ansible_collections.novalite.cloud.plugins.plugin_utils._ledger_action import LedgerAction
 

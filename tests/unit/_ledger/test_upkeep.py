@@ -17,8 +17,8 @@ import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._controller import operation_of, run_operation
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import copies, tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import (
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import copies, tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import (
     HEAD,
     REVISIONS,
     move_to_revision,
@@ -27,9 +27,9 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine impo
     revision_of,
     transaction,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ledger_identity import ledger_id
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.records import inserted_id
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.text import lines_of
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.ledger_identity import ledger_id
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.text import lines_of
+from ansible_collections.novalite.cloud.plugins.module_utils._rules.records import inserted_id
 
 OLDER = REVISIONS[-2]
 DEMO = "d" * 32

@@ -38,7 +38,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._disk.overlay impor
 from ansible_collections.novalite.cloud.plugins.module_utils._disk.session import inject_all
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._launch.plan import plan_by_host
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.guest_requests import (
+from ansible_collections.novalite.cloud.plugins.module_utils._rules.guest_requests import (
     GuestRequest,
     wants_config_drive,
 )

@@ -17,9 +17,10 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
     NovaliteError,
     QuotaError,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger import server_writes, tables
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import open_ledger, transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.servers import server
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import server_writes
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.servers import server
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, transaction
 
 DEMO = "d" * 32
 Entry = dict[str, t.Any]
@@ -357,7 +358,9 @@ def test_the_quota_is_counted_again_after_the_writes(cloud: t.Any, monkeypatch: 
             [{**other, "uuid": f"{n:036}", "name": f"late-{n}", "hostname": f"late-{n}"} for n in range(10)],
         )
 
-    monkeypatch.setattr("ansible_collections.novalite.cloud.plugins.module_utils._ledger.servers.write", write_and_more)
+    monkeypatch.setattr(
+        "ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.servers.write", write_and_more
+    )
     with pytest.raises(QuotaError, match="Requested 1, but already used 10 of 10 instances"):
         cloud.server(ask())
     assert cloud.info() == []

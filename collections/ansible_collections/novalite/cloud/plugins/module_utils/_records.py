@@ -7,7 +7,7 @@
 """What this host keeps of the ledger, so that a ledger that is lost can be made again: one file for each instance in
 its directory, and one for the host in the state directory. Root's alone, mode 0600.
 
-They are written by the ledger's slices (_ledger/slices.py) and are texts here.
+They are written by the ledger's slices (_ledger/compute/slices.py) and are texts here.
 """
 
 from __future__ import annotations
