@@ -16,7 +16,7 @@ from flask import Flask
 from flask.testing import FlaskClient
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._guest_data import signature
+from ansible_collections.novalite.cloud.plugins.module_utils._guest import signature
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_records

@@ -20,7 +20,6 @@ import uuid
 import sqlalchemy as sa
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
-from ansible_collections.novalite.cloud.plugins.module_utils._controller import operation_of, run_operation
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import recorded
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.servers import server
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
@@ -28,6 +27,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_jobs import job_event, run, run_job
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import actions
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger_module import operation_of, run_operation
 from api.jobs import queue
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]

@@ -15,7 +15,6 @@ import uuid
 import pytest
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._controller import operation_of, run_operation
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import copies, tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import (
@@ -29,6 +28,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.ledger_identity import ledger_id
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.text import lines_of
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger_module import operation_of, run_operation
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.records import inserted_id
 
 OLDER = REVISIONS[-2]

@@ -129,7 +129,7 @@ from ansible.module_utils.basic import missing_required_lib
 from ansible.plugins.inventory import BaseInventoryPlugin, Cacheable, Constructable
 
 from ..module_utils._errors import NovaliteError
-from ..module_utils._launch import inventory as guests
+from ..module_utils._ssh import inventory as guests
 
 
 class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):

@@ -15,8 +15,8 @@ from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.module_utils.common.parameters import remove_values
 from ansible.plugins.action import ActionBase
 
-from ..module_utils._controller import LEDGER_ARGUMENTS, operation_of, plain, run_operation
 from ..module_utils._errors import NovaliteError
+from ..module_utils._ledger_module import LEDGER_ARGUMENTS, operation_of, plain, run_operation
 from . import _decision_log, _home, _reach
 
 

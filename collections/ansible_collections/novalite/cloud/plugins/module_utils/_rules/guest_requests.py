@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 from .._command import run
 from .._errors import NovaliteError, QuotaError
-from .._guest_data.image_properties import config_drive_is_mandatory, host_mount
+from .._guest.image_properties import config_drive_is_mandatory, host_mount
 
 MAX_USER_DATA = 65535  # bytes of base64: nova/api/openstack/compute/schemas, maxLength of user_data
 MAX_FILES = 100  # in one request, whatever the quotas say

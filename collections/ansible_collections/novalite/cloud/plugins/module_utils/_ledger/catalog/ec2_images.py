@@ -15,7 +15,7 @@ import uuid
 import sqlalchemy as sa
 
 from ..._errors import ConflictError, NovaliteError
-from ..._guest_data import image_properties
+from ..._guest import image_properties
 from ..._rules.records import checked_names
 from ..db.tables import image
 from ..queries.lookups import PRIVATE, lock_project

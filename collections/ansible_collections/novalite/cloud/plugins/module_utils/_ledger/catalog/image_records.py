@@ -19,7 +19,7 @@ import uuid
 import sqlalchemy as sa
 
 from ..._errors import ConflictError, NovaliteError
-from ..._guest_data import image_properties
+from ..._guest import image_properties
 from ..._rules.records import NAME_LENGTH, check_range, check_text
 from ..db.tables import image
 from ..db.tables_images import image_id_used, image_member

@@ -20,7 +20,7 @@ import uuid
 import sqlalchemy as sa
 
 from ..._errors import ConflictError, NotFoundError
-from ..._guest_data.image_properties import without_host_mount
+from ..._guest.image_properties import without_host_mount
 from ..db.tables import image, instance
 from ..db.tables_images import image_task
 from ..db.tables_volumes import volume

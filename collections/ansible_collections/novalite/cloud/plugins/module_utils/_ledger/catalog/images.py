@@ -15,9 +15,9 @@ import uuid
 import sqlalchemy as sa
 
 from ..._errors import NovaliteError
-from ..._guest_data.image_properties import HOST_MOUNT
+from ..._guest.image_properties import HOST_MOUNT
 from ..._host import in_threads
-from ..._launch.plan import image_files
+from ..._plan.host_plan import image_files
 from ..._rules.records import Changes, check_range, check_text, checked_names, given
 from ..db import engine, tables
 from ..identity.quotas import check_quota

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 
 from ..._errors import NovaliteError
 from ..._host import write_atomically
-from ..._launch.ssh import console_command, render
+from ..._ssh.config import console_command, render
 from ..queries.views import instances_by
 
 

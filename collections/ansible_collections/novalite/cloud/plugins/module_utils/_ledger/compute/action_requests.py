@@ -18,7 +18,7 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._errors import ConflictError, NotFoundError, NovaliteError
-from ..._guest_data import image_properties
+from ..._guest import image_properties
 from ..catalog import image_snapshots
 from ..db.tables import instance
 from ..queries import actions, lookups

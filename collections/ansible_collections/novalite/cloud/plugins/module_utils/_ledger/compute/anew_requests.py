@@ -13,7 +13,7 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._errors import NovaliteError
-from ..._guest_data import image_properties
+from ..._guest import image_properties
 from ..._rules import guest_requests
 from ..catalog import image_snapshots
 from ..db.tables import instance

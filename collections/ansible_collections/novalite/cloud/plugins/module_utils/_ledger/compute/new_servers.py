@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 import sqlalchemy as sa
 
 from ..._errors import ConflictError, NotFoundError, NovaliteError
-from ..._guest_data import image_properties
+from ..._guest import image_properties
 from ..._rules.guest_requests import GuestRequest
 from ..._rules.volume_asks import IMAGE, VolumeRequest, root_of
 from ..db.tables import compute_host, instance, keypair, network, security_group

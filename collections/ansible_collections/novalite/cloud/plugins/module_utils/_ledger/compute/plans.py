@@ -14,8 +14,8 @@ import sqlalchemy as sa
 
 from ..._domain.guest import guest_of, render
 from ..._errors import NovaliteError
-from ..._launch.networks import Wires, bridge, dhcp, router
-from ..._launch.plan import Plan, plan_by_host
+from ..._plan.host_plan import Plan, plan_by_host
+from ..._plan.networks import Wires, bridge, dhcp, router
 from ..db.ledger_identity import ledger_id
 from ..db.tables import compute_host, instance, network
 from ..queries import group_members, host_networks

@@ -14,7 +14,7 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ..._guest_data import image_properties
+from ..._guest import image_properties
 from ..._rules import guest_requests
 from ..db.tables import instance
 from ..identity import quotas

@@ -13,7 +13,7 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ..._guest_data import image_properties
+from ..._guest import image_properties
 from ..db.tables import instance
 from ..queries import lookups
 from ..queries.views import image_of

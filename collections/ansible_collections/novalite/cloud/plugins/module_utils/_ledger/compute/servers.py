@@ -22,7 +22,7 @@ import sqlalchemy as sa
 from ..._addressing import pools
 from ..._addressing.macs import MAC_PREFIX
 from ..._errors import ConflictError, NotFoundError, NovaliteError
-from ..._guest_data import image_properties
+from ..._guest import image_properties
 from ..._rules import guest_requests
 from ..._rules.volume_asks import IMAGE, SNAPSHOT, VOLUME, root_of
 from ..db.tables import instance, instance_action, network, vif

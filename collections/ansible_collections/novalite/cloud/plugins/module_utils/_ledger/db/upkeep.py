@@ -51,7 +51,7 @@ def ledger(params: Params, check_mode: bool) -> Result:
             engine.dispose()
 
 
-ledger.opens_by_itself = True  # type: ignore[attr-defined]  # see _controller.run_operation
+ledger.opens_by_itself = True  # type: ignore[attr-defined]  # see _ledger_module.run_operation
 
 
 def _to_be_replaced(params: Params, check_mode: bool) -> sa.Engine:

@@ -14,7 +14,7 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ..._launch import differences
+from ..._drift import report
 from ..db.tables import compute_host, instance, vif
 from ..queries.views import domain_name
 
@@ -26,14 +26,14 @@ def difference_report(connection: sa.Connection, params: t.Mapping[str, t.Any]) 
     When each host was looked at to the end, and how much differed there, is recorded for who watches the cloud.
     """
     names = _names(connection)
-    rows = [differences.correction(one) for one in params["corrections"]]
-    rows += [differences.deletion(one) for one in params["deletions"]]
+    rows = [report.correction(one) for one in params["corrections"]]
+    rows += [report.deletion(one) for one in params["deletions"]]
     failures = list(params["failures"])
     for host, told in sorted(params["hosts"].items()):
         rows += told.get("rows") or []
         for step, result in (told.get("steps") or {}).items():
-            changed = differences.of_step(host, step, result or {}, names)
-            if step == differences.DAMAGE:  # in check mode the firewall's own step tells of the same chains
+            changed = report.of_step(host, step, result or {}, names)
+            if step == report.DAMAGE:  # in check mode the firewall's own step tells of the same chains
                 told_of = {(row["host"], row["object"]) for row in rows}
                 changed = [row for row in changed if (row["host"], row["object"]) not in told_of]
             rows += changed
@@ -43,15 +43,15 @@ def difference_report(connection: sa.Connection, params: t.Mapping[str, t.Any]) 
     _record_looks(connection, whole, rows)
     return {
         "changed": False,
-        "table": differences.table(rows, failures),
-        "in_words": differences.in_words(rows, failures),
+        "table": report.table(rows, failures),
+        "in_words": report.in_words(rows, failures),
         "pending": len(rows),
         "report": {"differences": rows, "failures": failures, "repaired": params["repaired"]},
     }
 
 
 def _record_looks(
-    connection: sa.Connection, hosts: t.Sequence[str], rows: t.Sequence[differences.Row]
+    connection: sa.Connection, hosts: t.Sequence[str], rows: t.Sequence[report.Row]
 ) -> None:
     counts = collections.Counter(row["host"] for row in rows)
     looks = [{"of": host, "count": counts[host]} for host in sorted(hosts)]

@@ -20,8 +20,8 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._disk.layout import DISK, EPHEMERAL, KERNEL, RAMDISK, SWAP
+from ..._drift.report import Row, row
 from ..._errors import ConflictError
-from ..._launch.differences import Row, row
 from ..compute import moves, power_states, server_actions
 from ..compute.plans import server_plan
 from ..db.tables import instance, vif
@@ -41,7 +41,7 @@ Found = t.Mapping[str, t.Any]
 
 
 def host_differences(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
-    """Compare `params["found"]` (see _presence.look) on `params["host"]` with the ledger; `params["since"]` is when the
+    """Compare `params["found"]` (see host_scan.look) on `params["host"]` with the ledger; `params["since"]` is when the
     look began, in seconds since the epoch.
 
     Returns what `leftovers` does, and `rows`; `keep`, the plan of what the host's instances stand on; `images` and

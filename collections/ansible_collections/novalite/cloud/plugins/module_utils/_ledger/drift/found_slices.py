@@ -54,7 +54,7 @@ class Found:
 
 
 def judge(hosts: t.Sequence[t.Mapping[str, t.Any]], ledger: str | None = None) -> Found:
-    """Choose among what `hosts` kept: each has its `name`, what was `found` (_presence.look), `records`, `host_record`.
+    """Choose among what `hosts` kept: each has its `name`, what was `found` (host_scan.look), `records`, `host_record`.
 
     `ledger`: whose slices are asked for. Raises ConflictError when there are those of several, and none was named.
     """

@@ -17,7 +17,7 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._disk.layout import KEPT
-from ..._launch.differences import Row, row
+from ..._drift.report import Row, row
 from ..compute import moves
 from ..db.tables_moves import migration
 from ..queries.views import Instance
@@ -28,7 +28,7 @@ OFF = ("shutoff", "missing", "crashed")
 def kept_disks(
     connection: sa.Connection, host: str, found: t.Mapping[str, t.Any], instances: t.Iterable[Instance]
 ) -> dict[str, list[Row]]:
-    """`rows`; `restore` and `forget`, as the module disk_move takes its `moves`. `found` as _presence.look() has it,
+    """`rows`; `restore` and `forget`, as the module disk_move takes its `moves`. `found` as host_scan.look() has it,
     `instances` those on `host` that nothing is being done to."""
     result: dict[str, list[Row]] = {"rows": [], "restore": [], "forget": []}
     left = {

@@ -16,8 +16,8 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ..._launch.networks import bridge, namespace_of, routed, router
 from ..._network.ownership import Mark, Owner
+from ..._plan.networks import bridge, namespace_of, routed, router
 from ..compute import moves
 from ..db.ledger_identity import ledger_id
 from ..db.tables import allocation, compute_host, fixed_ip, instance, network, vif
@@ -26,7 +26,7 @@ from ..network.addresses import release_host_address
 
 
 def leftovers(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
-    """Compare `params["found"]` (see _presence.look) on `params["host"]` with the ledger, read after it was found.
+    """Compare `params["found"]` (see host_scan.look) on `params["host"]` with the ledger, read after it was found.
 
     Returns `plan`, as the role `reclaim` takes it, `left` (whether there is anything in it), and `unknown`, the domains
     that carry novalite's mark but that this ledger never heard of. The host's own addresses in networks that it serves

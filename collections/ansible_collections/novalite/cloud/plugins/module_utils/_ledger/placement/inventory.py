@@ -15,7 +15,7 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._errors import NovaliteError
-from ..._launch.inventory import Guest, guest
+from ..._ssh.inventory import Guest, guest
 from ..db.engine import DEFAULT_HOME, FILE_NAME, open_ledger, reading
 from ..queries import lookups
 from ..queries.views import instances_by

@@ -13,7 +13,7 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ..._launch import picture
+from ..._graph import topology
 from ..._scheduling.capacity import used_by_others
 from ..._scheduling.rows import HostState
 from ..db.tables import fixed_ip, network, project
@@ -43,7 +43,7 @@ def cloud_info(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> Reco
     }
     result: Record = {"changed": False, **found}
     if params["picture"]:
-        result["dot"] = picture.dot(hosts, found["networks"], found["servers"], found["security_groups"])
+        result["dot"] = topology.dot(hosts, found["networks"], found["servers"], found["security_groups"])
     return result
 
 

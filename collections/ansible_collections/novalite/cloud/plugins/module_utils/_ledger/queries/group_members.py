@@ -21,7 +21,7 @@ import sqlalchemy as sa
 from ..._addressing.macs import LINK_LOCAL, eui64
 from ..._errors import NovaliteError
 from ..._firewall.rules import expanded
-from ..._launch.plan import Plan
+from ..._plan.host_plan import Plan
 from ..db.tables import fixed_ip, instance, instance_security_group, network, security_group_rule, vif
 from .address_pairs import without_others
 

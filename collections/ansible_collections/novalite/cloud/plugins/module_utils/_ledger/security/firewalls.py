@@ -12,8 +12,8 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ..._launch import plan
-from ..._launch.plan import Plan
+from ..._plan import host_plan
+from ..._plan.host_plan import Plan
 from ..db.ledger_identity import ledger_id
 from ..db.tables import compute_host, instance, instance_security_group
 from ..queries import group_members, lookups
@@ -39,7 +39,7 @@ def firewall_plan(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> d
     # One that is on its way in or out has its chains as long as it is on the host: a guest without is open.
     for one in not_adopted(instances_by(connection, hosts=names)):
         by_host[one["host"]].append(one)
-    plans = {host: plan.firewall_plan(members, facts.get(host, {})) for host, members in by_host.items()}
+    plans = {host: host_plan.firewall_plan(members, facts.get(host, {})) for host, members in by_host.items()}
     _add_members(connection, plans)
     _add_ledger(connection, plans)
     return {"changed": False, "hosts": plans}
@@ -76,10 +76,10 @@ def _plan(
     by_host: dict[str, list[Instance]] = {}
     for one in instances:
         by_host.setdefault(one["host"], []).append(one)
-    plans = {host: plan.firewall_plan(members, facts.get(host, {})) for host, members in sorted(by_host.items())}
+    plans = {host: host_plan.firewall_plan(members, facts.get(host, {})) for host, members in sorted(by_host.items())}
     naming = group_members.hosts_naming(connection, groups)
     for host in sorted(naming):
-        there = plans.setdefault(host, plan.firewall_plan([], {}))
+        there = plans.setdefault(host, host_plan.firewall_plan([], {}))
         known = {group["id"] for group in there["security_groups"]}
         there["security_groups"] += [{"id": group} for group in sorted(naming[host] - known)]
     _add_members(connection, plans)

@@ -13,7 +13,8 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ..._firewall import picture, reach
+from ..._firewall import reach
+from ..._graph import security_groups
 from ..db.tables import instance, instance_security_group, project, security_group, security_group_rule
 from ..queries import group_members, lookups
 from ..queries.views import instances_by
@@ -75,7 +76,7 @@ def security_group_info(connection: sa.Connection, params: t.Mapping[str, t.Any]
         groups[group_id]["servers"].append(name)
     result: dict[str, t.Any] = {"changed": False, "security_groups": list(groups.values())}
     if params["picture"]:
-        result["dot"] = picture.dot(groups.values())
+        result["dot"] = security_groups.dot(groups.values())
     return result
 
 

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from ..._errors import NovaliteError
 from ..._rules import guest_requests
-from ..._site.document import Server, Site
+from ..._stack.document import Server, Site
 from ..compute import server_requests
 from ..compute.server_requests import ServerRequest
 from ..db.tables import instance, server_group, server_group_member

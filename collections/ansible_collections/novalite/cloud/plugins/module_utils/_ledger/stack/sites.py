@@ -21,10 +21,10 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._errors import NotFoundError, NovaliteError
-from ..._site import document, plan
-from ..._site.document import SECTIONS, SHARED, Record, Server, Site
-from ..._site.plan import ADD, CHANGE, REMOVE, REPLACE, Item
-from ..._site.source import Where
+from ..._stack import document, plan
+from ..._stack.document import SECTIONS, SHARED, Record, Server, Site
+from ..._stack.plan import ADD, CHANGE, REMOVE, REPLACE, Item
+from ..._stack.source import Where
 from ..catalog.flavors import flavor
 from ..catalog.images import image, prepare_image
 from ..catalog.keypairs import keypair
