@@ -19,7 +19,8 @@ import pytest
 
 from ansible_collections.novalite.cloud.plugins.module_utils import _host
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._firewall import apply, bridged, merge, policy
+from ansible_collections.novalite.cloud.plugins.module_utils._firewall import apply, merge, policy
+from ansible_collections.novalite.cloud.plugins.module_utils._network import bridged
 
 pytestmark = pytest.mark.root
 

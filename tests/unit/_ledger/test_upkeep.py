@@ -20,6 +20,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import c
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import (
     HEAD,
     REVISIONS,
+    inserted_id,
     move_to_revision,
     open_ledger,
     reading,
@@ -29,7 +30,6 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.ledger_identity import ledger_id
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.text import lines_of
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger_module import operation_of, run_operation
-from ansible_collections.novalite.cloud.plugins.module_utils._rules.records import inserted_id
 
 OLDER = REVISIONS[-2]
 DEMO = "d" * 32

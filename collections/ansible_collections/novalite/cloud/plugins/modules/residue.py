@@ -57,7 +57,7 @@ RETURN = r""" # """
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._disk import residue
+from ..module_utils._drift import residue
 from ..module_utils._errors import NovaliteError
 from ..module_utils._host import STATE_DIR
 

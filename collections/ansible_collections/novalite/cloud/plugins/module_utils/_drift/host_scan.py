@@ -18,7 +18,7 @@ import uuid as uuids
 from xml.etree import ElementTree
 
 from .._command import CommandError
-from .._disk import layout, residue
+from .._disk import layout
 from .._disk.records import read_records
 from .._domain import lifecycle
 from .._domain.compare import METADATA_NAMESPACE
@@ -32,6 +32,7 @@ from .._host import STATE_DIR
 from .._libvirt import DEFAULT_URI, connect
 from .._network import additions, bindings, ownership
 from .._network.dnsmasq import read_config, read_hosts
+from . import residue
 
 with contextlib.suppress(ImportError):  # connect() reports it
     import libvirt

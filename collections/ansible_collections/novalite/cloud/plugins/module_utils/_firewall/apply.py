@@ -20,9 +20,9 @@ import typing as t
 from .._command import CommandError
 from .._errors import NovaliteError
 from .._host import locked
+from .._network import bridged
 from .._network.ownership import NO_LEDGER, Mark
 from . import (
-    bridged,
     cache,
     conntrack,
     damage,

@@ -15,9 +15,8 @@ import typing as t
 
 from .._command import CommandError, run
 from .._errors import NovaliteError
-from .._firewall import bridged
 from .._host import locked
-from . import additions, bridge_shared, foreign, links, move, namespaces, sysctl
+from . import additions, bridge_shared, bridged, foreign, links, move, namespaces, sysctl
 from . import bridge as planning
 from .additions import Additions
 from .bridge import Bridge

@@ -13,9 +13,6 @@ import typing as t
 
 from .._errors import NovaliteError
 
-if t.TYPE_CHECKING:
-    import sqlalchemy as sa
-
 NAME_LENGTH = 255
 LARGEST = 2**31 - 1  # Nova's bound for sizes and quotas
 
@@ -79,11 +76,6 @@ def check_range(what: str, value: int, low: int, high: int = LARGEST) -> int:
     if not low <= value <= high:
         raise NovaliteError(f"{what} {value} is out of range: it must lie between {low} and {high}")
     return value
-
-
-def inserted_id(result: sa.CursorResult[t.Any]) -> int:
-    """The id that the database gave to the one row of an INSERT."""
-    return int(t.cast("sa.Row[t.Any]", result.inserted_primary_key)[0])
 
 
 def given(item: t.Mapping[str, t.Any], keys: t.Iterable[str]) -> dict[str, t.Any]:

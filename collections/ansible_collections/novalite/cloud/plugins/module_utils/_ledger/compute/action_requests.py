@@ -26,7 +26,7 @@ from ..queries.adopted import not_adopted
 from ..queries.views import Instance, instances_by
 from . import anew_requests, power_states, server_actions, server_requests
 from .plans import server_plan
-from .servers import BUILD_TIMEOUT, DEFAULT_PROJECT
+from .servers import BUILD_TIMEOUT
 
 LOCKS = ("lock", "unlock")
 CONSOLE = "console"  # no action of Nova's: it is only read, and nothing is recorded
@@ -86,7 +86,7 @@ def _by_uuid(connection: sa.Connection, uuids: t.Sequence[str]) -> list[Instance
 
 
 def _by_name(connection: sa.Connection, params: Params) -> list[Instance]:
-    owner = lookups.project_by_name(connection, params.get("project") or DEFAULT_PROJECT)
+    owner = lookups.project_by_name(connection, params.get("project") or lookups.DEFAULT_PROJECT)
     entries = [one if isinstance(one, dict) else {"name": one} for one in params.get("servers") or []]
     names = server_requests.expand_names(entries)
     found = instances_by(connection, names=names, project_id=owner["id"])

@@ -20,7 +20,6 @@ from ..security import firewalls
 from . import interfaces
 from .interfaces import ATTACHING, DETACHING, Wanted
 from .plans import server_plan
-from .servers import DEFAULT_PROJECT
 
 Params = t.Mapping[str, t.Any]
 Plan = dict[str, t.Any]
@@ -87,7 +86,7 @@ def _begin(connection: sa.Connection, status: str, params: Params) -> tuple[list
 
 
 def _server(connection: sa.Connection, params: Params, name: str) -> Instance:
-    owner = lookups.project_by_name(connection, params.get("project") or DEFAULT_PROJECT)
+    owner = lookups.project_by_name(connection, params.get("project") or lookups.DEFAULT_PROJECT)
     found = instances_by(connection, names=[name], project_id=owner["id"])
     if not found:
         mine = sa.select(instance.c.name).where(instance.c.project_id == owner["id"], instance.c.deleted == 0)

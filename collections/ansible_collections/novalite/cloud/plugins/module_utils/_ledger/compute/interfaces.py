@@ -26,10 +26,10 @@ from ..identity import quotas
 from ..network import ports
 from ..network.addresses import fixed_ip, release_host_address
 from ..network.kept_ports import give
+from ..network.vifs import insert_vifs
 from ..queries import actions, adopted
 from ..queries.usage import usage
 from ..queries.views import Instance, instances_by
-from .server_writes import insert_vifs
 
 ATTACHING, DETACHING = "attaching", "detaching"
 ACTIONS = {ATTACHING: "attach_interface", DETACHING: "detach_interface"}

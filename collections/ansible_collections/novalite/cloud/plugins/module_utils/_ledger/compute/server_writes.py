@@ -13,28 +13,22 @@ import uuid
 from dataclasses import dataclass
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
 from ..._addressing import pools
-from ..._addressing.macs import MAC_PREFIX, new_mac
+from ..._addressing.macs import MAC_PREFIX
 from ..._errors import ConflictError
 from ..._rules.guest_requests import wants_config_drive
 from ..._rules.volume_asks import VolumeRequest, root_of
-from ..db.tables import instance, instance_security_group, vif
+from ..db.tables import instance, instance_security_group
 from ..network.kept_ports import give
 from ..network.pool_claims import claim_one
+from ..network.vifs import insert_vifs
 from ..placement.server_groups import join
 from ..queries import actions
 from ..security.security_groups import ensure_default_group
 from ..volumes import server_volumes
 from .server_requests import ServerRequest
 
-MAC_ATTEMPTS = 5
-
-_INSERT_VIF = {
-    "sqlite": sqlite.insert(vif).on_conflict_do_nothing(index_elements=["mac"]).returning(vif.c.id),
-    "postgresql": postgresql.insert(vif).on_conflict_do_nothing(index_elements=["mac"]).returning(vif.c.id),
-}
 _INSERT = sa.insert(instance).returning(instance.c.uuid, instance.c.id)
 
 
@@ -145,34 +139,6 @@ def write(
     details = {plan.uuid: {"hints": plan.request.hints, "fixed_ips": fixed[plan.uuid]} for plan in plans}
     whose = None if user_id is None else project_id
     actions.start(connection, "create", details, request_id, now, user_id=user_id, project_id=whose)
-
-
-def insert_vifs(connection: sa.Connection, nics: list[dict[str, t.Any]], mac_prefix: str = MAC_PREFIX) -> None:
-    """Insert these interfaces, each with a MAC that no other interface has.
-
-    The constraint decides; MACs are random, so that a collision costs another try, and no sequence tells a tenant
-    how many interfaces there are. Raises ConflictError after five tries.
-    """
-    if not nics:
-        return
-    waiting = nics
-    for _attempt in range(MAC_ATTEMPTS):
-        macs = _new_macs(len(waiting), mac_prefix)
-        values = [{**nic, "mac": mac} for nic, mac in zip(waiting, macs)]
-        # what has a MAC that is taken is passed over; an error would end the transaction on PostgreSQL
-        insert = _INSERT_VIF[connection.dialect.name]
-        written = set(connection.execute(insert, values).scalars())
-        waiting = [nic for nic in waiting if nic["id"] not in written]
-        if not waiting:
-            return
-    raise ConflictError(f"found no free MAC addresses in {MAC_ATTEMPTS} tries: run again")
-
-
-def _new_macs(count: int, prefix: str) -> list[str]:
-    macs: set[str] = set()
-    while len(macs) < count:
-        macs.update(new_mac(prefix) for _missing in range(count - len(macs)))
-    return sorted(macs)
 
 
 def _row(plan: Blueprint, project_id: str, now: int) -> dict[str, t.Any]:

@@ -41,7 +41,6 @@ from .server_requests import NetworkRequest, ServerRequest
 from .server_states import bury
 from .server_writes import Blueprint, NetworkRef, write
 
-DEFAULT_PROJECT = "demo"
 BUILD_TIMEOUT = 600  # seconds without a sign of life, after which another run may take a build over
 
 Record = t.Mapping[str, t.Any]
@@ -65,7 +64,7 @@ def server(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str
         result = carry_on(connection, params["uuids"])
         return {"to_build": [], "existing": [], "differences": [], "to_delete": [], **result}
     # One writer for each project at a time: on PostgreSQL two runs could otherwise both count before either commits.
-    owner = lookups.project_by_name(connection, params.get("project") or DEFAULT_PROJECT, lock=True)
+    owner = lookups.project_by_name(connection, params.get("project") or lookups.DEFAULT_PROJECT, lock=True)
     result = _absent(connection, owner["id"], params) if absent else _present(connection, owner, params)
     return {"to_build": [], "existing": [], "differences": [], "to_delete": [], **result}
 
@@ -81,7 +80,7 @@ def server_info(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dic
     project_id = None
     whole_host = params.get("host") is not None and params.get("project") is None
     if not (params.get("all_projects") or whole_host):
-        project_id = lookups.project_by_name(connection, params.get("project") or DEFAULT_PROJECT)["id"]
+        project_id = lookups.project_by_name(connection, params.get("project") or lookups.DEFAULT_PROJECT)["id"]
     found = instances_by(
         connection,
         names=names,

@@ -329,3 +329,8 @@ def clear_errors(shown: str) -> t.Iterator[None]:
         raise  # our own mistakes
     except sa.exc.DatabaseError as error:
         raise NovaliteError(f"{shown} cannot be used: {error.orig}") from error
+
+
+def inserted_id(result: sa.CursorResult[t.Any]) -> int:
+    """The id that the database gave to the one row of an INSERT."""
+    return int(t.cast("sa.Row[t.Any]", result.inserted_primary_key)[0])

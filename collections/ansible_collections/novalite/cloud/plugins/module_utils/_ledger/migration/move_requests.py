@@ -19,7 +19,7 @@ import sqlalchemy as sa
 
 from ..._errors import ConflictError, NotFoundError, NovaliteError
 from ..compute import moves, power_states, server_actions, server_requests
-from ..compute.servers import BUILD_TIMEOUT, DEFAULT_PROJECT
+from ..compute.servers import BUILD_TIMEOUT
 from ..db.tables import instance
 from ..db.tables_moves import migration
 from ..placement import move_claims
@@ -172,7 +172,7 @@ def _asked(params: Params) -> dict[str, dict[str, t.Any]]:
 
 
 def _by_name(connection: sa.Connection, params: Params, names: list[str]) -> list[Instance]:
-    owner = lookups.project_by_name(connection, params.get("project") or DEFAULT_PROJECT)
+    owner = lookups.project_by_name(connection, params.get("project") or lookups.DEFAULT_PROJECT)
     found = instances_by(connection, names=names, project_id=owner["id"])
     there = {one["name"] for one in found}
     if missing := next((name for name in names if name not in there), None):

@@ -17,8 +17,9 @@ import sqlalchemy as sa
 
 from ..._errors import ConflictError, NovaliteError
 from ..._rules import pools
-from ..._rules.records import Changes, checked_names, given, inserted_id
+from ..._rules.records import Changes, checked_names, given
 from ..db import tables
+from ..db.engine import inserted_id
 from ..identity.quotas import check_quota
 from ..queries.lookups import project_by_name
 from .floating_pools import check_handed_out_once

@@ -23,7 +23,6 @@ import sqlalchemy as sa
 from ..._addressing import texts
 from ..._addressing.macs import MAC_PREFIX
 from ..._errors import NotFoundError, NovaliteError
-from ..compute.server_writes import insert_vifs
 from ..db.tables import fixed_ip, floating_ip, instance, network, security_group, vif
 from ..db.tables_networking import port, port_security_group, resource_tag, router_interface
 from ..identity.quotas import check_quota
@@ -33,6 +32,7 @@ from ..security.security_groups import ensure_default_group
 from .addresses import claim_addresses, release_addresses
 from .ipv6_claims import take_ipv6
 from .tenant_networks import TenantError
+from .vifs import insert_vifs
 
 MAX_PAIRS = 10  # Neutron's max_allowed_address_pair
 

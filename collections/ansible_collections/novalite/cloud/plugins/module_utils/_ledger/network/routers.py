@@ -18,7 +18,6 @@ import uuid
 import sqlalchemy as sa
 
 from ..._errors import NotFoundError, NovaliteError
-from ..compute.server_writes import insert_vifs
 from ..db.tables import floating_pool, instance, network, vif
 from ..db.tables_networking import port, resource_tag, router, router_interface
 from ..identity.quotas import check_quota
@@ -26,6 +25,7 @@ from ..queries.lookups import lock_project
 from ..queries.network_records import pool_network_id, subnet_id
 from .ports import drop
 from .tenant_networks import TenantError
+from .vifs import insert_vifs
 
 INTERFACE = "network:router_interface"
 

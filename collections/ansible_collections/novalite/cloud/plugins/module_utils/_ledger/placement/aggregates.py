@@ -18,8 +18,9 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._errors import ConflictError, NovaliteError
-from ..._rules.records import Changes, check_text, checked_names, inserted_id
+from ..._rules.records import Changes, check_text, checked_names
 from ..db import tables
+from ..db.engine import inserted_id
 from ..queries.lookups import check_compute_hosts
 
 DEFAULT_ZONE = "nova"  # Nova's: what a host is in that nobody put into any

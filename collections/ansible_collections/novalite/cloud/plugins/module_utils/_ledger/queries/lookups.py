@@ -17,6 +17,7 @@ from ..db import tables
 
 Record = dict[str, t.Any]
 
+DEFAULT_PROJECT = "demo"  # of requests that name none
 NAMES_SHOWN = 10
 PRIVATE = "novalite:"  # an image's properties that begin so are bookkeeping, and shown to nobody
 

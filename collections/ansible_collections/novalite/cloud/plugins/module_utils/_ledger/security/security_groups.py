@@ -15,9 +15,10 @@ import uuid
 import sqlalchemy as sa
 
 from ..._errors import ConflictError, NovaliteError
-from ..._rules.records import Changes, check_text, checked_names, inserted_id
+from ..._rules.records import Changes, check_text, checked_names
 from ..._rules.rules import Rule, identity, normalised, ordered, range_of
 from ..db import tables
+from ..db.engine import inserted_id
 from ..identity.quotas import check_quota
 from ..queries.lookups import project_by_name, security_groups_by_name
 from .firewalls import plan_for_groups

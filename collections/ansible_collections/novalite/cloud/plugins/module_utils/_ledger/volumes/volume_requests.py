@@ -19,7 +19,6 @@ from ..._errors import ConflictError, NovaliteError
 from ..._host import STATE_DIR
 from ..._rules.records import Changes, checked_names, given
 from ..catalog import volume_types
-from ..compute.servers import DEFAULT_PROJECT
 from ..db.tables import instance
 from ..queries import lookups
 from ..queries.volume_views import Volume, snapshots_by, volumes_by
@@ -32,7 +31,7 @@ _SHOWN = ("type", "format", "host", "description", "metadata", "bootable", "read
 
 def volume(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
     """Operation `volume`: see the module's documentation. `begun` is what the hosts have still to do."""
-    owner = lookups.project_by_name(connection, params.get("project") or DEFAULT_PROJECT, lock=True)["id"]
+    owner = lookups.project_by_name(connection, params.get("project") or lookups.DEFAULT_PROJECT, lock=True)["id"]
     types = [_type(connection, one) for one in params.get("types") or []]
     items = params.get("volumes")
     if items is None:
@@ -63,7 +62,7 @@ def volume_action(connection: sa.Connection, params: Params) -> dict[str, t.Any]
     if params.get("outcomes") is not None:
         return _record(connection, params)
     absent = (params.get("state") or "present") == "absent"
-    owner = lookups.project_by_name(connection, params.get("project") or DEFAULT_PROJECT)["id"]
+    owner = lookups.project_by_name(connection, params.get("project") or lookups.DEFAULT_PROJECT)["id"]
     ids = list(params.get("volumes") or [])
     attached, changed, skipped = [], False, []
     for item in params.get("attachments") or []:

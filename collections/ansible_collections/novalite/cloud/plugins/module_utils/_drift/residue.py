@@ -21,12 +21,12 @@ import struct
 import typing as t
 
 from .._command import run
+from .._disk import layout
+from .._disk.daemon import end_leftovers, served
+from .._disk.export import FUSE
 from .._errors import ConflictError
 from .._guest.session import WORK_DIR
 from .._host import locked_directory
-from . import layout
-from .daemon import end_leftovers, served
-from .export import FUSE
 
 LOOP_GET_STATUS64 = 0x4C05
 _LOOP_INFO = struct.Struct("=QQ216x")  # struct loop_info64: the backing file's device and inode come first
