@@ -101,7 +101,7 @@ def test_wrong_arguments_are_refused_before_anything_is_opened(args: dict[str, t
 
 
 def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    name = f"{_ledger_module.__package__}._ledger.flavors"
+    name = f"{_ledger_module.__package__}._ledger.catalog.flavors"
     monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.setitem(sys.modules, "sqlalchemy", None)
 

@@ -24,10 +24,8 @@ class LedgerAction(ActionBase):
     """Runs the operation of a controller module in the controller's process.
 
     A module process costs 0.2 s, and importing SQLAlchemy in it 0.3 s more. Ansible's strategy loads an action plug-in
-    in the parent of all workers, so here the import is paid once a playbook. A subclass is two lines:
-
-        class ActionModule(LedgerAction):
-            module = flavor     # plugins/modules/flavor.py: holds ARGUMENT_SPEC and SPEC_RULES
+    in the parent of all workers, so here the import is paid once a playbook. `plugins/action/<name>.py` is a link to
+    ledger.py there, or a subclass of its own, whose `module` holds ARGUMENT_SPEC and SPEC_RULES.
 
     The operation is found by the module's name; a subclass may set `operation` itself.
     """
