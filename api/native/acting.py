@@ -18,6 +18,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute imp
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_jobs import job as job_table
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import network_choices
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.server_details import is_locked
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import Instance, instances_by
 
 from .. import policy
@@ -103,11 +104,6 @@ def own(connection: sa.Connection, caller: Caller, uuids: t.Sequence[str]) -> li
     if missing:
         raise NotFoundError(f"Instance {min(missing)[:255]} could not be found.")
     return found
-
-
-def is_locked(connection: sa.Connection, uuid: str) -> bool:
-    table = server_actions.instance
-    return bool(connection.execute(sa.select(table.c.locked).where(table.c.uuid == uuid)).scalar())
 
 
 def _known(connection: sa.Connection, project_id: str, key: str) -> str | None:

@@ -56,6 +56,18 @@ def project(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[st
     )
 
 
+def update_project(connection: sa.Connection, project_id: str, values: t.Mapping[str, t.Any]) -> None:
+    """Set `name`, `enabled` or `description` of a project. Raises ConflictError for a name that another one has."""
+    table = tables.project
+    if "name" in values:
+        (name,) = checked_names("project", [values], NAME_LENGTH)
+        other = sa.select(table.c.id).where(table.c.name == name, table.c.id != project_id)
+        if connection.execute(other).first():
+            raise ConflictError(f"Conflict occurred attempting to store project - a project {name!r} exists.")
+    if values:
+        connection.execute(sa.update(table).where(table.c.id == project_id).values(**values))
+
+
 def _remove(connection: sa.Connection, project_id: str, name: str) -> None:
     instances = tables.instance
     for table, mine, kind in (

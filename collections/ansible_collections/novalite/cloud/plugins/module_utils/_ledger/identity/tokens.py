@@ -13,13 +13,46 @@ import dataclasses
 import hashlib
 import secrets
 import time
+import typing as t
 
 import sqlalchemy as sa
 
+from ..db.tables import project
+from ..db.tables_identity import application_credential, role_assignment, user
 from ..db.tables_identity import token as table
-from ..db.tables_identity import user
 
 LIFETIME = 8 * 3600  # seconds
+
+_HOLDERS = (  # asked with every request, and made once
+    sa.select(
+        table,
+        user.c.name.label("user_name"),
+        project.c.name.label("project_name"),
+        application_credential.c.roles.label("granted"),
+        role_assignment.c.role,
+    )
+    .select_from(
+        table.join(user, user.c.id == table.c.user_id)
+        .outerjoin(project, project.c.id == table.c.project_id)
+        .outerjoin(application_credential, application_credential.c.id == table.c.application_credential_id)
+        .outerjoin(
+            role_assignment,
+            sa.and_(role_assignment.c.user_id == table.c.user_id, role_assignment.c.project_id == table.c.project_id),
+        )
+    )
+    .where(
+        table.c.hash == sa.bindparam("hashed"),
+        table.c.expires_at > sa.bindparam("now"),
+        user.c.enabled,
+        table.c.issued_at >= user.c.tokens_valid_since,
+        sa.or_(table.c.project_id.is_(None), project.c.enabled),
+        sa.or_(
+            table.c.application_credential_id.is_(None),
+            application_credential.c.expires_at.is_(None),
+            application_credential.c.expires_at > sa.bindparam("now"),
+        ),
+    )
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,6 +108,11 @@ def issue_token(
         )
     )
     return one
+
+
+def token_holders(connection: sa.Connection, text: str, now: float) -> t.Sequence[t.Any]:
+    """Return a row for each role that the token's user has in its project: none for a token that is void at `now`."""
+    return connection.execute(_HOLDERS, {"hashed": token_hash(text), "now": now}).all()
 
 
 def revoke_token(connection: sa.Connection, text: str) -> bool:

@@ -17,6 +17,7 @@ from ..._rules.passwords import hash_password, is_password
 from ..._rules.records import Changes, checked_names
 from ..db import engine
 from ..queries.lookups import project_by_name
+from ..queries.projects import project_name
 from . import users
 
 SHOWN = ("enabled", "description", "email")
@@ -106,6 +107,6 @@ def _shown(connection: sa.Connection, row: t.Mapping[str, t.Any]) -> dict[str, t
     default = row["default_project_id"]
     return {
         **{key: row[key] for key in SHOWN},
-        "default_project": None if default is None else users.project_name(connection, default),
+        "default_project": None if default is None else project_name(connection, default),
         "roles": [{"project": one["project_name"], "role": one["role"]} for one in found],
     }

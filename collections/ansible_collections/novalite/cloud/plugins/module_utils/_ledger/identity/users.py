@@ -124,10 +124,6 @@ def roles_in(connection: sa.Connection, user_id: str, project_id: str) -> set[st
     return {row["role"] for row in list_roles(connection, user_id, project_id)}
 
 
-def project_name(connection: sa.Connection, project_id: str) -> str | None:
-    return connection.execute(sa.select(tables.project.c.name).where(tables.project.c.id == project_id)).scalar()
-
-
 def _checked(values: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
     unknown = set(values) - set(EDITABLE)
     if unknown:

@@ -197,14 +197,19 @@ def security_groups_by_name(connection: sa.Connection, names: t.Sequence[str], p
     return _owned(connection, tables.security_group, "security group", names, project_id)
 
 
+def compute_host_names(connection: sa.Connection) -> list[str]:
+    """Return the names of all compute hosts, in order."""
+    table = tables.compute_host
+    return list(connection.execute(sa.select(table.c.name).order_by(table.c.name)).scalars())
+
+
 def check_compute_hosts(connection: sa.Connection, names: t.Collection[str]) -> None:
     """Raise NotFoundError for the first of `names` under which no compute host has ever reported."""
     table = tables.compute_host
     known = set(connection.execute(sa.select(table.c.name).where(table.c.name.in_(sorted(names)))).scalars())
     for name in sorted(names):
         if name not in known:
-            others = connection.execute(sa.select(table.c.name).order_by(table.c.name)).scalars()
-            raise unknown("compute host", name, others)
+            raise unknown("compute host", name, compute_host_names(connection))
 
 
 def unknown(kind: str, name: str, names: t.Iterable[str]) -> NotFoundError:
