@@ -4,7 +4,7 @@
 
 """A worker: takes jobs out of the queue and has their playbooks run, a few runs at a time.
 
-    python -m api.jobs          a worker; any number of them, on one machine over SQLite, on many over PostgreSQL
+    python -m novalite_api.jobs     a worker; any number of them, on one machine over SQLite, on many over PostgreSQL
 
 It can be killed at any moment: the processes of its runs end with it, and another worker, or the next one, goes on.
 SIGTERM ends it in good order: its runs are cut off and taken up by others at once.

@@ -39,6 +39,11 @@ def project_by_name(connection: sa.Connection, name: str, lock: bool = False) ->
     return dict(row)
 
 
+def project_names(connection: sa.Connection) -> dict[str, str]:
+    """The names of all projects by their ids."""
+    return {row.id: row.name for row in connection.execute(sa.select(tables.project.c.id, tables.project.c.name))}
+
+
 def flavor_by_name(connection: sa.Connection, name: str, project_id: str | None = None) -> Record:
     """The flavor `name`: id, name, vcpus, memory_mb, root_gb, ephemeral_gb, swap_mb, extra_specs.
 
