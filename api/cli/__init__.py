@@ -10,6 +10,7 @@ Looking opens the ledger (looking.py) and imports as little as that takes. Doing
 
 from __future__ import annotations
 
+import gc
 import os
 import typing as t
 
@@ -28,11 +29,14 @@ PASSED_ON: t.Any = {"ignore_unknown_options": True, "help_option_names": []}  # 
     help="Where the ledger is. [default: as NOVALITE_LEDGER_URL or NOVALITE_HOME say, or /var/lib/novalite]",
 )
 @click.version_option(package_name="novalite")
-def main(home: str | None) -> None:
+@click.pass_context
+def main(context: click.Context, home: str | None) -> None:
     """Look at the cloud, and act on it.
 
     Completion for bash: eval "$(_NOVALITE_COMPLETE=bash_source novalite)"; zsh and fish likewise.
     """
+    gc.disable()  # half a second is too short to tidy up in
+    context.call_on_close(gc.enable)
     if home:
         # for whatever is started from here, too; a home means the file in it
         os.environ["NOVALITE_HOME"] = os.path.abspath(os.path.expanduser(home))
@@ -193,6 +197,7 @@ def delete(
 def _serve(words: t.Sequence[str]) -> t.NoReturn:
     from ..__main__ import main as application
 
+    gc.enable()
     raise SystemExit(application(words))
 
 

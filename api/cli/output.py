@@ -14,7 +14,8 @@ import typing as t
 
 import click
 
-from ..compute.server_status import status_of
+from ansible_collections.novalite.cloud.plugins.module_utils._rules.server_status import status_of
+
 from .looking import Record, age
 
 
@@ -146,4 +147,6 @@ def _table(head: t.Sequence[str], rows: t.Sequence[t.Sequence[t.Any]]) -> None:
 
 def _printable(text: str) -> str:
     # what tenants wrote is nothing that a terminal shall obey
+    if text.isprintable():
+        return text
     return "".join(character if character.isprintable() else "?" for character in text)

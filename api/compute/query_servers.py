@@ -18,13 +18,13 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.ser
     SORT_KEYS,
     Query,
 )
+from ansible_collections.novalite.cloud.plugins.module_utils._rules.server_status import states_of
 
 from ..context import Caller
 from ..errors import BadRequestError, ForbiddenError
 from .microversions import Version
 from .patterns import Matcher
 from .schemas_servers import FALSE, TRUE
-from .server_status import states_of
 
 MAX_LIMIT = 1000  # nova.conf [api] max_limit
 MAX_NUMBER = 2**31 - 1
