@@ -53,7 +53,7 @@ def server(record: Record, form: str) -> None:
         ("project", record["project"]["name"]),
         ("status", status_of(record["vm_state"], record["task_state"])),
         ("state", " / ".join(str(record[name] or "-") for name in ("vm_state", "task_state", "power_state"))),
-        ("fault", record["fault"]),
+        ("fault", (record["fault"] or {}).get("message")),
         ("host", record["host"]),
         ("domain", record["domain_name"]),
         ("flavor", "{name}: {vcpus} vcpus, {memory_mb} MiB, {root_gb} GiB".format_map(record["flavor"])),
