@@ -120,6 +120,11 @@ def test_the_wheel_works_without_the_checkout(wheel: pathlib.Path, tmp_path: pat
     assert statuses == [200, 200]
     assert pathlib.Path(playbooks).samefile(machine.site / "ansible_collections/novalite/cloud/playbooks")
 
+    # the role that makes a controller takes along what runs it
+    parts = machine.site / "ansible_collections/novalite/cloud/roles/controller/files/parts.py"
+    packed = machine("python", str(parts), str(machine.site), "", str(ROOT / ".cache/collections"))
+    assert json.loads(packed.stdout)[1::3] == [str(machine.site)] * 2 + [str(ROOT / ".cache/collections")]
+
     done = machine("novalite", "launch", "-i", "hosts", "web", "-e", "flavour=m1.tiny")
     assert done.returncode == 4 and "did you mean 'flavor'?" in done.stdout + done.stderr, done.stdout + done.stderr
 
