@@ -109,7 +109,7 @@ def test_the_wheel_works_without_the_checkout(wheel: pathlib.Path, tmp_path: pat
 
     # what it serves has its templates and files, and what it runs is what was installed
     program = (
-        "import novalite_api, json; from novalite_api.jobs.options import Options;"
+        "import novalite_api.server, json; from novalite_api.jobs.options import Options;"
         "client = novalite_api.create_app().test_client();"
         "answers = [client.get(path, follow_redirects=True) for path in ('/', '/v1/openapi.json')];"
         "print(json.dumps([[answer.status_code for answer in answers], Options.from_environment().playbooks]))"
