@@ -52,7 +52,7 @@ def server(record: Record, form: str) -> None:
         ("uuid", record["uuid"]),
         ("project", record["project"]["name"]),
         ("status", status_of(record["vm_state"], record["task_state"])),
-        ("state", " / ".join(str(record[name] or "-") for name in ("vm_state", "task_state", "power_state"))),
+        ("state", " / ".join(str(record[name] or "-") for name in ("vm_state", "task_state"))),
         ("fault", (record["fault"] or {}).get("message")),
         ("host", record["host"]),
         ("domain", record["domain_name"]),
