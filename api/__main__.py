@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""`python -m novalite_api serve | serve-metadata | work | ec2-credential`, configured by NOVALITE_* (see README.md)."""
+"""`python -m novalite_api serve | serve-metadata | work | ec2-credential`, configured by NOVALITE_* (see docs/settings.md)."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ def main(argv: t.Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m novalite_api", description="novalite's application.")
+    parser = argparse.ArgumentParser(prog="python -m api", description="novalite's application.")
     commands = parser.add_subparsers(required=True, metavar="command")
     serve = commands.add_parser("serve", help="serve the REST API")
     serve.add_argument("--bind", help="address:port to listen on (default: $NOVALITE_API_BIND, 127.0.0.1:8774)")
-    serve.add_argument("--no-worker", action="store_true", help="leave the jobs to workers that run elsewhere")
+    serve.add_argument("--no-worker", action="store_true", help="leave the jobs to `python -m api work` elsewhere")
     serve.set_defaults(run=_serve)
     metadata = commands.add_parser("serve-metadata", help="serve what guests are told about them")
     metadata.add_argument("--bind", help="address:port to listen on (default: $NOVALITE_METADATA_BIND, 127.0.0.1:8775)")
