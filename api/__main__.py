@@ -37,11 +37,11 @@ def main(argv: t.Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m api", description="novalite's application.")
+    parser = argparse.ArgumentParser(prog="python -m novalite_api", description="novalite's application.")
     commands = parser.add_subparsers(required=True, metavar="command")
     serve = commands.add_parser("serve", help="serve the REST API")
     serve.add_argument("--bind", help="address:port to listen on (default: $NOVALITE_API_BIND, 127.0.0.1:8774)")
-    serve.add_argument("--no-worker", action="store_true", help="leave the jobs to `python -m api work` elsewhere")
+    serve.add_argument("--no-worker", action="store_true", help="leave the jobs to workers that run elsewhere")
     serve.set_defaults(run=_serve)
     metadata = commands.add_parser("serve-metadata", help="serve what guests are told about them")
     metadata.add_argument("--bind", help="address:port to listen on (default: $NOVALITE_METADATA_BIND, 127.0.0.1:8775)")
