@@ -14,6 +14,7 @@ import shlex
 import typing as t
 
 import pytest
+import yaml
 
 from ansible_collections.novalite.cloud.plugins.plugin_utils._playbooks import PLAYBOOKS
 from ansible_collections.novalite.cloud.plugins.plugin_utils._settings import INVENTORY
@@ -24,6 +25,8 @@ ROOT = pathlib.Path(__file__).parents[2]
 CHAPTERS = sorted((ROOT / "docs").glob("*.md"))
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", ROOT / "CHANGELOG.md", *CHAPTERS]
 PAGES += sorted(ROOT.glob("api/**/*.md")) + sorted(ROOT.glob("collections/**/README.md"))
+COLLECTION = ROOT / "collections/ansible_collections/novalite/cloud"
+MODULES = COLLECTION / "plugins/modules"
 BOOKS = sorted((ROOT / "playbooks").glob("*.yml"))
 # files of an operator's own, and of other programs, that examples name beside our playbooks
 OTHER_FILES = {"cloud", "galaxy", "groups", "hosts", "instances.novalite", "runtime", "servers"}
@@ -149,8 +152,15 @@ def test_every_setting_is_described() -> None:
 
 
 def test_the_collection_lists_its_content() -> None:
-    collection = ROOT / "collections/ansible_collections/novalite/cloud"
-    listed = set(re.findall(r"`(\w+)`", (collection / "README.md").read_text()))
-    modules = {path.stem for path in (collection / "plugins/modules").glob("*.py")}
-    roles = {path.name for path in (collection / "roles").iterdir()}
+    listed = set(re.findall(r"`(\w+)`", (COLLECTION / "README.md").read_text()))
+    modules = {path.stem for path in MODULES.glob("*.py")}
+    roles = {path.name for path in (COLLECTION / "roles").iterdir()}
     assert not (modules | roles) - listed
+
+
+@pytest.mark.parametrize("path", sorted(MODULES.glob("*.py")), ids=lambda path: str(path.stem))
+def test_each_module_shows_examples_and_return_values(path: pathlib.Path) -> None:
+    text = path.read_text()
+    for name in ("EXAMPLES", "RETURN"):
+        match = re.search(rf'^{name} = r"""(.*?)"""', text, re.DOTALL | re.MULTILINE)
+        assert match and yaml.safe_load(match[1]), name

@@ -53,7 +53,13 @@ EXAMPLES = r"""
     residue: "{{ compared.residue }}"
 """
 
-RETURN = r""" # """
+RETURN = r"""
+diff:
+  description: What was attached, C(before) and C(after), each with a list C(attached) of devices and mounts.
+  returned: success
+  type: dict
+  sample: {before: {attached: [nbd /dev/nbd0]}, after: {attached: []}}
+"""
 
 from ansible.module_utils.basic import AnsibleModule
 

@@ -34,7 +34,12 @@ EXAMPLES = r"""
   novalite.cloud.state_labels:
 """
 
-RETURN = r""" # """
+RETURN = r"""
+diff:
+  description: The types that were missing in the local policy, C(before) and C(after), by pattern.
+  returned: success
+  type: dict
+"""
 
 from ansible.module_utils.basic import AnsibleModule
 
