@@ -18,6 +18,7 @@ import yaml
 
 from ansible_collections.novalite.cloud.plugins.plugin_utils._playbooks import PLAYBOOKS
 from ansible_collections.novalite.cloud.plugins.plugin_utils._settings import INVENTORY
+from api.cli import main
 from api.jobs.options import Options
 from api.settings import Settings
 
@@ -40,6 +41,7 @@ PLAYBOOK_CALL = re.compile(
 COLLECTION_CALL = re.compile(r"ansible-playbook(?: -i \S+)? novalite\.cloud\.([a-z_]+)")
 FILE_CALL = re.compile(r"ansible-playbook(?: -i \S+)? playbooks/([a-z_]+)\.yml")
 MAKE = re.compile(r"(?m)(?:^|`)make ([a-z][a-z-]*)(?=[\s`]|$)(?! (?:sure|a|the|an)\b)")
+COMMAND = re.compile(r"(?m)^novalite ([a-z][a-z-]*)\b")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
@@ -80,6 +82,13 @@ def unknown_targets(text: str) -> set[str]:
     return set(MAKE.findall(text)) - targets
 
 
+def unknown_commands(text: str) -> set[str]:
+    """Commands of `novalite` that `text` calls in code, and that it does not have."""
+    blocks = re.findall(r"(?ms)^ *```\w*\n(.*?)^ *```", text)
+    inline = re.findall(r"`([^`\n]+)`", text)
+    return set(COMMAND.findall("\n".join(blocks + inline))) - set(main.commands)
+
+
 def anchors(path: pathlib.Path) -> set[str]:
     """The anchors that headings of the page at `path` have."""
     text = re.sub(r"(?ms)^```.*?^```", "", path.read_text())
@@ -111,6 +120,7 @@ def test_commands_name_what_is_there(path: pathlib.Path) -> None:
     if path in PAGES:
         assert not unknown_playbooks(text)
         assert not unknown_targets(text)
+        assert not unknown_commands(text)
 
 
 def test_a_misspelt_word_is_found() -> None:
@@ -120,6 +130,7 @@ def test_a_misspelt_word_is_found() -> None:
     ]
     assert unknown_variables("""launch.yml -e '{"uuid": []}'""") == ["launch -e uuid="]
     assert unknown_playbooks("ansible-playbook novalite.cloud.lanch -e @servers.yml, `paus.yml`") == {"lanch", "paus"}
+    assert unknown_commands("`novalite lst`\n```\nnovalite shw web\n```") == {"lst", "shw"}
     assert unknown_targets("```\nmake lanch\n```\n`make doc`") == {"lanch", "doc"}
 
 
