@@ -41,7 +41,11 @@ def with_code_blocks(comment: str) -> str:
     blocks = re.split(r"(?m)((?:^ {2,}.*$\n?)+)", comment)
     for number, block in enumerate(blocks):
         code = number % 2 == 1
-        blocks[number] = f"```\n{textwrap.dedent(block).rstrip()}\n```\n" if code else block.replace("<", "&lt;")
+        if code:
+            block = re.sub(r"playbooks/([a-z_]+)\.yml", r"novalite.cloud.\1", textwrap.dedent(block).rstrip())
+            blocks[number] = f"```\n{block}\n```\n"
+        else:
+            blocks[number] = block.replace("<", "&lt;")
     return "".join(blocks)
 
 
