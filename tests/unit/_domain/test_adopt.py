@@ -33,7 +33,7 @@ XML = '''<domain type="test"><name>db</name><memory unit="MiB">300</memory><curr
 <interface type="network"><mac address="52:54:00:00:00:02"/><source network="default"/></interface>
 </devices></domain>'''
 OTHERS = '<metadata><o:os xmlns:o="urn:others:1"><o:name>debian</o:name></o:os></metadata>'
-MARK = '<instance><uuid>u</uuid><project id="p">demo</project></instance>'
+MARK = '<instance><ledger>l</ledger><uuid>u</uuid><project id="p">demo</project><adopted>true</adopted></instance>'
 
 def define(metadata="", running=True):
     domain = connection.defineXML(XML % metadata)
@@ -87,14 +87,16 @@ checked = adopt.mark(domain, MARK, check_mode=True)[0], both(domain) == before
 first = adopt.mark(domain, MARK)[0]
 marked = both(domain)
 again = adopt.mark(domain, MARK)[0], both(domain) == marked
-known = adopt.describe(connection, domain, "/").marked
+described = adopt.describe(connection, domain, "/")
+known = described.marked, described.adopted_by
 taken = adopt.unmark(connection, domain, check_mode=True), both(domain) == marked
 adopt.unmark(connection, domain)
 print(json.dumps(dict(before=before, checked=checked, first=first, marked=marked, again=again, known=known,
     taken=taken, after=both(domain), none=adopt.unmark(connection, domain))))
 """
     seen = run(script)
-    assert seen["checked"] == [True, True] and seen["first"] and seen["again"] == [False, True] and seen["known"]
+    assert seen["checked"] == [True, True] and seen["first"] and seen["again"] == [False, True]
+    assert seen["known"] == [True, "l"]
     for xml, marked in zip(seen["before"], seen["marked"]):
         mark = "".join(line for line in marked.splitlines(True) if "novalite" in line)
         assert '<novalite:project id="p">demo</novalite:project>' in mark

@@ -29,6 +29,7 @@ from ansible_collections.novalite.cloud.plugins.plugin_utils._playbook_variables
         ("launch", {"scheduler": "luck"}, "scheduler='luck' is none of filter_scheduler, simple"),
         ("terminate", {"takeover": "true"}, "there is no variable 'takeover'"),
         ("reboot", {"reboot_type": "warm"}, "reboot_type='warm' is none of soft, hard"),
+        ("adopt", {"groups": ["web"]}, "groups: no security group can be applied to an adopted server"),
         ("may", {"port": "ssh"}, "port='ssh' is not a whole number"),
     ],
 )

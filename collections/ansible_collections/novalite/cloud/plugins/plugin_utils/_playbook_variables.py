@@ -89,8 +89,12 @@ def _unknown(
     books: dict[str, Playbook] = {entry: PLAYBOOKS[entry] for entry in (*entries, name)}
     words = {word for book in books.values() for word in _words(book)}
     known = words | set(INVENTORY) | JOBS
+    refused = {word: why for book in books.values() for word, why in book.refused.items()}
     problems = []
     for word in extra:
+        if word in refused:
+            problems.append(f"{word}: {refused[word]}")
+            continue
         if word in known or word.startswith("ansible_") or _matches(word, own):
             continue
         # an old word is no advice
