@@ -31,6 +31,25 @@ def test_a_misspelt_variable_of_the_inventory_ends_the_run(controller: Controlle
     assert done.returncode == 4 and "novalite_hme is not one of novalite's: did you mean novalite_home?" in done.stderr
 
 
+def test_a_misspelt_variable_of_a_host_ends_the_run(controller: Controller) -> None:
+    """Of those that the run is about; what is an own variable there, the same file may say."""
+    (controller.elsewhere / "host_vars").mkdir()
+    zones = controller.elsewhere / "host_vars/hv2.yml"
+    zones.write_text("compute_node_zones: a\n")
+    (controller.elsewhere / "group_vars/compute.yml").write_text(
+        "compute_node_cpu_ration: 2.0\nnovalite_extra_variables: [compute_node_cpu_r*]\n"
+    )
+    done = controller.play("compute_nodes.yml")
+    assert done.returncode == 4
+    assert "variable compute_node_zones of hv2 is not one of novalite's: did you mean compute_node_zone?" in done.stderr
+    assert not controller.hosts_asked()
+    controller.play("compute_nodes.yml", "--limit", "hv1")
+    assert controller.hosts_asked() == {"hv1"}
+    (controller.elsewhere / "group_vars/compute.yml").write_text("compute_node_cpu_ration: 2.0\n")
+    done = controller.play("compute_nodes.yml", "--limit", "hv1")
+    assert done.returncode == 4 and "did you mean compute_node_cpu_ratio?" in done.stderr
+
+
 def test_own_variables_are_let_through(cloud: Controller) -> None:
     done = cloud.play(*MAY, "-e", "vault_token=1 site_name=x", "-e", "novalite_extra_variables=vault_*,site_name")
     assert done.returncode == 0, done.stdout + done.stderr
