@@ -7,7 +7,11 @@
 from __future__ import annotations
 
 import pytest
+import sqlalchemy as sa
 
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.engine import open_ledger, transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.tables_volumes import volume
 from tests.unit.playbooks.controller import ROOT, Controller
 
 MAY = ("may.yml", "-e", "source=10.20.0.2", "-e", "destination=10.20.0.3")
@@ -90,6 +94,20 @@ def test_the_limit_is_the_hosts_that_may_be_chosen(cloud: Controller) -> None:
     cloud.asked.unlink()
     done = cloud.play(*MAY, "--limit", "hv1")
     assert done.returncode == 0 and "msg" in done.stdout and not cloud.hosts_asked()
+
+
+def test_a_volume_for_a_host_that_the_limit_leaves_out_is_not_even_recorded(cloud: Controller) -> None:
+    engine = open_ledger(str(cloud.home))
+    sizes = dict.fromkeys(("vcpus", "memory_mb", "disk_gb", "cpu_ratio", "ram_ratio", "disk_ratio"), 9)
+    none = dict.fromkeys(("last_seen_at", "reserved_vcpus", "reserved_memory_mb", "reserved_disk_gb"), 0)
+    host = {"enabled": True, "up": True, "aggregates": [], "traits": [], "facts": {}, **sizes, **none}
+    with transaction(engine) as connection:
+        connection.execute(sa.insert(tables.compute_host), [{"name": name, **host} for name in ("hv1", "hv2")])
+    done = cloud.play("volumes.yml", "-e", "volume=data volume_size=1 host=hv1", "--limit", "hv2")
+    assert done.returncode == 2 and "--limit leaves out hv1, which has to take part" in done.stdout
+    with transaction(engine) as connection:
+        assert connection.execute(sa.select(volume.c.name)).all() == []
+        connection.execute(sa.delete(tables.compute_host))
 
 
 def test_a_limit_that_leaves_nothing_fails(controller: Controller) -> None:

@@ -107,6 +107,9 @@ def test_misspelt_in_the_inventory() -> None:
         ("server_move", {"hosts": {"hv1": {"arriving": []}, "hv2": {"leaving": []}}}),
         ("server_interface", {"hosts": {"hv2": {}}, "peers": {}}),
         ("volume_action", {"hosts": {"hv2": {}}}),
+        ("volume", {"begun": ["a"], "volumes": [{"id": "a", "host": "hv2", "attachments": []},
+                                                {"id": "b", "host": "hv3", "attachments": []}]}),
+        ("volume", {"begun": ["a"], "volumes": [{"id": "a", "host": None, "attachments": [{"host": "hv2"}]}]}),
     ],
 )
 def test_a_host_that_the_limit_leaves_out_and_that_is_needed(operation: str, result: dict[str, t.Any]) -> None:
