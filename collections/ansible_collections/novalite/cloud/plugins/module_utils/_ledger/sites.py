@@ -32,6 +32,7 @@ from .keypairs import keypair
 from .memberships import server_security_groups
 from .networks import network
 from .projects import project
+from .quotas import checked_quotas
 from .security_groups import DEFAULT_GROUP, security_group
 from .server_groups import server_group
 from .server_states import server_state
@@ -178,7 +179,7 @@ def _project(connection: sa.Connection, site: Site) -> tuple[Item | None, str]:
     except NovaliteError as error:
         raise site.error(str(error), ("project",)) from None
     before, after = _sides(result, "projects", site.project)
-    said = {f"quotas.{key}": value for key, value in site.quotas.items()}
+    said = {f"quotas.{key}": value for key, value in checked_quotas(site.quotas).items()}
     return plan.record_item("project", site.project, said, before, after), result["projects"][0]["id"]
 
 
