@@ -47,8 +47,6 @@ def test_a_misspelt_variable_of_a_host_ends_the_run(controller: Controller) -> N
     assert done.returncode == 4
     assert "variable compute_node_zones of hv2 is not one of novalite's: did you mean compute_node_zone?" in done.stderr
     assert not controller.hosts_asked()
-    controller.play("compute_nodes.yml", "--limit", "hv1")
-    assert controller.hosts_asked() == {"hv1"}
     (controller.elsewhere / "group_vars/compute.yml").write_text("compute_node_cpu_ration: 2.0\n")
     done = controller.play("compute_nodes.yml", "--limit", "hv1")
     assert done.returncode == 4 and "did you mean compute_node_cpu_ratio?" in done.stderr
