@@ -12,12 +12,16 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sysconfig
 import typing as t
 from pathlib import Path
 
 import pytest
 
+from ansible_collections.novalite.cloud.plugins.module_utils import _records
+
 SYSTEM_PYTHON = "/usr/bin/python3"
+TEST_DOMAIN = "6695eb01-f6a4-8304-79aa-97f2502e193f"  # which libvirt's test driver has
 HERE = Path(__file__).resolve().parents[3]
 
 PREAMBLE = """
@@ -129,3 +133,25 @@ print(json.dumps(said))
     assert nobody == ["NotFoundError", "there is no domain 'nobody' on this host; there are: test"]
     assert number[0] == "NotFoundError"
     assert transient[0] == "ConflictError" and "is transient: it is gone when it ends" in transient[1]
+
+
+@pytest.mark.parametrize("domain", [TEST_DOMAIN, "00000000-0000-4000-8000-000000000000"])
+def test_what_the_host_keeps_of_it_goes_with_the_mark(domain: str, tmp_path: Path) -> None:
+    """Also of a domain that does not exist any more."""
+    _records.write_records(str(tmp_path), {}, None, {domain: "{}"})
+    asked = {"domain": domain, "state": "unmarked", "state_dir": str(tmp_path), "uri": "test:///default"}
+
+    def ask(**more: t.Any) -> bool:
+        (tmp_path / "asked").write_text(json.dumps({"ANSIBLE_MODULE_ARGS": {**asked, **more}}))
+        module = "ansible_collections.novalite.cloud.plugins.modules.domain_adopt"
+        paths = [HERE / "collections", HERE / ".cache/collections", sysconfig.get_path("purelib")]
+        done = subprocess.run(
+            [SYSTEM_PYTHON, "-m", module, str(tmp_path / "asked")], capture_output=True, text=True, check=False,
+            env={**os.environ, "PYTHONPATH": ":".join(map(str, paths))},
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+        return bool(json.loads(done.stdout)["changed"])
+
+    assert ask(_ansible_check_mode=True) and _records.read_records(str(tmp_path))["records"]
+    assert [ask(), ask()] == [True, False]
+    assert _records.read_records(str(tmp_path))["records"] == {}
