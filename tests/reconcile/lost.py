@@ -27,6 +27,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger_module impo
 from tests.reconcile.lab import Lab, Row
 
 SHOP = "shop"
+THEIRS = """<domain type='qemu'><name>theirs</name><memory unit='MiB'>64</memory><vcpu>1</vcpu>
+<os><type arch='x86_64'>hvm</type></os></domain>"""  # somebody's own, and off
 # of a server that no reconcile came by since its launch: its host was told of it before it ran
 TIMES = ("updated_at", "launched_at")
 
@@ -53,7 +55,8 @@ def volumes_of(lab: Lab) -> list[t.Any]:
 
 
 def prepare(lab: Lab) -> None:
-    """Two projects with guests on a shared network and one of their own, groups that name each other, two volumes."""
+    """Two projects with guests on a shared network and one of their own, groups that name each other, two volumes; and
+    a domain that was adopted."""
     run(lab, "project", projects=[{"name": SHOP, "quotas": {"cores": 7}}])
     run(lab, "network", project=SHOP, networks=[{"name": "inner", "cidr": "10.77.0.0/24", "isolated": True,
                                                  "reserved": ["10.77.0.2-10.77.0.9"]}])  # fmt: skip
@@ -70,6 +73,8 @@ def prepare(lab: Lab) -> None:
         lab.play("volume_attach.yml", project=SHOP, volume=name, server="till")
     lab.play("volume_detach.yml", project=SHOP, volume="more", server="till")
     lab.play("stop.yml", server="lost-2")
+    lab.on("hv1", f'echo "{THEIRS}" >/tmp/theirs.xml; virsh -q define /tmp/theirs.xml; rm /tmp/theirs.xml')
+    lab.play("adopt.yml", host="hv1", domain="theirs", network="none")
     time.sleep(1)  # reconcile leaves to their runs what changed in the second of its look
     lab.reconcile()
     lab.play("launch.yml", server="late", key="test", **common)
@@ -131,6 +136,11 @@ def prove(lab: Lab) -> None:
 def clean(lab: Lab) -> None:
     lab.play("terminate.yml", servers=[{"name": "lost", "count": 2}, {"name": "late"}, {"name": "next"}])
     lab.play("terminate.yml", project=SHOP, server="till")
+    lab.play("release.yml", server="theirs")
+    left = lab.on("hv1", "virsh -q list --all --name; ls -A /var/lib/novalite/adopted").split()
+    if "theirs" not in left or any(name.endswith(".json") for name in left):
+        raise Wrong(f"release.yml left {left}: the domain that was adopted, and no record of it, are to be there")
+    lab.on("hv1", "virsh -q undefine theirs")
     lab.play("volumes.yml", project=SHOP, volumes=[{"name": "data"}, {"name": "more"}], volume_state="absent")
     differences, _said = lab.reconcile("--check")
     if differences:

@@ -51,4 +51,5 @@ def test_only_what_is_missing_or_differs_is_set() -> None:
         "/other                    all files          <<None>>\n"
     )
     assert room.missing(wanted, listing) == [("-m", changed), ("-a", new)]
+    assert room.present(wanted, listing) == [kept]  # the others are the operator's own
     assert room.missing(wanted, "") == [("-a", kept), ("-a", changed), ("-a", new)]

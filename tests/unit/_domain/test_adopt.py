@@ -12,12 +12,16 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sysconfig
 import typing as t
 from pathlib import Path
 
 import pytest
 
+from ansible_collections.novalite.cloud.plugins.module_utils import _records
+
 SYSTEM_PYTHON = "/usr/bin/python3"
+TEST_DOMAIN = "6695eb01-f6a4-8304-79aa-97f2502e193f"  # which libvirt's test driver has
 HERE = Path(__file__).resolve().parents[3]
 
 PREAMBLE = """
@@ -33,7 +37,7 @@ XML = '''<domain type="test"><name>db</name><memory unit="MiB">300</memory><curr
 <interface type="network"><mac address="52:54:00:00:00:02"/><source network="default"/></interface>
 </devices></domain>'''
 OTHERS = '<metadata><o:os xmlns:o="urn:others:1"><o:name>debian</o:name></o:os></metadata>'
-MARK = '<instance><uuid>u</uuid><project id="p">demo</project></instance>'
+MARK = '<instance><ledger>l</ledger><uuid>u</uuid><project id="p">demo</project><adopted>true</adopted></instance>'
 
 def define(metadata="", running=True):
     domain = connection.defineXML(XML % metadata)
@@ -87,14 +91,16 @@ checked = adopt.mark(domain, MARK, check_mode=True)[0], both(domain) == before
 first = adopt.mark(domain, MARK)[0]
 marked = both(domain)
 again = adopt.mark(domain, MARK)[0], both(domain) == marked
-known = adopt.describe(connection, domain, "/").marked
+described = adopt.describe(connection, domain, "/")
+known = described.marked, described.adopted_by
 taken = adopt.unmark(connection, domain, check_mode=True), both(domain) == marked
 adopt.unmark(connection, domain)
 print(json.dumps(dict(before=before, checked=checked, first=first, marked=marked, again=again, known=known,
     taken=taken, after=both(domain), none=adopt.unmark(connection, domain))))
 """
     seen = run(script)
-    assert seen["checked"] == [True, True] and seen["first"] and seen["again"] == [False, True] and seen["known"]
+    assert seen["checked"] == [True, True] and seen["first"] and seen["again"] == [False, True]
+    assert seen["known"] == [True, "l"]
     for xml, marked in zip(seen["before"], seen["marked"]):
         mark = "".join(line for line in marked.splitlines(True) if "novalite" in line)
         assert '<novalite:project id="p">demo</novalite:project>' in mark
@@ -127,3 +133,25 @@ print(json.dumps(said))
     assert nobody == ["NotFoundError", "there is no domain 'nobody' on this host; there are: test"]
     assert number[0] == "NotFoundError"
     assert transient[0] == "ConflictError" and "is transient: it is gone when it ends" in transient[1]
+
+
+@pytest.mark.parametrize("domain", [TEST_DOMAIN, "00000000-0000-4000-8000-000000000000"])
+def test_what_the_host_keeps_of_it_goes_with_the_mark(domain: str, tmp_path: Path) -> None:
+    """Also of a domain that does not exist any more."""
+    _records.write_records(str(tmp_path), {}, None, {domain: "{}"})
+    asked = {"domain": domain, "state": "unmarked", "state_dir": str(tmp_path), "uri": "test:///default"}
+
+    def ask(**more: t.Any) -> bool:
+        (tmp_path / "asked").write_text(json.dumps({"ANSIBLE_MODULE_ARGS": {**asked, **more}}))
+        module = "ansible_collections.novalite.cloud.plugins.modules.domain_adopt"
+        paths = [HERE / "collections", HERE / ".cache/collections", sysconfig.get_path("purelib")]
+        done = subprocess.run(
+            [SYSTEM_PYTHON, "-m", module, str(tmp_path / "asked")], capture_output=True, text=True, check=False,
+            env={**os.environ, "PYTHONPATH": ":".join(map(str, paths))},
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+        return bool(json.loads(done.stdout)["changed"])
+
+    assert ask(_ansible_check_mode=True) and _records.read_records(str(tmp_path))["records"]
+    assert [ask(), ask()] == [True, False]
+    assert _records.read_records(str(tmp_path))["records"] == {}

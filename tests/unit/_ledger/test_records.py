@@ -131,6 +131,17 @@ def test_a_limit_that_is_none_is_refused(run: Run, limit: object) -> None:
         run("project", projects=[{"name": "ci", "quotas": {"cores": limit}}])
 
 
+def test_an_operators_project_has_no_limits_but_for_single_requests(run: Run) -> None:
+    [project] = run("project", projects=[{"name": "fleet", "quotas": "unlimited"}])["projects"]
+    bounded = {name for name, limit in project["quotas"].items() if limit != -1}
+    assert {name: project["quotas"][name] for name in bounded} == {name: DEFAULTS[name] for name in bounded}
+    assert bounded == {"metadata_items", "injected_files", "injected_file_content_bytes", "injected_file_path_length",
+                       "jobs", "backups", "backup_gigabytes", "groups"}  # fmt: skip
+    assert run("project", projects=[{"name": "fleet", "quotas": "unlimited"}])["changed"] is False
+    with pytest.raises(NovaliteError, match="quotas 'endless': give limits by resource, or 'unlimited'"):
+        run("project", projects=[{"name": "fleet", "quotas": "endless"}])
+
+
 def test_an_unknown_quota_is_refused(run: Run) -> None:
     with pytest.raises(NotFoundError, match=r"unknown quota 'core': there are instances, cores, ram"):
         run("project", projects=[{"name": "ci", "quotas": {"core": 1}}])

@@ -162,6 +162,15 @@ def test_only_what_is_said_is_compared(run: Run, ledger_url: str, site: Document
 
 
 @on_sqlite
+def test_a_site_of_the_operators_own_has_no_limits(run: Run, ledger_url: str, site: Document) -> None:
+    site["project"]["quotas"] = "unlimited"
+    assert ("+", "project", "shop") in actions(run("site_plan", document=site))
+    site["servers"][0]["count"] = 12  # a public cloud's project has 10
+    carry_out(site, ledger_url=ledger_url)
+    assert run("site_plan", document=site)["pending"] == 0
+
+
+@on_sqlite
 def test_a_site_removes_what_it_made_and_nothing_else(run: Run, ledger_url: str, site: Document) -> None:
     run("project", projects=[{"name": "shop"}])
     run("flavor", flavors=[{"name": "small", "vcpus": 1, "memory_mb": 96}])

@@ -34,6 +34,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes imp
     volume_snapshots,
     volumes,
 )
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes.volume_hosts import worker
 from tests.unit._ledger.conftest import on_sqlite
 
 DEMO, OTHER = "d" * 32, "e" * 32
@@ -179,6 +180,20 @@ def test_a_volume_of_an_image_is_made_on_the_emptiest_host(connection: sa.Connec
     assert volumes.one_volume(connection, one["id"])["made_at"] is not None
     with pytest.raises(NovaliteError, match=r"2GB cannot be smaller .* 3GB"):
         volumes.create_volume(connection, DEMO, {"image": IMAGE, "size_gb": 2})
+
+
+def test_only_the_hosts_of_a_limit_are_chosen(connection: sa.Connection) -> None:
+    limited = {"size_gb": 4, "image": IMAGE, "limit_to": ["hv2"]}
+    made = [volumes.create_volume(connection, DEMO, limited)["host"] for _ in range(2)]
+    assert made == ["hv2", "hv2"]
+    with pytest.raises(ConflictError, match=r"has room for volumes of type .* among hv9"):
+        volumes.create_volume(connection, DEMO, {**limited, "limit_to": ["hv9"]})
+    of = {"volume_id": blank(connection)["id"], "limit_to": ["hv2"]}
+    volume_snapshots.create_snapshot(connection, DEMO, of)  # of nothing yet: it is made by that
+    assert volumes_by(connection, ids=[of["volume_id"]])[0]["host"] == "hv2"
+    shared: dict[str, t.Any] = {"name": "shared", "type": "shared", "options": {}, "backend": "nfs", "host": None}
+    shared["attachments"] = []
+    assert [worker(connection, shared, limit) for limit in (None, ["hv2"])] == ["hv1", "hv2"]
 
 
 def test_a_snapshot_and_what_is_made_of_it_are_beside_the_volume(connection: sa.Connection) -> None:

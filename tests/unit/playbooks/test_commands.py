@@ -7,7 +7,11 @@
 from __future__ import annotations
 
 import pytest
+import sqlalchemy as sa
 
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_volumes import volume
 from tests.unit.playbooks.controller import ROOT, Controller
 
 MAY = ("may.yml", "-e", "source=10.20.0.2", "-e", "destination=10.20.0.3")
@@ -29,6 +33,23 @@ def test_a_misspelt_variable_of_the_inventory_ends_the_run(controller: Controlle
     (controller.elsewhere / "group_vars/all.yml").write_text("novalite_hme: /srv\nown: 1\nnovalite_of_ours: 2\n")
     done = controller.play(*MAY)
     assert done.returncode == 4 and "novalite_hme is not one of novalite's: did you mean novalite_home?" in done.stderr
+
+
+def test_a_misspelt_variable_of_a_host_ends_the_run(controller: Controller) -> None:
+    """Of those that the run is about; what is an own variable there, the same file may say."""
+    (controller.elsewhere / "host_vars").mkdir()
+    zones = controller.elsewhere / "host_vars/hv2.yml"
+    zones.write_text("compute_node_zones: a\n")
+    (controller.elsewhere / "group_vars/compute.yml").write_text(
+        "compute_node_cpu_ration: 2.0\nnovalite_extra_variables: [compute_node_cpu_r*]\n"
+    )
+    done = controller.play("compute_nodes.yml")
+    assert done.returncode == 4
+    assert "variable compute_node_zones of hv2 is not one of novalite's: did you mean compute_node_zone?" in done.stderr
+    assert not controller.hosts_asked()
+    (controller.elsewhere / "group_vars/compute.yml").write_text("compute_node_cpu_ration: 2.0\n")
+    done = controller.play("compute_nodes.yml", "--limit", "hv1")
+    assert done.returncode == 4 and "did you mean compute_node_cpu_ratio?" in done.stderr
 
 
 def test_own_variables_are_let_through(cloud: Controller) -> None:
@@ -71,6 +92,20 @@ def test_the_limit_is_the_hosts_that_may_be_chosen(cloud: Controller) -> None:
     cloud.asked.unlink()
     done = cloud.play(*MAY, "--limit", "hv1")
     assert done.returncode == 0 and "msg" in done.stdout and not cloud.hosts_asked()
+
+
+def test_a_volume_for_a_host_that_the_limit_leaves_out_is_not_even_recorded(cloud: Controller) -> None:
+    engine = open_ledger(str(cloud.home))
+    sizes = dict.fromkeys(("vcpus", "memory_mb", "disk_gb", "cpu_ratio", "ram_ratio", "disk_ratio"), 9)
+    none = dict.fromkeys(("last_seen_at", "reserved_vcpus", "reserved_memory_mb", "reserved_disk_gb"), 0)
+    host = {"enabled": True, "up": True, "aggregates": [], "traits": [], "facts": {}, **sizes, **none}
+    with transaction(engine) as connection:
+        connection.execute(sa.insert(tables.compute_host), [{"name": name, **host} for name in ("hv1", "hv2")])
+    done = cloud.play("volumes.yml", "-e", "volume=data volume_size=1 host=hv1", "--limit", "hv2")
+    assert done.returncode == 2 and "--limit leaves out hv1, which has to take part" in done.stdout
+    with transaction(engine) as connection:
+        assert connection.execute(sa.select(volume.c.name)).all() == []
+        connection.execute(sa.delete(tables.compute_host))
 
 
 def test_a_limit_that_leaves_nothing_fails(controller: Controller) -> None:

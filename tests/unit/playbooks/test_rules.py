@@ -29,6 +29,7 @@ from ansible_collections.novalite.cloud.plugins.plugin_utils._playbook_variables
         ("launch", {"scheduler": "luck"}, "scheduler='luck' is none of filter_scheduler, simple"),
         ("terminate", {"takeover": "true"}, "there is no variable 'takeover'"),
         ("reboot", {"reboot_type": "warm"}, "reboot_type='warm' is none of soft, hard"),
+        ("adopt", {"groups": ["web"]}, "groups: no security group can be applied to an adopted server"),
         ("may", {"port": "ssh"}, "port='ssh' is not a whole number"),
     ],
 )
@@ -106,6 +107,9 @@ def test_misspelt_in_the_inventory() -> None:
         ("server_move", {"hosts": {"hv1": {"arriving": []}, "hv2": {"leaving": []}}}),
         ("server_interface", {"hosts": {"hv2": {}}, "peers": {}}),
         ("volume_action", {"hosts": {"hv2": {}}}),
+        ("volume", {"begun": ["a"], "volumes": [{"id": "a", "host": "hv2", "attachments": []},
+                                                {"id": "b", "host": "hv3", "attachments": []}]}),
+        ("volume", {"begun": ["a"], "volumes": [{"id": "a", "host": None, "attachments": [{"host": "hv2"}]}]}),
     ],
 )
 def test_a_host_that_the_limit_leaves_out_and_that_is_needed(operation: str, result: dict[str, t.Any]) -> None:

@@ -26,16 +26,22 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.act
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.plans import server_plan
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.ledger_identity import ledger_id
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.drift.differences import host_differences
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.floating_ips import floating_ip
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.compute_hosts import compute_host
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.firewalls import firewall_plan
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.memberships import server_security_groups
+from ansible_collections.novalite.cloud.plugins.module_utils._network.ownership import Mark
 from ansible_collections.novalite.cloud.plugins.modules import server_adopt as module
 
 FIRST = 0x0A140000  # of the network private, 10.20.0.0/28
 MAC = "52:54:00:12:34:56"
 GIB = 1 << 30
+NOTHING: dict[str, t.Any] = {
+    "disks": [], "files": {}, "volumes": [], "missing_bases": {}, "residue": [], "filters": [], "chains": [],
+    "dhcp_networks": [],
+}  # fmt: skip
 
 
 def domain(**fields: t.Any) -> dict[str, t.Any]:
@@ -49,6 +55,7 @@ def domain(**fields: t.Any) -> dict[str, t.Any]:
             {"mac": MAC, "bridge": "br-private", "network": None, "device": "vnet3", "addresses": ["10.20.0.9"]},
         ],
         "marked": False,
+        "adopted_by": None,
     }  # fmt: skip
     return {**usual, **fields}
 
@@ -66,6 +73,11 @@ def ask(cloud: t.Any, check_mode: bool, **params: t.Any) -> dict[str, t.Any]:
     assert validated.error_messages == []
     with transaction(cloud.engine, check_mode) as connection:
         return server_adopt(connection, validated.validated_parameters)
+
+
+def cloud_id(cloud: t.Any) -> str:
+    with transaction(cloud.engine) as connection:
+        return ledger_id(connection)
 
 
 def used(cloud: t.Any) -> tuple[int, int, int]:
@@ -93,7 +105,7 @@ def test_a_domain_is_recorded_as_it_is(cloud: t.Any) -> None:
     assert (one["vm_state"], one["task_state"], one["power_state"]) == ("active", None, 1)
     assert one["flavor"]["name"] == "adopted.2c4096m20g" and one["security_groups"] == [] and one["key"] is None
     assert [(nic["mac"], nic["ip"], nic["network"]["name"]) for nic in one["nics"]] == [(MAC, "10.20.0.9", "private")]
-    assert one["adopted"]["disks"] == guest["disks"]
+    assert one["adopted"]["disks"] == guest["disks"] and cloud.info(names=["db"]) == [one]
     assert used(cloud) == (2, 4096, 30)
     assert f"<uuid>{guest['uuid']}</uuid>" in result["mark"] and "<adopted>true</adopted>" in result["mark"]
     again = adopt(cloud, guest)
@@ -133,6 +145,7 @@ def test_a_flavor_that_fits_exactly_is_its_flavor(cloud: t.Any) -> None:
     ("fields", "params", "message"),
     [
         ({"marked": True}, {}, "carries the mark of another ledger"),
+        ({"marked": True, "adopted_by": str(uuid.uuid4())}, {}, "carries the mark of another ledger"),
         ({"state": "shutting down"}, {}, "is shutting down: wait"),
         ({"name": "my_db"}, {}, "server name 'my_db' is not a host name"),
         ({}, {"host": "hv9"}, "unknown compute host 'hv9'"),
@@ -172,6 +185,11 @@ def test_an_address_mac_or_name_that_is_taken_is_refused(cloud: t.Any) -> None:
     assert cloud.dump() == before
 
 
+def test_a_mark_of_its_own_without_a_record_is_no_hindrance(cloud: t.Any) -> None:
+    """Of a guest that was moved by hand and released, or that a lost ledger forgot."""
+    assert adopt(cloud, domain(marked=True, adopted_by=cloud_id(cloud)))["changed"]
+
+
 def test_a_quota_counts(cloud: t.Any) -> None:
     with pytest.raises(QuotaError, match="cores"):
         adopt(cloud, domain(vcpus=21))
@@ -180,6 +198,19 @@ def test_a_quota_counts(cloud: t.Any) -> None:
 def test_no_host_is_too_full_for_what_it_runs_already(cloud: t.Any) -> None:
     adopt(cloud, domain(memory_mb=40000))
     assert used(cloud) == (2, 40000, 30)
+
+
+def test_what_is_moved_by_hand_is_left_where_it_is(cloud: t.Any) -> None:
+    guest = adopt(cloud, domain())["server"]
+    mark = Mark(cloud_id(cloud)).text
+    seen = {"uuid": guest["uuid"], "name": "db", "state": "running", "reason": "", "macs": [MAC], "taps": []}
+    found = {**NOTHING, "domains": [seen], "bridges": ["br-private"], "bridge_owners": {"br-private": [mark]}}
+    with transaction(cloud.engine) as connection:
+        params = {"host": "hv2", "found": found, "since": int(time.time()), "state_dir": "/s"}
+        result = host_differences(connection, params)
+    assert not result["left"] and result["unknown"] == []
+    (row,) = result["rows"]
+    assert (row["ledger"], row["there"]) == ("adopted on hv1", "here")
 
 
 def test_interfaces_on_networks_of_others_are_left_out_and_named(cloud: t.Any) -> None:
@@ -286,10 +317,7 @@ def test_reconcile_follows_it_and_repairs_nothing(
     guest = adopt(cloud, domain())["server"]
     cloud.write(sa.update(tables.instance).values(updated_at=1))
     seen = {"uuid": guest["uuid"], "name": "db", "state": there, "reason": "destroyed", "macs": [MAC], "taps": []}
-    found: dict[str, t.Any] = {
-        "domains": [] if there is None else [seen], "disks": [], "files": {}, "volumes": [], "missing_bases": {},
-        "residue": [], "filters": [], "chains": [], "dhcp_networks": [], "bridges": ["br-private"],
-    }  # fmt: skip
+    found = {**NOTHING, "domains": [] if there is None else [seen], "bridges": ["br-private"]}
     with transaction(cloud.engine) as connection:
         params = {"host": "hv1", "found": found, "since": int(time.time()), "state_dir": "/s"}
         result = host_differences(connection, params)

@@ -9,14 +9,17 @@ from __future__ import annotations
 import json
 import typing as t
 import uuid
+from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 
+from ansible_collections.novalite.cloud.plugins.module_utils import _records
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.adoption.adoption import server_adopt
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import plans
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.plans import server_plan
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.slices import Slicer
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.slices import Slicer, host_record
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import reading, transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.ledger_identity import ledger_id
@@ -227,6 +230,51 @@ def test_what_cannot_be_told_is_named(full: Cloud) -> None:
     assert f"what hv1 keeps of {web['uuid']} cannot be read" in lost
     assert f"instance-{web['id']:08x} ({web['uuid']}) on hv1: no record of it" in lost
     assert "the volume 11111111-2222-3333-4444-555555555555 on hv2" in lost
+
+
+@pytest.fixture
+def adopted(full: Cloud, tmp_path: Path) -> tuple[Cloud, Host, Path]:
+    """A cloud with a guest that others made on hv1, that host as it is then, and its state directory."""
+    guest = {
+        "uuid": str(uuid.uuid4()), "name": "db", "state": "running", "vcpus": 2, "memory_mb": 4096, "disk_gb": 30,
+        "disks": [{"dev": "vda", "bus": "virtio", "source": "/srv/db.qcow2", "format": "qcow2", "size": 5 << 30}],
+        "nics": [{"mac": "52:54:00:12:34:56", "bridge": "br-private", "network": None, "device": "vnet3",
+                  "addresses": ["10.20.0.9"]}],
+        "marked": False, "adopted_by": None,
+    }  # fmt: skip
+    asked = dict.fromkeys(("name", "flavor", "network", "address"))
+    with transaction(full.engine) as connection:
+        server_adopt(connection, {**asked, "state": "adopted", "project": "demo", "host": "hv1", "domain": guest})
+        told = host_record(connection, {"host": "hv1"})
+    _records.write_records(str(tmp_path), {}, told["host_record"], told["adopted"])
+    host = {"name": "hv1", **_records.read_records(str(tmp_path))}
+    domain = {"uuid": guest["uuid"], "name": "db", "state": "shutoff"}
+    host["found"] = {"domains": [domain], "chains": [], "filters": [], "volumes": []}
+    return full, host, tmp_path
+
+
+def test_an_adopted_guest_comes_back(adopted: tuple[Cloud, Host, Path]) -> None:
+    cloud, host, _directory = adopted
+    before = cloud.info(names=["db"])
+    empty(cloud)
+    assert rebuild(cloud, [host])["servers"] == ["db of demo on hv1: stopped"]
+    now = {"vm_state": "stopped", "power_state": 4}  # as its domain is by now
+    assert cloud.info(names=["db"]) == [{**before[0], **now}]
+    rows = cloud.rows(sa.select(tables.compute_host.c.vcpus_used).where(tables.compute_host.c.name == "hv1"))
+    assert [tuple(row) for row in rows] == [(2,)]
+
+
+def test_a_record_of_a_guest_that_was_given_back_counts_for_nothing(adopted: tuple[Cloud, Host, Path]) -> None:
+    cloud, host, directory = adopted
+    [db] = cloud.info(names=["db"])
+    host["found"]["domains"] = []
+    empty(cloud)
+    result = rebuild(cloud, [host])
+    assert result["servers"] == [] and cloud.info(all_projects=True) == []
+    assert f"the adopted db ({db['uuid']}) on hv1: its domain is gone, or carries no mark" in result["lost"]
+    assert _records.forget_adopted(str(directory), db["uuid"])
+    assert not _records.forget_adopted(str(directory), db["uuid"])
+    assert _records.read_records(str(directory))["records"] == {}
 
 
 def test_no_secret_leaves_the_ledger(full: Cloud) -> None:

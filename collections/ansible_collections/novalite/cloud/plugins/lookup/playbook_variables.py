@@ -80,15 +80,22 @@ class LookupModule(LookupBase):
         if name not in entries and not foreign:
             return  # one of ours imports it, and has been checked
         controller = variables["hostvars"][CONTROLLER]
-        own = extra.get("novalite_extra_variables", controller.get("novalite_extra_variables", []))
-        own = [part.strip() for part in own.split(",")] if isinstance(own, str) else own
+        own = _own(extra) or _own(controller)
         extra.update(rules.meant(name, extra, entries, foreign, own))
         rules.misspelt(controller, own)
         rules.lacking(name, {*variables, *extra, *controller})
         # `hosts:` of plays is resolved without any host's variables, and would not find the inventory's
         if "novalite_compute_group" in controller:
             extra.setdefault("novalite_compute_group", controller["novalite_compute_group"])
-        _limit(name, extra, inventory)
+        for host in _limit(name, extra, inventory):
+            said = variables["hostvars"][host]  # its groups' variables, too
+            rules.misspelt(said, [*own, *_own(said)], host)
+
+
+def _own(variables: t.Mapping[str, t.Any]) -> list[str]:
+    """The names that the operator uses for other things, as these variables say."""
+    names = variables.get("novalite_extra_variables") or []
+    return [part.strip() for part in names.split(",")] if isinstance(names, str) else list(names)
 
 
 def _entries(parts: str) -> tuple[set[str], bool]:
@@ -109,8 +116,9 @@ def _is_beside(path: str, directory: str) -> bool:
     return os.path.realpath(os.path.join(os.path.dirname(path), "parts")) == os.path.realpath(directory)
 
 
-def _limit(name: str, extra: dict[str, t.Any], inventory: t.Any) -> None:
-    """Keep the controller in reach of `--limit`, and remember the hosts that are."""
+def _limit(name: str, extra: dict[str, t.Any], inventory: t.Any) -> list[str]:
+    """Keep the controller in reach of `--limit`, and remember the hosts that are; return those that the playbook works
+    on."""
     own_group = PLAYBOOKS[name].group
     group = own_group or extra.get("novalite_compute_group", "compute")
     kind = own_group or "compute host"
@@ -118,7 +126,10 @@ def _limit(name: str, extra: dict[str, t.Any], inventory: t.Any) -> None:
     if limited and "novalite_limit" not in extra:
         extra["novalite_limit"] = [host.name for host in inventory.get_hosts("all")]
         inventory.subset(",".join({CONTROLLER: None, **dict.fromkeys(extra["novalite_limit"])}))
-    if PLAYBOOKS[name].hosts and not inventory.get_hosts(group):
+    if not PLAYBOOKS[name].hosts:
+        return []
+    hosts = [host.name for host in inventory.get_hosts(group)]
+    if not hosts:
         of_group = inventory.get_hosts(group, ignore_limits=True)
         if of_group:
             raise NovaliteError(
@@ -129,3 +140,4 @@ def _limit(name: str, extra: dict[str, t.Any], inventory: t.Any) -> None:
             f"{name}.yml: the inventory has no {kind}: put hosts into its group '{group}'"
             + ("" if own_group else ", or name another one in novalite_compute_group")
         )
+    return hosts

@@ -5,7 +5,8 @@
 # This module_utils is PRIVATE to the collection and may change at any time.
 
 """What this host keeps of the ledger, so that a ledger that is lost can be made again: one file for each instance in
-its directory, and one for the host in the state directory. Root's alone, mode 0600.
+its directory, one for each adopted one, which has no directory here, and one for the host in the state directory.
+Root's alone, mode 0600.
 
 They are written by the ledger's slices (_ledger/compute/slices.py) and are texts here.
 """
@@ -22,17 +23,27 @@ from ._host import write_atomically
 
 RECORD = "record.json"  # in an instance's directory
 HOST_RECORD = "host-record.json"  # in the state directory
+ADOPTED = "adopted"  # directory in the state directory: a record for each adopted instance, <uuid>.json
 MODE = 0o600
 LARGEST = 64 << 20  # bytes of a record; the host's own one may be of a large cloud
 
 
-def write_records(state_dir: str, records: t.Mapping[str, str], host_record: str | None = None) -> list[str]:
-    """Write the `records` (UUID -> text) of instances that have a directory here, and the host's; return what changed.
+def write_records(
+    state_dir: str,
+    records: t.Mapping[str, str],
+    host_record: str | None = None,
+    adopted: t.Mapping[str, str] | None = None,
+) -> list[str]:
+    """Write the `records` (UUID -> text) of instances that have a directory here, those of `adopted` ones, and the
+    host's; return what changed.
 
     An instance without a directory has gone meanwhile: nothing is made for it. Raises NovaliteError.
     """
     changed = []
     try:
+        if adopted and os.path.isdir(state_dir):
+            os.makedirs(os.path.join(state_dir, ADOPTED), mode=0o700, exist_ok=True)
+            changed += [uuid for uuid, text in sorted(adopted.items()) if _replace(adopted_path(state_dir, uuid), text)]
         for uuid, text in sorted(records.items()):
             directory = layout.instance_dir(state_dir, uuid)
             if os.path.isdir(directory) and _replace(os.path.join(directory, RECORD), text):
@@ -46,8 +57,15 @@ def write_records(state_dir: str, records: t.Mapping[str, str], host_record: str
 
 
 def read_records(state_dir: str) -> dict[str, t.Any]:
-    """`{"records": {uuid: text}, "host_record": text or None}`; changes nothing."""
+    """`{"records": {uuid: text}, "host_record": text or None}`, adopted instances' among them; changes nothing."""
     records = {}
+    with contextlib.suppress(FileNotFoundError):
+        for name in sorted(os.listdir(os.path.join(state_dir, ADOPTED))):
+            with contextlib.suppress(NovaliteError):  # not an instance's
+                uuid = os.path.splitext(name)[0]
+                text = _read(adopted_path(state_dir, uuid))
+                if text is not None:
+                    records[uuid] = text
     directory = os.path.join(state_dir, layout.INSTANCES)
     with contextlib.suppress(FileNotFoundError):
         for uuid in sorted(os.listdir(directory)):
@@ -56,6 +74,24 @@ def read_records(state_dir: str) -> dict[str, t.Any]:
                 if text is not None:
                     records[uuid] = text
     return {"records": records, "host_record": _read(os.path.join(state_dir, HOST_RECORD))}
+
+
+def adopted_path(state_dir: str, uuid: str) -> str:
+    """The record of the adopted instance `uuid`. Raises NovaliteError for what is no UUID."""
+    return os.path.join(state_dir, ADOPTED, os.path.basename(layout.instance_dir(state_dir, uuid)) + ".json")
+
+
+def forget_adopted(state_dir: str, uuid: str, check_mode: bool = False) -> bool:
+    """Remove the record of the adopted instance `uuid`; return whether there was one. Raises NovaliteError."""
+    path = adopted_path(state_dir, uuid)
+    if not os.path.lexists(path):
+        return False
+    try:
+        if not check_mode:
+            os.unlink(path)
+    except OSError as error:
+        raise NovaliteError(f"{path}: the record cannot be removed: {error.strerror}") from error
+    return True
 
 
 def _replace(path: str, text: str) -> bool:

@@ -36,7 +36,8 @@ options:
     description:
       - V(described) says what the domain is and changes nothing.
       - V(marked) puts O(mark) into its metadata, in its persistent XML and, while it runs, in its live one.
-      - V(unmarked) takes it away from there. A domain that does not exist any more is unmarked.
+      - V(unmarked) takes it away from there. A domain that does not exist any more is unmarked. What the host keeps
+        about it (see M(novalite.cloud.host_record)) goes, too, if O(domain) is a UUID.
     type: str
     choices: [described, marked, unmarked]
     default: described
@@ -90,6 +91,9 @@ domain:
     marked:
       description: Whether it carries the mark of a ledger.
       type: bool
+    adopted_by:
+      description: The identity of the ledger whose mark says that it was adopted, or null.
+      type: str
 """
 
 from ansible.module_utils.basic import AnsibleModule
@@ -99,6 +103,7 @@ from ..module_utils._errors import NotFoundError, NovaliteError
 from ..module_utils._host import STATE_DIR
 from ..module_utils._host_facts import existing
 from ..module_utils._libvirt import DEFAULT_URI, connect
+from ..module_utils._records import forget_adopted
 
 
 def main() -> None:
@@ -128,7 +133,7 @@ def _result(module: AnsibleModule) -> dict:
         domain = adopt.find(connection, params["domain"])
     except NotFoundError:
         if params["state"] == "unmarked":
-            return {"changed": False}
+            return {"changed": _forget(module)}
         raise
     if params["state"] == "described":
         description = adopt.describe(connection, domain, existing(params["state_dir"]))
@@ -138,8 +143,15 @@ def _result(module: AnsibleModule) -> dict:
         changed, before, after = adopt.mark(domain, params["mark"], module.check_mode)
     else:
         before, after = adopt.unmark(connection, domain, module.check_mode), None
-        changed = before is not None
+        forgotten = _forget(module)
+        changed = before is not None or forgotten
     return {"changed": changed, "diff": {"before": f"{before or ''}\n", "after": f"{after or ''}\n"}}
+
+
+def _forget(module: AnsibleModule) -> bool:
+    """Remove what the host keeps of the ledger's record of the domain; return whether there was something."""
+    named = module.params["domain"].lower()
+    return adopt.is_uuid(named) and forget_adopted(module.params["state_dir"], named, module.check_mode)
 
 
 if __name__ == "__main__":

@@ -13,9 +13,9 @@ author:
   - novalite contributors (@novalite)
 description:
   - A step of playbooks such as C(reconcile.yml) and C(ledger_rebuild.yml).
-  - Writes for each instance a file C(record.json) in its directory, and C(host-record.json) for the host. A ledger that
-    is lost is made again from these by M(novalite.cloud.ledger_rebuild). M(novalite.cloud.disk) writes the file of a
-    new instance.
+  - Writes for each instance a file C(record.json) in its directory, for each adopted one C(adopted/<uuid>.json), and
+    C(host-record.json) for the host. A ledger that is lost is made again from these by
+    M(novalite.cloud.ledger_rebuild). M(novalite.cloud.disk) writes the file of a new instance.
   - An action plug-in of the same name reads on the controller what is to be written.
   - The files have mode 0600. No passwords, tokens, keys or user data are in them.
 extends_documentation_fragment:
@@ -51,6 +51,10 @@ options:
     description: For each instance, by its UUID, the text that is kept. The action plug-in gives it.
     type: dict
     default: {}
+  adopted:
+    description: For each adopted instance, by its UUID, the text that is kept. The action plug-in gives it.
+    type: dict
+    default: {}
   host_record:
     description: The text that is kept for the host. The action plug-in gives it.
     type: str
@@ -72,7 +76,7 @@ written:
   type: list
   elements: str
 records:
-  description: For each instance, by its UUID, the text that is kept.
+  description: For each instance, adopted ones among them, by its UUID, the text that is kept.
   returned: O(state=read)
   type: dict
 host_record:
@@ -95,6 +99,7 @@ from ..module_utils._records import read_records, write_records
 ARGUMENT_SPEC = {
     "state": {"type": "str", "choices": ["present", "read"], "default": "present"},
     "records": {"type": "dict", "default": {}},
+    "adopted": {"type": "dict", "default": {}},
     "host_record": {"type": "str"},
     **LOOK_ARGUMENTS,
 }
@@ -110,7 +115,8 @@ def main() -> None:
             module.exit_json(changed=False, found=found, **read_records(params["state_dir"]))
         written = []
         if not module.check_mode:
-            written = write_records(params["state_dir"], params["records"], params["host_record"])
+            state_dir, adopted = params["state_dir"], params["adopted"]
+            written = write_records(state_dir, params["records"], params["host_record"], adopted)
     except NovaliteError as error:
         module.fail_json(msg=str(error))
     module.exit_json(changed=False, written=written)

@@ -32,6 +32,8 @@ options:
       quotas:
         description:
           - Limits by resource. V(-1) is unlimited. What is not named stays as it is.
+          - The word V(unlimited) stands for V(-1) of everything that a project has some of, for a cloud that is its
+            operator's alone. What one request may bring (metadata, injected files) and V(jobs) stay bounded.
           - The resources, and what a project has that never said otherwise, are V(instances) 10, V(cores) 20,
             V(ram) 51200 MiB, V(fixed_ips) -1, V(floating_ips) 10, V(key_pairs) 100, V(security_groups) 10,
             V(security_group_rules) 20 for each group, V(networks) 3 and V(images) 100 of its own,
@@ -39,7 +41,7 @@ options:
             V(server_group_members) 10 for each group, V(metadata_items) 128 and V(injected_files) 5 for each instance,
             V(injected_file_content_bytes) 10240 and V(injected_file_path_length) 255 for each file,
             V(jobs) 500 that wait or run.
-        type: dict
+        type: raw
   state:
     description: Whether the projects exist.
     type: str
@@ -59,6 +61,12 @@ EXAMPLES = r"""
           instances: 50
           cores: 100
           ram: 204800
+
+- name: Have a project for the operator's own servers, with what the hosts have
+  novalite.cloud.project:
+    projects:
+      - name: fleet
+        quotas: unlimited
 
 - name: Remove one that has no instances, networks and images left
   novalite.cloud.project:
@@ -96,7 +104,7 @@ ARGUMENT_SPEC = {
         "required": True,
         "options": {
             "name": {"type": "str", "required": True},
-            "quotas": {"type": "dict"},
+            "quotas": {"type": "raw"},
         },
     },
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},

@@ -17,12 +17,18 @@ description:
     libvirt gave them.
 extends_documentation_fragment:
   - novalite.cloud.state_dir
+options:
+  state:
+    description: V(absent) takes these rules out of the local policy. Files keep their labels.
+    type: str
+    choices: [present, absent]
+    default: present
 attributes:
   check_mode:
     description: Can run in check_mode and return changed status without changing anything.
     support: full
   diff_mode:
-    description: Returns the rules that are missing.
+    description: Returns the rules that are missing, or too many.
     support: full
 requirements:
   - semanage
@@ -43,17 +49,22 @@ diff:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._disk.labels import ensure_labels
+from ..module_utils._disk.labels import ensure_labels, remove_labels
 from ..module_utils._errors import NovaliteError
 from ..module_utils._host import STATE_DIR
 
 
 def main() -> None:
     module = AnsibleModule(
-        argument_spec={"state_dir": {"type": "path", "default": STATE_DIR}}, supports_check_mode=True
+        argument_spec={
+            "state_dir": {"type": "path", "default": STATE_DIR},
+            "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+        },
+        supports_check_mode=True,
     )
+    act = remove_labels if module.params["state"] == "absent" else ensure_labels
     try:
-        result = ensure_labels(module.params["state_dir"], module.check_mode)
+        result = act(module.params["state_dir"], module.check_mode)
     except NovaliteError as error:
         module.fail_json(msg=str(error))
     module.exit_json(**result)

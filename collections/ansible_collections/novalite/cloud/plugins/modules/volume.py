@@ -91,6 +91,10 @@ options:
       description:
         description: Free text.
         type: str
+  limit_to:
+    description: Names of the only compute hosts to choose among. All that the ledger knows, when left out.
+    type: list
+    elements: str
   state:
     description: Whether the volumes exist.
     type: str
@@ -155,6 +159,7 @@ ARGUMENT_SPEC = {
             "description": {"type": "str"},
         },
     },
+    "limit_to": {"type": "list", "elements": "str"},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
 }
 SPEC_RULES: dict = {}

@@ -47,6 +47,10 @@ options:
     description: Whether to go on with what a run that was killed left under way.
     type: bool
     default: false
+  limit_to:
+    description: Names of the only compute hosts to choose among. All that the ledger knows, when left out.
+    type: list
+    elements: str
   plans:
     description: The RV(hosts) of before. With O(outcomes) only.
     type: dict
@@ -105,6 +109,7 @@ ARGUMENT_SPEC = {
     "volumes": {"type": "list", "elements": "str"},
     "attachments": {"type": "list", "elements": "raw"},
     "snapshots": {"type": "list", "elements": "raw"},
+    "limit_to": {"type": "list", "elements": "str"},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
     "takeover": {"type": "bool", "default": False},
     "plans": {"type": "dict"},

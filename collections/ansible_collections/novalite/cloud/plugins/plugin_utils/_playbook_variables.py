@@ -71,15 +71,15 @@ def lacking(name: str, said: c.Container[str]) -> None:
             raise NovaliteError(f"{name}.yml: say -e {words[0]}=...{others}: {variables[words[0]].help}")
 
 
-def misspelt(names: c.Iterable[str], own: c.Iterable[str]) -> None:
-    """Raises NovaliteError for inventory variables that are nearly ours."""
+def misspelt(names: c.Iterable[str], own: c.Iterable[str], host: str | None = None) -> None:
+    """Raises NovaliteError for inventory variables, of `host` or of the controller, that are nearly ours."""
     for name in names:
         if name.startswith(NAMESPACES) and name not in INVENTORY and not _matches(name, own):
             near = difflib.get_close_matches(name, INVENTORY, 1, 0.9)
             if near:
                 raise NovaliteError(
-                    f"the inventory's variable {name} is not one of novalite's: did you mean {near[0]}? "
-                    "If not, name it in novalite_extra_variables"
+                    f"the inventory's variable {name}{f' of {host}' if host else ''} is not one of novalite's: "
+                    f"did you mean {near[0]}? If not, name it in novalite_extra_variables"
                 )
 
 
@@ -89,8 +89,12 @@ def _unknown(
     books: dict[str, Playbook] = {entry: PLAYBOOKS[entry] for entry in (*entries, name)}
     words = {word for book in books.values() for word in _words(book)}
     known = words | set(INVENTORY) | JOBS
+    refused = {word: why for book in books.values() for word, why in book.refused.items()}
     problems = []
     for word in extra:
+        if word in refused:
+            problems.append(f"{word}: {refused[word]}")
+            continue
         if word in known or word.startswith("ansible_") or _matches(word, own):
             continue
         # an old word is no advice

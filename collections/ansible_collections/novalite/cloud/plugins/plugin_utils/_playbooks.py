@@ -23,6 +23,7 @@ class Playbook:
     needs: tuple[tuple[str, ...], ...] = ()  # of each, one must be said
     hosts: bool = True  # it works on the compute hosts, or those of `group`, and is of no use without one
     group: str | None = None
+    refused: t.Mapping[str, str] = dataclasses.field(default_factory=dict)  # words of others -> why not here
 
 
 def _server_options() -> dict[str, Variable]:
@@ -95,6 +96,7 @@ VOLUME = {
 }
 HOST = {"host": Variable("name of the compute host"), **TAKEOVER, **SCHEDULING}
 STATES = ("present", "absent")
+NO_GROUPS = "no security group can be applied to an adopted server, whose devices others name anew at each start"
 
 
 def _of_servers(*more: t.Mapping[str, Variable]) -> Playbook:
@@ -129,6 +131,7 @@ PLAYBOOKS: dict[str, Playbook] = {
             **_options("flavor"),
         },
         (("host",), ("domain",)),
+        refused=dict.fromkeys(("security_groups", "security_group", "groups"), f"{NO_GROUPS} (docs/adopt.md)"),
     ),
     "attach": Playbook(SERVERS, WHOM, hosts=False),
     "cloud_picture": Playbook(

@@ -44,6 +44,10 @@ def _outside(operation: str, result: Result) -> tuple[set[str], set[str]]:
         acting = {host for host, plan in hosts.items() if any(parts.get(part) for part in plan)}
         told = {host for host, plan in hosts.items() if any(part in parts for part in plan)}
         return acting, told
+    if operation == "volume":
+        begun = [one for one in result.get("volumes") or [] if one["id"] in result["begun"]]
+        where = [one["host"] or next((there["host"] for there in one["attachments"]), None) for one in begun]
+        return {host for host in where if host}, set()
     if operation in ("server_action", "volume_action"):
         return set(hosts), set()
     if operation == "server_interface":

@@ -76,3 +76,19 @@ def ensure_labels(state_dir: str, check_mode: bool = False) -> dict[str, t.Any]:
         "changed": bool(changes),
         "diff": {"before": {}, "after": {label.pattern: label.type for _option, label in changes}},
     }
+
+
+def present(own: t.Iterable[Label], listing: str) -> list[Label]:
+    """Of `own`, what the `listing` of `semanage fcontext -l -C -n` has with that type; another one is an operator's."""
+    own = list(own)
+    lacking = {label for _option, label in missing(own, listing)}
+    return [label for label in own if label not in lacking]
+
+
+def remove_labels(state_dir: str, check_mode: bool = False) -> dict[str, t.Any]:
+    """Take what ensure_labels() said out of SELinux's local policy; files keep their labels. Returns `changed` and
+    `diff`. Raises NovaliteError."""
+    gone = present(labels(state_dir), run(["semanage", "fcontext", "-l", "-C", "-n"], timeout=120).stdout)
+    for label in [] if check_mode else gone:
+        run(["semanage", "fcontext", "-d", label.pattern], timeout=120)
+    return {"changed": bool(gone), "diff": {"before": {label.pattern: label.type for label in gone}, "after": {}}}

@@ -72,6 +72,7 @@ class Description:
     disks: tuple[Disk, ...]
     nics: tuple[Nic, ...]
     marked: bool  # it carries the mark of some ledger
+    adopted_by: str | None  # the identity of the ledger whose mark says that it was adopted
 
 
 def find(connection: t.Any, named: str) -> t.Any:
@@ -79,7 +80,7 @@ def find(connection: t.Any, named: str) -> t.Any:
     that libvirt forgets when it ends."""
     with clear(f"domain {named} cannot be looked up"):
         try:
-            domain = connection.lookupByUUIDString(named) if _is_uuid(named) else connection.lookupByName(named)
+            domain = connection.lookupByUUIDString(named) if is_uuid(named) else connection.lookupByName(named)
         except libvirt.libvirtError as error:
             if error.get_error_code() != libvirt.VIR_ERR_NO_DOMAIN:
                 raise
@@ -101,6 +102,7 @@ def describe(connection: t.Any, domain: t.Any, directory: str) -> Description:
         root = ElementTree.fromstring(xml)
         addresses = {} if live is None else _addresses(domain, live)
         _state, most_kib, _now, vcpus, _time = domain.info()
+        present = _mark_of(domain, _CONFIG)
         return Description(
             uuid=domain.UUIDString(),
             name=domain.name(),
@@ -115,7 +117,8 @@ def describe(connection: t.Any, domain: t.Any, directory: str) -> Description:
                 _nic(connection, nic, addresses)
                 for nic in (root if live is None else live).iterfind("devices/interface")
             ),
-            marked=_mark_of(domain, _CONFIG) is not None,
+            marked=present is not None,
+            adopted_by=_adopter(present),
         )
 
 
@@ -168,6 +171,12 @@ def _mark_of(domain: t.Any, flag: int) -> str | None:
         return None
 
 
+def _adopter(mark: str | None) -> str | None:
+    """The ledger that this mark is of, if it says that the domain was adopted."""
+    texts = {} if mark is None else {node.tag.rpartition("}")[2]: node.text for node in ElementTree.fromstring(mark)}
+    return texts.get("ledger") if texts.get("adopted") == "true" else None
+
+
 def _meaning(xml: str | None) -> t.Any:
     """A mark as data, without namespaces and indents: libvirt writes its own."""
     def node(element: ElementTree.Element) -> t.Any:
@@ -203,7 +212,7 @@ def _addresses(domain: t.Any, live: ElementTree.Element) -> dict[str, tuple[str,
     return found
 
 
-def _is_uuid(text: str) -> bool:
+def is_uuid(text: str) -> bool:
     try:
         return str(uuids.UUID(text)) == text.lower()
     except ValueError:

@@ -66,7 +66,7 @@ class Site(t.NamedTuple):
 
     name: str
     project: str
-    quotas: dict[str, int]
+    quotas: dict[str, int] | str  # as the module project takes them
     prune: bool
     records: list[Record]
     servers: list[Server]
@@ -89,7 +89,7 @@ def load(document: t.Any, path: str | None) -> Site:
     site = Site(
         name=data.get("name") or project["name"],
         project=project["name"],
-        quotas=dict(project.get("quotas") or {}),
+        quotas=project.get("quotas") or {},
         prune=bool(data.get("prune")),
         records=_records(data),
         servers=[],

@@ -54,6 +54,7 @@ class Guest:
     disks: t.Sequence[t.Mapping[str, t.Any]]
     nics: t.Sequence[t.Mapping[str, t.Any]]
     marked: bool
+    adopted_by: str | None
 
 
 def server_adopt(connection: sa.Connection, params: Params) -> Record:
@@ -72,7 +73,8 @@ def _adopt(connection: sa.Connection, params: Params) -> Record:
     known = connection.execute(sa.select(instance).where(instance.c.uuid == guest.uuid)).first()
     if known is not None:
         return _again(connection, known, host, guest)
-    if guest.marked:
+    # a mark of this ledger's own without a record: of one that was moved by hand, or that a lost ledger forgot
+    if guest.marked and guest.adopted_by != ledger_id(connection):
         raise ConflictError(f"domain '{guest.name}' carries the mark of another ledger: let that one release it first")
     if guest.state not in _STATES:
         raise ConflictError(f"domain '{guest.name}' is {guest.state}: wait until it is running or off")

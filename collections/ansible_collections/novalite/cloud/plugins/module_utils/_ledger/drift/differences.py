@@ -70,6 +70,7 @@ def host_differences(connection: sa.Connection, params: t.Mapping[str, t.Any]) -
     rows += kept["rows"]
     residue = [one for one in found["residue"] if told.is_ours(one["disk"]) or one["what"] == "mount"]
     rows += guests.rows
+    rows += _brought_here(connection, host, found)
     rows += [row(host, f"{one['what']} {one['name']}", "nobody is at it", f"leads to {one['disk']}", "detached")
              for one in residue]  # fmt: skip
     for name, status in volume_repair.fail_lost(connection, host, found["volumes"], since):
@@ -91,6 +92,17 @@ def host_differences(connection: sa.Connection, params: t.Mapping[str, t.Any]) -
         "restart": guests.restart,
     }
     return result
+
+
+def _brought_here(connection: sa.Connection, host: str, found: Found) -> list[Row]:
+    """Guests that were adopted on another host, and that somebody moved."""
+    uuids = [domain["uuid"] for domain in found["domains"]]
+    how = "none: release it (release.yml), and adopt it here (adopt.yml)"
+    return [
+        row(host, f"domain {guest['domain_name']} ({guest['name']})", f"adopted on {guest['host']}", "here", how)
+        for guest in instances_by(connection, uuids=uuids)
+        if guest["adopted"] is not None and guest["host"] != host
+    ]
 
 
 class _Guests:

@@ -51,6 +51,7 @@ class Found:
     slices: tuple[Slice, ...]
     unrecorded: tuple[str, ...]  # domains of novalite's that no slice tells of
     unreadable: tuple[str, ...]  # slices that could not be read, and why
+    unmarked: tuple[str, ...]  # adopted instances whose domains do not exist, or carry no mark any more
 
 
 def judge(hosts: t.Sequence[t.Mapping[str, t.Any]], ledger: str | None = None) -> Found:
@@ -87,6 +88,10 @@ def judge(hosts: t.Sequence[t.Mapping[str, t.Any]], ledger: str | None = None) -
         # one that waits for the end of a resize is on two hosts, and its guest is on one
         if before is None or before.host != place:
             chosen[one.uuid] = one
+    # whether somebody else's domain is an instance is what its mark says; a record may be left from before its release
+    unmarked = [one for uuid, one in chosen.items() if uuid not in domains and _is_adopted(one)]
+    for one in unmarked:
+        del chosen[one.uuid]
     told = [one for one in mine if one.uuid is None]
     told += [_as_it_is(one, domains.get(uuid)) for uuid, one in chosen.items() if uuid]
     others = {one.uuid for one in slices} - set(chosen)
@@ -95,7 +100,12 @@ def judge(hosts: t.Sequence[t.Mapping[str, t.Any]], ledger: str | None = None) -
         if domain["uuid"] not in chosen and domain["uuid"] not in others
     )
     told.sort(key=lambda each: (each.written_at, each.host, each.uuid or ""))
-    return Found(ledger, tuple(told), tuple(names), tuple(unreadable))
+    gone = sorted(f"{one.tables['instance'][0]['name']} ({one.uuid}) on {one.host}" for one in unmarked)
+    return Found(ledger, tuple(told), tuple(names), tuple(unreadable), tuple(gone))
+
+
+def _is_adopted(one: Slice) -> bool:
+    return one.tables["instance"][0].get("adopted") is not None
 
 
 def _parsed(host: str, uuid: str | None, text: str) -> Slice:

@@ -39,8 +39,10 @@ def leftovers(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[
     domains: list[dict[str, t.Any]] = []
     unknown: list[dict[str, t.Any]] = []
     known = _known(connection, [one["uuid"] for one in found["domains"]] + found["disks"])
+    adopted = _adopted(connection)
     for one in found["domains"]:
-        if one["uuid"] in here:
+        # one that was adopted on another host was brought here by whoever it belongs to
+        if one["uuid"] in here or one["uuid"] in adopted:
             continue
         (domains if one["uuid"] in known else unknown).append(one)
     going = {one["uuid"] for one in domains}
@@ -49,7 +51,7 @@ def leftovers(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[
     names = {one["name"] for one in staying} | {f"instance-{number:08x}" for number in here.values()}
     macs = {mac for one in staying for mac in one["macs"]} | _macs(connection, here)
     numbers = _numbers(connection)
-    served = _networks_of(connection, here)
+    served = _networks_of(connection, {*here, *(one["uuid"] for one in staying if one["uuid"] in adopted)})
     mark = Mark(ledger_id(connection))
     bridges = _unused_bridges(connection, found, served, mark, bool(unknown))
     dhcp_owners = found.get("dhcp_owners", {})
@@ -123,6 +125,10 @@ def _moved_away(connection: sa.Connection, host: str) -> set[str]:
 def _known(connection: sa.Connection, uuids: t.Iterable[str]) -> set[str]:
     query = sa.select(instance.c.uuid).where(instance.c.uuid.in_(sorted(set(uuids))))
     return set(connection.execute(query).scalars())
+
+
+def _adopted(connection: sa.Connection) -> set[str]:
+    return set(connection.execute(sa.select(instance.c.uuid).where(instance.c.adopted.is_not(None))).scalars())
 
 
 def _numbers(connection: sa.Connection) -> set[int]:

@@ -57,6 +57,7 @@ def ledger_rebuild(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> 
         raise_number(connection, table, highest)
     servers = [one for one in _servers(connection) if one not in before]
     lost = [*LOST, *_withheld(found), *(f"what is on hosts of {one}: no record of it" for one in found.unrecorded),
+            *(f"the adopted {one}: its domain is gone, or carries no mark" for one in found.unmarked),
             *found.unreadable, *writer.dropped, *_volumes(connection, params["hosts"])]  # fmt: skip
     result: dict[str, t.Any] = {
         "changed": bool(writer.added),

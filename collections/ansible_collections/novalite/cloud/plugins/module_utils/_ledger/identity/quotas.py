@@ -52,6 +52,10 @@ DEFAULTS: t.Mapping[str, int] = {
     "jobs": 500,  # those that wait or run; those that take things away have as many again
 }
 
+EVERYTHING = "unlimited"  # as quotas: how much a project may have
+# what one request may bring and a project may have at work is bounded all the same
+_BOUNDED = ("metadata_items", "injected_files", "injected_file_content_bytes", "injected_file_path_length", "jobs")
+
 _DEFAULTS = tables.tables_networking.quota_default
 # first the cloud's defaults, then what a project has of its own
 _LIMITS = sa.union_all(
@@ -103,8 +107,15 @@ def check_quota(connection: sa.Connection, project_id: str, resource: str, used:
         )
 
 
-def checked_quotas(quotas: t.Mapping[str, t.Any]) -> dict[str, int]:
-    """Limits as a user wrote them. Raises NotFoundError for an unknown resource, NovaliteError for a bad limit."""
+def checked_quotas(quotas: t.Mapping[str, t.Any] | str) -> dict[str, int]:
+    """Limits as a user wrote them, by resource, or the word `unlimited` for all of which a project may have some.
+
+    Raises NotFoundError for an unknown resource, NovaliteError for a bad limit.
+    """
+    if quotas == EVERYTHING:
+        return {name: UNLIMITED for name, limit in DEFAULTS.items() if limit and name not in _BOUNDED}
+    if not isinstance(quotas, t.Mapping):
+        raise NovaliteError(f"quotas {quotas!r}: give limits by resource, or {EVERYTHING!r}")
     checked = {}
     for resource, limit in quotas.items():
         if resource not in DEFAULTS:

@@ -32,6 +32,7 @@ from ..compute import server_changes
 from ..compute.server_states import server_state
 from ..compute.servers import server
 from ..identity.projects import project
+from ..identity.quotas import checked_quotas
 from ..network.networks import network
 from ..placement.server_groups import server_group
 from ..queries.volume_views import volumes_by
@@ -179,7 +180,7 @@ def _project(connection: sa.Connection, site: Site) -> tuple[Item | None, str]:
     except NovaliteError as error:
         raise site.error(str(error), ("project",)) from None
     before, after = _sides(result, "projects", site.project)
-    said = {f"quotas.{key}": value for key, value in site.quotas.items()}
+    said = {f"quotas.{key}": value for key, value in checked_quotas(site.quotas).items()}
     return plan.record_item("project", site.project, said, before, after), result["projects"][0]["id"]
 
 

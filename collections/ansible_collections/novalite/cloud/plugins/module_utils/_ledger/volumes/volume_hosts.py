@@ -20,9 +20,14 @@ from ..queries.lookups import check_compute_hosts
 
 
 def choose(
-    connection: sa.Connection, of_type: t.Mapping[str, t.Any], zone: str | None = None, host: str | None = None
+    connection: sa.Connection,
+    of_type: t.Mapping[str, t.Any],
+    zone: str | None = None,
+    host: str | None = None,
+    limit_to: t.Collection[str] | None = None,
 ) -> str:
-    """The compute host for a new volume: `host` if it may be, else the one with the fewest GiB of volumes.
+    """The compute host for a new volume: `host` if it may be, else of `limit_to` (None: of all) the one with the fewest
+    GiB of volumes.
 
     Raises NotFoundError for an unknown host, ConflictError when no host that is up has this type (in that zone).
     """
@@ -45,6 +50,8 @@ def choose(
     )
     if allowed is not None:
         query = query.where(compute_host.c.name.in_(allowed))
+    if limit_to is not None:
+        query = query.where(compute_host.c.name.in_(sorted(set(limit_to))))
     if zone is not None:
         known = sa.select(compute_host.c.id).where(compute_host.c.zone == zone).limit(1)
         if connection.execute(known).first() is None:
@@ -53,12 +60,16 @@ def choose(
     found = connection.execute(query.limit(1)).scalar()
     if found is None:
         where = f" in zone {zone}" if zone is not None else ""
+        where += f" among {', '.join(limit_to) or 'none'}" if limit_to is not None else ""
         raise ConflictError(f"no compute host that is up has room for volumes of type {of_type['name']}{where}")
     return str(found)
 
 
-def worker(connection: sa.Connection, one: t.Mapping[str, t.Any]) -> str | None:
-    """The compute host that works on this volume: its own, its instance's, or for shared storage any that is up.
+def worker(
+    connection: sa.Connection, one: t.Mapping[str, t.Any], limit_to: t.Collection[str] | None = None
+) -> str | None:
+    """The compute host that works on this volume: its own, its instance's, or for shared storage any that is up (and in
+    `limit_to`).
 
     None for one that nothing was made of: nothing is anywhere.
     """
@@ -69,4 +80,4 @@ def worker(connection: sa.Connection, one: t.Mapping[str, t.Any]) -> str | None:
         return attached[0]
     if one["backend"] in volume_types.LOCAL_BACKENDS:
         return None
-    return choose(connection, {"name": one["type"], "options": one["options"]})
+    return choose(connection, {"name": one["type"], "options": one["options"]}, limit_to=limit_to)

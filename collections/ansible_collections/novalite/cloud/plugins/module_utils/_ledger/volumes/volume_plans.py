@@ -37,11 +37,13 @@ def plan(
     snapshots: t.Sequence[Snapshot] = (),
     attachments: t.Iterable[str] = (),
     state_dir: str = STATE_DIR,
+    limit_to: t.Collection[str] | None = None,
 ) -> tuple[dict[str, Plan], list[dict[str, str]]]:
     """`({host: plan}, [{"id", "does"} that no host has anything to do for])`.
 
-    `attachments` are ids. Each plan has `images`, `volumes`, `snapshots`, `gone`, `attach` and `detach`: the arguments
-    of image_cache, of volume_disk (three times) and of volume_attach (twice); and `work`, [{"id", "does"}].
+    `attachments` are ids; `limit_to` are the hosts that may be chosen for what is shared (None: all). Each plan has
+    `images`, `volumes`, `snapshots`, `gone`, `attach` and `detach`: the arguments of image_cache, of volume_disk (three
+    times) and of volume_attach (twice); and `work`, [{"id", "does"}].
     """
     hosts: dict[str, Plan] = {}
     nowhere: list[dict[str, str]] = []
@@ -59,8 +61,8 @@ def plan(
         does = VOLUME_WORK.get(one["status"])
         if does is None:
             continue
-        host = None if does == "delete" and one["made_at"] is None and one["host"] is None else worker(connection, one)
-        mine = at(host, does, one["id"])
+        nothing = does == "delete" and one["made_at"] is None and one["host"] is None
+        mine = at(None if nothing else worker(connection, one, limit_to), does, one["id"])
         if mine is None:
             continue
         if does == "delete":
@@ -78,7 +80,7 @@ def plan(
         if does is None:
             continue
         of = volumes_by(connection, ids=[snapshot["volume_id"]])[0]
-        mine = at(worker(connection, of), does, snapshot["id"])
+        mine = at(worker(connection, of, limit_to), does, snapshot["id"])
         if mine is None:
             continue
         data = {**data_of(snapshot), "kind": "snapshot"}

@@ -46,7 +46,9 @@ def volume(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
         if params.get("state") == "absent":
             after = _absent(connection, before)
         elif before is None:
-            after = volumes.create_volume(connection, owner, _creation(connection, owner, item, name))
+            after = volumes.create_volume(
+                connection, owner, {**_creation(connection, owner, item, name), "limit_to": params.get("limit_to")}
+            )
         else:
             after = _changed(connection, before, item)
         changes.note(name, _shown(before), None if params.get("state") == "absent" else _shown(after))
@@ -81,7 +83,7 @@ def volume_action(connection: sa.Connection, params: Params) -> dict[str, t.Any]
         if isinstance(item, str):
             copied.append(item)
             continue
-        found = _snapshot(connection, owner, item, absent)
+        found = _snapshot(connection, owner, item, absent, params.get("limit_to"))
         changed = changed or found is not None
         copied += [found] if found is not None else []
     hosts, nowhere = volume_plans.plan(
@@ -90,6 +92,7 @@ def volume_action(connection: sa.Connection, params: Params) -> dict[str, t.Any]
         snapshots=snapshots_by(connection, ids=copied),
         attachments=attached,
         state_dir=params.get("state_dir") or STATE_DIR,
+        limit_to=params.get("limit_to"),
     )
     for one in nowhere:
         changed = _FINISH[one["does"]](connection, one["id"], error=None) or changed
@@ -212,7 +215,9 @@ def _detach(connection: sa.Connection, owner: str, item: Params, takeover: bool)
     return str(volume_attachments.begin_detach(connection, one["id"], server)["id"])
 
 
-def _snapshot(connection: sa.Connection, owner: str, item: Params, absent: bool) -> str | None:
+def _snapshot(
+    connection: sa.Connection, owner: str, item: Params, absent: bool, limit_to: t.Collection[str] | None
+) -> str | None:
     there = snapshots_by(connection, names=[item["name"]], project_id=owner)
     if absent:
         if there and there[0]["status"] != "deleting":
@@ -224,7 +229,7 @@ def _snapshot(connection: sa.Connection, owner: str, item: Params, absent: bool)
         raise NovaliteError(f"snapshot {item['name']!r} does not exist yet: name the volume that it is to be of")
     of = volume_sources.volume_named(connection, owner, item["volume"])
     params = {"volume_id": of["id"], "handle": item["name"], "description": item.get("description"), "force": True}
-    return str(volume_snapshots.create_snapshot(connection, owner, params)["id"])
+    return str(volume_snapshots.create_snapshot(connection, owner, {**params, "limit_to": limit_to})["id"])
 
 
 # --- how it went ----------------------------------------------------------------------------------------------------

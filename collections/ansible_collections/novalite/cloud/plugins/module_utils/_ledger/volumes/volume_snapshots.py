@@ -30,7 +30,8 @@ def create_snapshot(connection: sa.Connection, project_id: str, params: t.Mappin
     """Record a new snapshot, `creating`; a job `volume_snapshot_create` is to take it.
 
     `params`: `volume_id`, `name` (what is shown), `handle` (what playbooks call it), `description`, `metadata`,
-    `user_id`, `force` (also while an instance has the volume: as if its power had failed). Raises NotFoundError,
+    `user_id`, `force` (also while an instance has the volume: as if its power had failed), `limit_to` (the compute
+    hosts of which one makes a volume of which nothing was made yet; None: all). Raises NotFoundError,
     ConflictError for a volume that is not at rest, QuotaError.
     """
     lookups.lock_project(connection, project_id)
@@ -43,7 +44,7 @@ def create_snapshot(connection: sa.Connection, project_id: str, params: t.Mappin
         )
     if row["host"] is None and row["backend"] in LOCAL_BACKENDS:  # nothing was made of it yet: now it is
         of_type = {"name": row["type"], "options": row["options"]}
-        host = volume_hosts.choose(connection, of_type, row["availability_zone"])
+        host = volume_hosts.choose(connection, of_type, row["availability_zone"], limit_to=params.get("limit_to"))
         connection.execute(sa.update(volume).where(volume.c.id == row["id"]).values(host=host))
     now = int(time.time())
     own_id, name = str(uuid.uuid4()), params.get("name") or None

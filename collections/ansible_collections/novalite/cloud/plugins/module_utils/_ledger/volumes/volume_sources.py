@@ -118,7 +118,8 @@ def host_of(connection: sa.Connection, of_type: Params, params: Params, source: 
     if params.get("deferred"):
         return None
     if params.get("host") or source["kind"] is not None:
-        return volume_hosts.choose(connection, of_type, params.get("availability_zone"), params.get("host"))
+        zone, host = params.get("availability_zone"), params.get("host")
+        return volume_hosts.choose(connection, of_type, zone, host, params.get("limit_to"))
     return None
 
 

@@ -47,8 +47,9 @@ def create_volume(connection: sa.Connection, project_id: str, params: Params) ->
     `params`: `size_gb` (GiB; may be left out where it is made of something), `name` (what is shown, any text, or
     none), `handle` (what playbooks call it, unique in the project; made of the name without), `type` (name or id),
     one of `image` (an image record, or its id), `snapshot_id` and `source_volume_id`, `availability_zone`, `host` (a
-    compute host that has to have it), `description`, `metadata`, `user_id`, `bootable`, `readonly`, and `deferred`: an
-    instance that is about to be built makes it (boot from volume); `private_types`: a type that is not the project's
+    compute host that has to have it), `limit_to` (those of which it may be chosen; None: all), `description`,
+    `metadata`, `user_id`, `bootable`, `readonly`, and `deferred`: an instance that is about to be built makes it (boot
+    from volume); `private_types`: a type that is not the project's
     may be named, as administrators may.
 
     Raises NotFoundError for what it names and the project does not have, QuotaError, and NovaliteError for a size that
