@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""`python -m novalite_api serve | serve-metadata | work | ec2-credential`, configured by NOVALITE_*: docs/settings.md."""
+"""`python -m novalite_api serve | serve-metadata | work | ec2-credential`, set by NOVALITE_* (docs/settings.md)."""
 
 from __future__ import annotations
 
