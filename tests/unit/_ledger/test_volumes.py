@@ -187,7 +187,8 @@ def test_only_the_hosts_of_a_limit_are_chosen(connection: sa.Connection) -> None
     of = {"volume_id": blank(connection)["id"], "limit_to": ["hv2"]}
     volume_snapshots.create_snapshot(connection, DEMO, of)  # of nothing yet: it is made by that
     assert volumes_by(connection, ids=[of["volume_id"]])[0]["host"] == "hv2"
-    shared: dict[str, t.Any] = {"name": "shared", "type": "shared", "options": {}, "backend": "nfs", "host": None, "attachments": []}
+    shared: dict[str, t.Any] = {"name": "shared", "type": "shared", "options": {}, "backend": "nfs", "host": None}
+    shared["attachments"] = []
     assert [worker(connection, shared, limit) for limit in (None, ["hv2"])] == ["hv1", "hv2"]
 
 
