@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import pathlib
 import re
 import uuid
 
@@ -44,6 +45,30 @@ def test_each_device_leads_to_its_instance_in_few_steps(count: int) -> None:
     assert rules_met(chains, "nova-tap", min(names) + "x")[1] is None
     assert all(len(name) <= 28 for name in chains)
     assert devices.read(devices.TO, lambda chain: chains.get(chain, ())) == names
+
+
+def test_what_comes_and_goes_one_by_one_leaves_the_chains_that_all_at_once_have(tmp_path: pathlib.Path) -> None:
+    """The restore text is refused where it leads to a chain that was not there, or takes one away that is in use: a
+    chain that falls apart, or comes together, concerns devices that did not change, too."""
+    guests = [{"id": number, "addresses": [f"10.0.0.{number}"], "devices": [f"tap{number * 397 % 4096:03x}"],
+               "security_groups": [1]} for number in range(1, 41)]
+    groups = [{"id": 1, "rules": []}]
+    host = Host(directory=tmp_path)
+    host.apply(request(guests[0], groups=groups))
+    for number, guest in enumerate(guests[1:], 2):
+        there = host.owned().keys()
+        host.apply(request(guest, groups=groups))
+        assert f"-A nova-local -d 10.0.0.{number}/32 -j nova-inst-{number}" in host.text
+        assert len(there & set(re.findall(r"^:(\S+)", host.text, re.MULTILINE))) <= 2  # emptied, if it fell apart
+        told = Host()
+        told.apply(request(*guests[:number], groups=groups))
+        assert host.meant() == told.meant()
+    for number, guest in reversed([*enumerate(guests[1:], 1)]):
+        host.apply(request(guest, groups=groups, state="absent"))
+        told = Host()
+        told.apply(request(*guests[:number], groups=groups))
+        assert host.meant() == told.meant()
+    assert host.trusted == 2 * (len(guests) - 1)
 
 
 @pytest.mark.parametrize("name", ["", "tap0 -j ACCEPT", "tap+", "a" * 16, "!tap", 'tap"'])

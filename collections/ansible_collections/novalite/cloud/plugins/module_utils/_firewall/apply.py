@@ -39,7 +39,7 @@ from . import (
 )
 from .cache import DIRECTORY
 from .policy import group_of, set_name
-from .present import Present, everything, of_ruleset, root_rules
+from .present import Present, everything, of_ruleset
 from .request import Changes, Request
 from .rules import FAMILIES
 from .ruleset import Ruleset
@@ -269,7 +269,7 @@ class _Run:
             present = known.presents[family]
             before, after = {}, {}  # type: dict[str, list[str]], dict[str, list[str]]
             for name in (*changes.wanted, *changes.gone):
-                rules = root_rules(present, name, family)
+                rules = changes.rules_before(present, name)
                 if rules is not None:
                     before[name] = [f"-A {name} {rule}".rstrip() for rule in rules]
                 if name in changes.wanted:
@@ -360,12 +360,11 @@ class _Run:
         if present.ruleset is not None:
             for hook in present.ruleset.misplaced_hooks(changes.roots):
                 hooks += ruleset.hook_lines(present.ruleset, hook, hook.root in changes.roots)
-        root = dispatch.IN.root
         edits = {}  # type: dict[str, list[str]]
-        if root in changes.wanted:
-            lines = ruleset.edits(root, root_rules(present, root, family), changes.wanted[root])
+        for name, rules in changes.wanted.items():
+            lines = ruleset.edits(name, changes.rules_before(present, name), rules)
             if lines is not None:
-                edits[root] = lines
+                edits[name] = lines
         return ruleset.restore_text(changes.wanted, changes.gone, hooks, edits)
 
     def _update(self, known: Known, found: t.Mapping[str, Changes]) -> cache.Update:
