@@ -82,13 +82,20 @@ def test_a_device_is_one_instances() -> None:
         policy.parse_instances([{"id": 1, "devices": ["tap0"]}, {"id": 2, "devices": ["tap0"]}])
 
 
-def test_without_xt_u32_everything_else_is_judged() -> None:
+def test_without_xt_bpf_everything_else_is_judged() -> None:
     """Not every distribution has it among the modules that it installs."""
     host = Host(family="IPv6")
     one = {"id": 1, "addresses": ["fd00::1"], "devices": ["tap0"], "security_groups": [1]}
     able, unable = (request(one, groups=[{"id": 1, "rules": []}], targets=targets) for targets in (True, False))
     host.apply(unable)
     assert host.rules("security", "nova-target-1") == ("-j RETURN",)
-    assert not [rule for rules in host.owned().values() for rule in rules if "u32" in rule]
+    assert not [rule for rules in host.owned().values() for rule in rules if "bpf" in rule]
     host.apply(able)
     assert host.rules("security", "nova-target-1")[-1] == "-j DROP"
+    assert [devices.compare(rules) for rules in (host.rules("security", "nova-target-1"), ("-j DROP",))] == [True] * 2
+
+
+@pytest.mark.parametrize("rules", [(), devices.ANY_TARGET, ('-m u32 --u32 "0x30=0xfd000000" -j RETURN', "-j DROP")])
+def test_whether_a_kernel_compares_is_asked_where_the_rules_do_not_say(rules: tuple[str, ...]) -> None:
+    """Also of a host of an earlier release, which did it by xt_u32."""
+    assert not devices.compare(rules)

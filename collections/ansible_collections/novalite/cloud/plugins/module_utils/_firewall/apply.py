@@ -46,8 +46,9 @@ from .ruleset import Ruleset
 from .tables import Second, Tables
 
 ATTEMPTS = 5
-_NO_TARGETS = ("this host's kernel has no xt_u32: IPv6 neighbour advertisements of its guests are not compared with "
-               "their addresses; install it (kernel-modules-extra), or give strangers networks of their own")
+_NO_TARGETS = ("this host's kernel or iptables has no xt_bpf: IPv6 neighbour advertisements of its guests are not "
+               "compared with their addresses; install it (kernel-modules-extra on EL), or give strangers networks of "
+               "their own")
 _VOLATILE = re.compile(r"^(?:#.*\n|(:[A-Z]+ [A-Z]+) \[\d+:\d+\])", re.MULTILINE)  # time stamps, counters
 
 
@@ -248,7 +249,7 @@ class _Run:
         if self.request.state != "present" or not any(instance.devices for instance in self.request.instances):
             return
         who = next(iter(present.devices.get(devices.ND.root, {}).values()), None)
-        able = who is not None and present.chains.get(devices.TARGETS + who, ()) != devices.ANY_TARGET
+        able = who is not None and devices.compare(present.chains.get(devices.TARGETS + who, ()))
         self.request = dataclasses.replace(self.request, targets=able or self.tables.compares_bytes())
 
     def _report(self, known: Known, found: t.Mapping[str, Changes]) -> None:

@@ -57,6 +57,7 @@ ASKING = Side("nova-host", "INPUT", "-m physdev --physdev-in {}", "")
 
 ENTRY = re.compile(r"-m physdev --physdev-(?:out|in) (\S+)(?: --physdev-is-bridged)? -g (\S+)")
 _NAME = re.compile(r"[0-9a-zA-Z_.-]{1,15}")
+_NEXT_HEADER, _TARGET, _ICMPV6 = 6, 48, 58  # places in an IPv6 packet without extension headers
 # Queries for listeners: a guest that does not hear them falls silent for a bridge that snoops.
 _QUERIES = {"IPv4": "-d 224.0.0.1/32 -p 2 -j RETURN",
             "IPv6": "-d ff00::/8 -p ipv6-icmp -m icmp6 --icmpv6-type 130 -j RETURN"}
@@ -163,9 +164,22 @@ def targets_chain(own: t.Iterable[str], shared: t.Iterable[str] = ()) -> tuple[s
 
 
 def _about(address: str, length: int) -> str:
-    terms = ["0x4>>0x8&0xff=0x3a"]
+    """The rule for the addresses that begin with the first `length` bits of `address` (32 hexadecimal digits).
+
+    A program of classic BPF, instructions as `code jt jf k`: EL 9 and later have no xt_u32, which would do as well.
+    """
+    tests = [(f"48 0 0 {_NEXT_HEADER}", _ICMPV6)]
     for word in range((length + 31) // 32):
         bits = min(32, length - 32 * word)
-        mask = "" if bits == 32 else f"&{0xFFFFFFFF << 32 - bits & 0xFFFFFFFF:#x}"
-        terms.append(f"{48 + 4 * word:#x}{mask}={int(address[8 * word:8 * word + 8], 16):#x}")
-    return f'-m u32 --u32 "{"&&".join(terms)}" -j RETURN'
+        mask = 0xFFFFFFFF << 32 - bits & 0xFFFFFFFF
+        load = f"32 0 0 {_TARGET + 4 * word}"
+        tests.append((load if bits == 32 else f"{load},84 0 0 {mask}", int(address[8 * word:8 * word + 8], 16) & mask))
+    program = ["6 0 0 1", "6 0 0 0"]  # a match; none
+    for load, value in reversed(tests):
+        program = [*load.split(","), f"21 0 {len(program) - 1} {value}", *program]
+    return f'-m bpf --bytecode "{len(program)},{",".join(program)}" -j RETURN'
+
+
+def compare(rules: t.Collection[str]) -> bool:
+    """Whether a host whose `nova-target-<id>` holds these can compare addresses as it is done here."""
+    return bool(rules) and tuple(rules) != ANY_TARGET and not any("-m u32 " in rule for rule in rules)

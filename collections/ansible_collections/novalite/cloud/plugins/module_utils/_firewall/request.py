@@ -25,7 +25,7 @@ class Request:
     `zones`: the conntrack zone of each isolated bridge. `sets`: whether the kernel has ip_set. `bridges` are those of
     the instances' networks (`absent`: that go with them), `serving` those on which this host serves DHCP and DNS.
     `opened`: what guests may ask of the host besides (host.py); None leaves that as it is.
-    `targets`: whether the kernel has xt_u32, without which the target of neighbour discovery is not compared.
+    `targets`: whether the kernel has xt_bpf, without which the target of neighbour discovery is not compared.
     """
 
     instances: tuple[Instance, ...] = ()
