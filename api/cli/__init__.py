@@ -61,7 +61,8 @@ _format = click.option(
 
 
 def _complete_server(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    return looking.names_beginning(incomplete, context.params.get("project"))
+    words = context.params
+    return looking.names_beginning(incomplete, words.get("project"), bool(words.get("all_projects")))
 
 
 def _server(**options: t.Any) -> t.Callable[[Decorated], Decorated]:

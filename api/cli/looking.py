@@ -24,7 +24,7 @@ if t.TYPE_CHECKING:
     import sqlalchemy as sa
 
 Record = dict[str, t.Any]
-NO_SERVERS = 1000  # names that completion offers at most
+MOST_NAMES = 1000  # that completion offers
 
 
 @contextlib.contextmanager
@@ -99,11 +99,11 @@ def hosts() -> list[Record]:
         return [] if connection is None else status.hosts(connection)
 
 
-def names_beginning(text: str, project: str | None) -> list[str]:
+def names_beginning(text: str, project: str | None, all_projects: bool) -> list[str]:
     """Names of servers that begin so, for completion, where an error would only be in the way."""
     with contextlib.suppress(click.ClickException), contextlib.redirect_stderr(None):
-        found = {record["name"] for record in servers(project, project is None, None)}
-        return sorted(name for name in found if name.startswith(text))[:NO_SERVERS]
+        names = {record["name"] for record in servers(project, all_projects, None)}
+        return sorted(name for name in names if name.startswith(text))[:MOST_NAMES]
     return []
 
 
