@@ -4,7 +4,8 @@
 
 """Tables for people, JSON for programs.
 
-Tables are tabulate's: rich's take two seconds for as many servers as these take a tenth of one for.
+Their columns are lined up here. For 2,000 servers rich takes two seconds to do that, and tabulate a sixth of the time
+that the whole command takes.
 """
 
 from __future__ import annotations
@@ -137,12 +138,11 @@ def _json(value: t.Any) -> None:
 
 
 def _table(head: t.Sequence[str], rows: t.Sequence[t.Sequence[t.Any]]) -> None:
-    from tabulate import tabulate
-
-    cells = [["-" if value in (None, "") else _printable(str(value)) for value in row] for row in rows]
-    if cells or head:
-        titles = [title.upper() for title in head]
-        click.echo(tabulate(cells, headers=titles, tablefmt="plain", disable_numparse=True))
+    cells = [[title.upper() for title in head]] if head else []
+    cells += [["-" if value in (None, "") else _printable(str(value)) for value in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*cells)]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in cells]
+    click.echo("\n".join(lines))
 
 
 def _printable(text: str) -> str:
