@@ -11,7 +11,7 @@ export MOLECULE_GLOB := tests/molecule/*/molecule.yml
 export PATH := $(CURDIR)/.venv/bin:$(PATH):/usr/sbin:/sbin
 unexport PYTHONPATH PYTHONHOME
 
-.PHONY: help bootstrap launch api lab lab-down test lint unit sanity molecule versions docs bench lock conformance
+.PHONY: help bootstrap launch api lab lab-down test checks lint unit sanity molecule versions docs bench lock conformance
 .NOTPARALLEL:
 
 help:
@@ -40,7 +40,11 @@ launch: lab
 api: bootstrap
 	@exec tools/api
 
-test: lint unit sanity versions molecule
+# The last three side by side: sanity and versions leave a processor idle, and molecule's guests leave time
+test: lint unit
+	@$(MAKE) --jobs 2 molecule checks
+
+checks: sanity versions
 
 lint: bootstrap
 	ruff check .
