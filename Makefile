@@ -42,7 +42,7 @@ api: bootstrap
 
 # The last three side by side: sanity and versions leave a processor idle, and molecule's guests leave time
 test: lint unit
-	@$(MAKE) --jobs 2 molecule checks
+	@$(MAKE) checks & checks=$$!; $(MAKE) molecule; molecule=$$?; wait $$checks && exit $$molecule
 
 checks: sanity versions
 
