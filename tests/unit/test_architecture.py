@@ -29,7 +29,7 @@ FLOORS = (
     # SQL
     "_ledger.db", "_ledger.queries", "_ledger.identity", "_ledger.catalog", "_ledger.placement", "_ledger.security",
     "_ledger.network", "_ledger.volumes", "_ledger.compute", "_ledger.migration", "_ledger.ec2", "_ledger.adoption",
-    "_ledger.drift", "_ledger.stack",
+    "_ledger.drift", "_ledger.stack", "_ledger.operations",
 )  # fmt: skip
 
 # Folders that hold more, and may not grow: each is to become two.

@@ -80,7 +80,7 @@ OPERATIONS = {
 
 def operation_of(name: str) -> Operation:
     """The function `name` that does the work of the module `name`. Raises ImportError without SQLAlchemy."""
-    room = importlib.import_module(f"{__package__}._ledger.{OPERATIONS[name]}")
+    room = importlib.import_module(f"{__package__}._ledger.{OPERATIONS.get(name, f'operations.{name}')}")
     return t.cast(Operation, getattr(room, name))
 
 
