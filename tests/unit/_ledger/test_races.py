@@ -25,7 +25,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables i
     instance,
     instance_action,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.drift.repair import ledger_repair
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.ledger_repair import ledger_repair
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.claims import scheduler
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.compute_hosts import (
     compute_host as record_hosts,

@@ -23,7 +23,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute imp
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables as tables_
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables_jobs
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.drift.repair import ledger_repair
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.ledger_repair import ledger_repair
 from ansible_collections.novalite.cloud.plugins.modules import server_action as module
 
 

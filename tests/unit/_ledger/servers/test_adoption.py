@@ -27,8 +27,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.pla
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.ledger_identity import ledger_id
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.drift.differences import host_differences
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.floating_ips import floating_ip
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.host_differences import host_differences
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.compute_hosts import compute_host
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.firewalls import firewall_plan
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.memberships import server_security_groups

@@ -24,7 +24,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute imp
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.drift import repair
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import ledger_repair
 from ansible_collections.novalite.cloud.plugins.modules import server_action as module
 
 FILE: dict[str, t.Any] = {"source": "/images/new", "checksum": "sha256:" + "5" * 64, "size": 7, "virtual_size": 1 << 20}
@@ -144,7 +144,7 @@ def test_a_rebuild_claims_nothing_and_releases_nothing(cloud: t.Any) -> None:
     begun = ask(cloud, "rebuild", "web")
     record(cloud, "rebuild", begun, error="no room")
     with transaction(cloud.engine) as connection:
-        repair.ledger_repair(connection, {})
+        ledger_repair.ledger_repair(connection, {})
     assert {name: cloud.dump()[name] for name in held} == held
     with pytest.raises(ConflictError, match="is in error on hv1: rebuild it"):
         cloud.server({"name": "web", "flavor": "m1.nano", "image": "ami-tiny"})
@@ -165,7 +165,7 @@ def test_an_abandoned_run_leaves_an_error_that_can_be_rebuilt(cloud: t.Any, acti
     uuid = server(cloud)
     ask(cloud, action, "web")
     with transaction(cloud.engine) as connection:
-        found = repair.ledger_repair(connection, {"build_timeout": 0})
+        found = ledger_repair.ledger_repair(connection, {"build_timeout": 0})
     assert [one["kind"] for one in found["corrections"]] == ["instance"]
     left = row(cloud, uuid)
     assert (left.vm_state, left.task_state, left.rescue_image, left.host) == ("error", None, None, "hv1")

@@ -16,7 +16,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import t
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.ledger_identity import ledger_id
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_moves import migration
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.drift.leftovers import leftovers
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.leftovers import leftovers
 from ansible_collections.novalite.cloud.plugins.module_utils._network.ownership import Mark
 
 NOTHING: dict[str, list[t.Any]] = {

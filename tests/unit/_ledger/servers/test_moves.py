@@ -18,8 +18,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute imp
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_moves import migration
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.drift.repair import ledger_repair
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.migration import move_begin, move_requests
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.ledger_repair import ledger_repair
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import flavor_of, instances_by
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes.volumes import create_volume
 from ansible_collections.novalite.cloud.plugins.modules import server_move as module

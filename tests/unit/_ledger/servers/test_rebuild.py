@@ -23,7 +23,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.sli
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import reading, transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.ledger_identity import ledger_id
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.drift.rebuild import ledger_rebuild
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.ledger_rebuild import ledger_rebuild
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.security_groups import security_group
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_attachments, volumes
 from tests.unit._ledger.servers.conftest import Cloud

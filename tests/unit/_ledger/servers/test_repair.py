@@ -15,8 +15,8 @@ import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.drift.repair import ledger_repair
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.addresses import fixed_ip
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.ledger_repair import ledger_repair
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.claims import scheduler
 
 Result = dict[str, t.Any]

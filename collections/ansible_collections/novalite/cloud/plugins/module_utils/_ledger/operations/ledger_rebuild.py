@@ -25,7 +25,7 @@ from ..compute.slices import POOL
 from ..db import tables
 from ..db.ledger_identity import ledger_id, set_ledger_id
 from ..db.text import raise_number
-from .found_slices import Found, Row, Slice, judge
+from ..drift.found_slices import Found, Row, Slice, judge
 
 # whose ids hosts know, or that other hosts' things are named by: two of one name are not taken for each other
 _OUR_DOMAIN = re.compile(r"instance-[0-9a-f]{8}")

@@ -25,10 +25,10 @@ from ..._errors import ConflictError
 from ..compute import moves, power_states, server_actions
 from ..compute.plans import server_plan
 from ..db.tables import instance, vif
+from ..drift.kept_disks import kept_disks
 from ..queries import actions
 from ..queries.views import Instance, instances_by
 from ..volumes import volume_repair
-from .kept_disks import kept_disks
 from .leftovers import leftovers
 
 RESIZED = "resized"  # it waits for its owner's word, with its guest on or off as before
