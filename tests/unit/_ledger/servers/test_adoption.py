@@ -20,7 +20,6 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
     NovaliteError,
     QuotaError,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.adoption.adoption import server_adopt
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import server_actions
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.action_requests import server_action
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.plans import server_plan
@@ -29,6 +28,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.ledger_identity import ledger_id
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.floating_ips import floating_ip
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.host_differences import host_differences
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server_adopt import server_adopt
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.compute_hosts import compute_host
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.firewalls import firewall_plan
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.memberships import server_security_groups

@@ -6,7 +6,7 @@
 
 """Slices of the ledger that are kept on compute hosts: the rows that an instance, or a host, stands on.
 
-A ledger that is lost is put together again out of them (rebuild.py). A slice is JSON:
+A ledger that is lost is put together again out of them (operations/ledger_rebuild.py). A slice is JSON:
 
     {"version": 1, "revision": "0013", "ledger": "<identity>", "host": "hv1", "uuid": "<instance>" | null,
      "written_at": 1700000000, "withheld": ["user_data"], "tables": {"instance": [{...}], "project": [...], ...}}

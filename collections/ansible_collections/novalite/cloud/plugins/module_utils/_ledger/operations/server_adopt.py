@@ -21,6 +21,7 @@ from xml.etree import ElementTree
 import sqlalchemy as sa
 
 from ..._errors import ConflictError, NovaliteError
+from ..adoption.adopted_nics import OwnNic, chosen_nics, give_back, take
 from ..compute import server_requests
 from ..db.ledger_identity import ledger_id
 from ..db.tables import allocation, compute_host, flavor, instance
@@ -30,7 +31,6 @@ from ..queries import actions, lookups
 from ..queries.usage import usage
 from ..queries.views import Instance, flavor_of, instances_by
 from ..volumes.server_volumes import NO_IMAGE
-from .adopted_nics import OwnNic, chosen_nics, give_back, take
 
 GIB = 1 << 30
 # libvirt's word for a domain's state -> vm_state, Nova's power state

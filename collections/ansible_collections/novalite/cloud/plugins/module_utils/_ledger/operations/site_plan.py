@@ -38,10 +38,10 @@ from ..placement.server_groups import server_group
 from ..queries.volume_views import volumes_by
 from ..security.memberships import server_security_groups
 from ..security.security_groups import DEFAULT_GROUP, security_group
+from ..stack import site_marks
+from ..stack.site_marks import Made
+from ..stack.site_servers import checked, launched_with, live_servers, wanted
 from ..volumes.volume_requests import volume
-from . import site_marks
-from .site_marks import Made
-from .site_servers import checked, launched_with, live_servers, wanted
 
 OPERATIONS: dict[str, t.Callable[[sa.Connection, t.Mapping[str, t.Any]], dict[str, t.Any]]] = {
     "flavor": flavor,
