@@ -14,15 +14,11 @@ import sqlalchemy as sa
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError, NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import (
-    action_requests,
-    plans,
-    power_states,
-    server_actions,
-)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import plans, power_states, server_actions
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables as tables_
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables_jobs
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import server_action
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.ledger_repair import ledger_repair
 from ansible_collections.novalite.cloud.plugins.modules import server_action as module
 
@@ -38,7 +34,7 @@ def ask(cloud: t.Any, action: str, *servers: t.Any, check_mode: bool = False, **
     validated = ArgumentSpecValidator(module.ARGUMENT_SPEC, **module.SPEC_RULES).validate(given)
     assert validated.error_messages == []
     with transaction(cloud.engine, check_mode) as connection:
-        return action_requests.server_action(connection, validated.validated_parameters)
+        return server_action.server_action(connection, validated.validated_parameters)
 
 
 def server(cloud: t.Any, name: str = "web", vm_state: str = "active", host: str = "hv1", **values: t.Any) -> str:

@@ -21,13 +21,13 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
     QuotaError,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import server_actions
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.action_requests import server_action
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.plans import server_plan
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.ledger_identity import ledger_id
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.floating_ips import floating_ip
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.host_differences import host_differences
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server_action import server_action
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server_adopt import server_adopt
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.compute_hosts import compute_host
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.firewalls import firewall_plan

@@ -17,14 +17,10 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
     ForbiddenError,
     NovaliteError,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import (
-    action_requests,
-    plans,
-    server_actions,
-)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import plans, server_actions
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import ledger_repair
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import ledger_repair, server_action
 from ansible_collections.novalite.cloud.plugins.modules import server_action as module
 
 FILE: dict[str, t.Any] = {"source": "/images/new", "checksum": "sha256:" + "5" * 64, "size": 7, "virtual_size": 1 << 20}
@@ -40,9 +36,9 @@ def ask(cloud: t.Any, action: str, *servers: str, check_mode: bool = False, **pa
     given = {"action": action, **({"servers": list(servers)} if servers else {}), **params}
     validated = ArgumentSpecValidator(module.ARGUMENT_SPEC, **module.SPEC_RULES).validate(given)
     assert validated.error_messages == []
-    asked = action_requests.prepare_server_action(cloud.engine, validated.validated_parameters)
+    asked = server_action.prepare_server_action(cloud.engine, validated.validated_parameters)
     with transaction(cloud.engine, check_mode) as connection:
-        return action_requests.server_action(connection, asked)
+        return server_action.server_action(connection, asked)
 
 
 def server(cloud: t.Any, name: str = "web", vm_state: str = "active") -> str:

@@ -17,9 +17,9 @@ import click.testing
 import pytest
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.access import server_access
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server_access import server_access
 from api import cli
 from tests.unit._ledger.servers.conftest import Cloud
 

@@ -20,13 +20,13 @@ import sqlalchemy as sa
 from ..._errors import ConflictError, NotFoundError, NovaliteError
 from ..._guest import image_properties
 from ..catalog import image_snapshots
+from ..compute import anew_requests, power_states, server_actions, server_requests
+from ..compute.plans import server_plan
+from ..compute.servers import BUILD_TIMEOUT
 from ..db.tables import instance
 from ..queries import actions, lookups
 from ..queries.adopted import not_adopted
 from ..queries.views import Instance, instances_by
-from . import anew_requests, power_states, server_actions, server_requests
-from .plans import server_plan
-from .servers import BUILD_TIMEOUT
 
 LOCKS = ("lock", "unlock")
 CONSOLE = "console"  # no action of Nova's: it is only read, and nothing is recorded

@@ -13,13 +13,13 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._errors import ConflictError, NovaliteError
+from ..compute import interfaces
+from ..compute.interfaces import ATTACHING, DETACHING, Wanted
+from ..compute.plans import server_plan
 from ..db.tables import instance
 from ..queries import actions, lookups
 from ..queries.views import Instance, instances_by
 from ..security import firewalls
-from . import interfaces
-from .interfaces import ATTACHING, DETACHING, Wanted
-from .plans import server_plan
 
 Params = t.Mapping[str, t.Any]
 Plan = dict[str, t.Any]
