@@ -18,12 +18,12 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import t
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_moves import migration
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_volumes import volume, volume_type
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.migration.move_requests import server_move
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.difference_report import (
     difference_report,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.host_differences import host_differences
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.ledger_repair import ledger_repair
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server_move import server_move
 
 Result = dict[str, t.Any]
 BASE = "sha256:" + "0" * 64

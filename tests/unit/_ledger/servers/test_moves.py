@@ -18,7 +18,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute imp
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_moves import migration
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.migration import move_begin, move_requests
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.migration import move_begin
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import server_move
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.ledger_repair import ledger_repair
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import flavor_of, instances_by
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes.volumes import create_volume
@@ -46,7 +47,7 @@ def ask(cloud: t.Any, action: str, *servers: t.Any, check_mode: bool = False, **
     validated = ArgumentSpecValidator(module.ARGUMENT_SPEC, **module.SPEC_RULES).validate(given)
     assert validated.error_messages == []
     with transaction(cloud.engine, check_mode) as connection:
-        return move_requests.server_move(connection, validated.validated_parameters)
+        return server_move.server_move(connection, validated.validated_parameters)
 
 
 def server(cloud: t.Any, name: str = "web", vm_state: str = "active", host: str = "hv1") -> str:

@@ -58,7 +58,6 @@ OPERATIONS = {
     "server": "compute.servers",
     "server_group": "placement.server_groups",
     "server_info": "compute.servers",
-    "server_move": "migration.move_requests",
     "server_plan": "compute.plans",
     "server_security_groups": "security.memberships",
     "server_state": "compute.server_states",

@@ -22,12 +22,12 @@ from ..compute import moves, power_states, server_actions, server_requests
 from ..compute.servers import BUILD_TIMEOUT
 from ..db.tables import instance
 from ..db.tables_moves import migration
+from ..migration import move_ends, move_plans
+from ..migration.move_begin import begin_move, local_volume
 from ..placement import move_claims
 from ..placement.compute_hosts import record
 from ..queries import actions, lookups
 from ..queries.views import Instance, flavor_of, instances_by
-from . import move_ends, move_plans
-from .move_begin import begin_move, local_volume
 
 Params = t.Mapping[str, t.Any]
 Move = dict[str, t.Any]
