@@ -36,7 +36,6 @@ OPERATIONS = {
     "aggregate": "placement.aggregates",
     "balance_plan": "placement.capacity",
     "capacity_info": "placement.capacity",
-    "cloud_info": "placement.overview",
     "compute_host": "placement.compute_hosts",
     "compute_service": "placement.compute_services",
     "firewall_plan": "security.firewalls",
@@ -47,7 +46,6 @@ OPERATIONS = {
     "host_record": "compute.slices",
     "image": "catalog.images",
     "keypair": "catalog.keypairs",
-    "ledger": "db.upkeep",
     "network": "network.networks",
     "power_state": "compute.power_states",
     "project": "identity.projects",
@@ -61,7 +59,6 @@ OPERATIONS = {
     "server_plan": "compute.plans",
     "server_security_groups": "security.memberships",
     "server_state": "compute.server_states",
-    "user": "identity.user_records",
     "volume": "volumes.volume_requests",
     "volume_action": "volumes.volume_requests",
 }

@@ -17,9 +17,9 @@ from ..._graph import topology
 from ..._scheduling.capacity import used_by_others
 from ..._scheduling.rows import HostState
 from ..db.tables import fixed_ip, network, project
+from ..placement.compute_hosts import host_states
 from ..queries import lookups
 from ..queries.views import Instance, instances_by
-from .compute_hosts import host_states
 
 Record = dict[str, t.Any]
 

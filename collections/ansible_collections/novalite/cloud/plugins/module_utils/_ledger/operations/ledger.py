@@ -17,8 +17,8 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._errors import NovaliteError
-from . import copies
-from .engine import (
+from ..db import copies
+from ..db.engine import (
     DEFERRED,
     HEAD,
     REVISIONS,

@@ -16,9 +16,9 @@ from ..._errors import NovaliteError
 from ..._rules.passwords import hash_password, is_password
 from ..._rules.records import Changes, checked_names
 from ..db import engine
+from ..identity import users
 from ..queries.lookups import project_by_name
 from ..queries.projects import project_name
-from . import users
 
 SHOWN = ("enabled", "description", "email")
 
