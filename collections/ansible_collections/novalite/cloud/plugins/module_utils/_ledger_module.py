@@ -57,7 +57,6 @@ OPERATIONS = {
     "server_group": "placement.server_groups",
     "server_info": "compute.servers",
     "server_plan": "compute.plans",
-    "server_security_groups": "security.memberships",
     "server_state": "compute.server_states",
     "volume": "volumes.volume_requests",
     "volume_action": "volumes.volume_requests",

@@ -36,12 +36,12 @@ from ..identity.quotas import checked_quotas
 from ..network.networks import network
 from ..placement.server_groups import server_group
 from ..queries.volume_views import volumes_by
-from ..security.memberships import server_security_groups
 from ..security.security_groups import DEFAULT_GROUP, security_group
 from ..stack import site_marks
 from ..stack.site_marks import Made
 from ..stack.site_servers import checked, launched_with, live_servers, wanted
 from ..volumes.volume_requests import volume
+from .server_security_groups import server_security_groups
 
 OPERATIONS: dict[str, t.Callable[[sa.Connection, t.Mapping[str, t.Any]], dict[str, t.Any]]] = {
     "flavor": flavor,

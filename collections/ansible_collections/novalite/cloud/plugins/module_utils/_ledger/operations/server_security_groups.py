@@ -15,8 +15,8 @@ import sqlalchemy as sa
 from ..._rules.records import Changes
 from ..db.tables import instance, instance_security_group, security_group
 from ..queries import adopted, lookups
-from .firewalls import plan_for_instances
-from .security_groups import DEFAULT_GROUP, ensure_default_group
+from ..security.firewalls import plan_for_instances
+from ..security.security_groups import DEFAULT_GROUP, ensure_default_group
 
 
 def server_security_groups(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
