@@ -18,10 +18,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
     NovaliteError,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.compute_hosts import (
-    compute_host,
-    host_states,
-)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.compute_host import compute_host
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.compute_hosts import host_states
 
 Run = t.Callable[..., dict[str, t.Any]]
 

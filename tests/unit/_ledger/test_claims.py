@@ -22,12 +22,10 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables i
     project,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables import compute_host as host_table
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.compute_host import compute_host
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import claims
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.claims import release_claims, scheduler
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.compute_hosts import (
-    compute_host,
-    host_states,
-)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.compute_hosts import host_states
 
 FLAVOR = {"vcpus": 1, "memory_mb": 512, "root_gb": 1, "ephemeral_gb": 0, "swap_mb": 0, "extra_specs": {}}
 IMAGE = {"virtual_size": 1024, "min_ram_mb": 0, "properties": {}}

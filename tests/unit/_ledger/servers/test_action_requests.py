@@ -20,6 +20,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import t
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import server_action
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.ledger_repair import ledger_repair
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.power_state import power_state
 from ansible_collections.novalite.cloud.plugins.modules import server_action as module
 
 
@@ -259,7 +260,7 @@ def test_the_ledger_follows_a_guest(
 ) -> None:
     uuid = server(cloud, vm_state=vm_state)
     with transaction(cloud.engine) as connection:
-        looks = power_states.power_state(connection, {})["hosts"]
+        looks = power_state(connection, {})["hosts"]
     if vm_state == "error":
         assert looks == {}
         looks = {"hv1": {"updated_at": {uuid: cloud.info()[0]["updated_at"]}}}
@@ -268,7 +269,7 @@ def test_the_ledger_follows_a_guest(
 
     def follow() -> dict[str, t.Any]:
         with transaction(cloud.engine) as connection:
-            return power_states.power_state(connection, {"observed": observed})
+            return power_state(connection, {"observed": observed})
 
     result = follow()
     assert result["changed"] == bool(afterwards) == bool(result["followed"])

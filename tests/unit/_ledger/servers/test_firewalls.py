@@ -12,10 +12,10 @@ import pytest
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.firewall_plan import firewall_plan
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server_security_groups import (
     server_security_groups,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.firewalls import firewall_plan
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.reachability import (
     reachability,
     security_group_info,

@@ -18,10 +18,11 @@ from ansible_collections.novalite.cloud.plugins.module_utils import _records
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import plans
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.plans import server_plan
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.slices import Slicer, host_record
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.slices import Slicer
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import reading, transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.ledger_identity import ledger_id
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.host_record import host_record
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.ledger_rebuild import ledger_rebuild
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server_adopt import server_adopt
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.security_groups import security_group

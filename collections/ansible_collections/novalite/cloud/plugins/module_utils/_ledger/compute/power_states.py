@@ -4,7 +4,7 @@
 
 # This module_utils is PRIVATE to the collection and may change at any time.
 
-"""Operation `power_state`: let the ledger follow guests that changed their state by themselves.
+"""Guests that changed their state by themselves, and how the ledger follows them.
 
 A guest shuts itself down, a host reboots, a person uses virsh. Nova compares every ten minutes, and then stops what
 should not run; here nothing is done to a guest, the ledger learns what it is, and whoever wants it otherwise says so.
@@ -28,18 +28,6 @@ POWER_STATES = {"running": 1, "paused": 3, "shutoff": 4, "saved": 4, "crashed": 
 _VM_STATES = {"running": "active", "paused": "paused", "shutoff": "stopped", "saved": "suspended", "crashed": "stopped"}
 _FOLLOWED = ("active", "stopped", "paused", "suspended")
 _WAITING = "resized"  # whatever its guest does, it goes on waiting for its owner's word
-
-
-def power_state(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
-    """Operation `power_state`: see the module's documentation for `params` and what is returned."""
-    if params.get("observed") is None:
-        at_rest = [one for one in instances_by(connection) if one["host"] is not None]
-        return {"changed": False, "hosts": to_look_at(at_rest), "followed": []}
-    followed = follow(connection, params["observed"])
-    result: dict[str, t.Any] = {"changed": bool(followed), "hosts": {}, "followed": followed}
-    if followed:
-        result["diff"] = {side: {one["name"]: one[side] for one in followed} for side in ("before", "after")}
-    return result
 
 
 def to_look_at(instances: t.Iterable[Instance]) -> dict[str, dict[str, t.Any]]:

@@ -44,19 +44,6 @@ Row = dict[str, t.Any]
 Rows = dict[str, list[Row]]
 
 
-def host_record(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
-    """Operation `host_record`: what `params["host"]` is to keep, by UUID `records` of instances and those of `adopted`
-    ones, and its own `host_record`."""
-    i = tables.instance.c
-    slicer = Slicer(connection)
-    here = sa.select(i.uuid).where(i.host == params["host"], i.deleted == 0)
-    made, adopted = (
-        slicer.of_instances(connection.execute(here.where(kind)).scalars().all())
-        for kind in (i.adopted.is_(None), i.adopted.is_not(None))
-    )
-    return {"records": made, "adopted": adopted, "host_record": slicer.of_host(params["host"])}
-
-
 class Slicer:
     """Reads slices out of one view of the ledger. What instances share is read once."""
 

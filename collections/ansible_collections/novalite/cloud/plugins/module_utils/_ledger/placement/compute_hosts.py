@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import time
 import typing as t
 
 import sqlalchemy as sa
@@ -19,7 +18,6 @@ from ..db.tables import allocation, instance, server_group_member
 from ..db.tables import compute_host as table
 from ..queries.foreign import COUNTS, Usage, known_uuids, usage
 from .aggregates import check_zones, memberships, zone_of
-from .host_removal import remove
 
 SERVICE_DOWN_TIME = 60  # seconds; Nova's default
 
@@ -40,43 +38,13 @@ _POLICY: dict[str, t.Any] = {
     "count_foreign": "running",
 }
 _NOT_FACTS = {"name", "up", "down_reason", "traits", "domains", *_TOTALS, *_POLICY}
-_STATE_COLUMNS = (
+STATE_COLUMNS = (
     *("name", "up", "down_reason", "enabled", "disabled_reason", "zone", "aggregates", "traits", "facts"),
     *_TOTALS,
     *("vcpus_used", "memory_mb_used", "disk_gb_used"),
     *Usage._fields,
     *("reserved_vcpus", "reserved_memory_mb", "reserved_disk_gb", "cpu_ratio", "ram_ratio", "disk_ratio"),
 )
-_PUBLIC_COLUMNS = (*_STATE_COLUMNS, "count_foreign", "failed_builds", "id", "last_seen_at")
-
-
-def compute_host(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
-    """Operation of the module `compute_host`: record what hosts reported and how they are to be used, or forget one.
-
-    `compute_hosts` is a list of facts, each with any of the policy's keys beside them. To have seen a host again is
-    no change. A host that is down keeps what is known about it. With `state: absent`, `name` leaves the ledger. Raises
-    NovaliteError for facts that make no sense, HostInUseError for a host that cannot leave.
-    """
-    if params.get("state") == "absent":
-        return _absent(connection, params["name"])
-    entries = params["compute_hosts"]
-    before, after = record(connection, entries, int(time.time()))
-    names = {entry["name"] for entry in entries}
-    query = sa.select(*_columns(_PUBLIC_COLUMNS)).where(table.c.name.in_(names)).order_by(table.c.name)
-    result: dict[str, t.Any] = {
-        "changed": before != after,
-        "compute_hosts": [dict(row._mapping) for row in connection.execute(query)],
-    }
-    if before != after:
-        result["diff"] = {"before": before, "after": after}
-    return result
-
-
-def _absent(connection: sa.Connection, name: str) -> dict[str, t.Any]:
-    before = remove(connection, name)
-    if before is None:
-        return {"changed": False, "compute_hosts": []}
-    return {"changed": True, "compute_hosts": [], "diff": {"before": {name: before}, "after": {}}}
 
 
 def record(
@@ -139,7 +107,7 @@ def host_states(
     host has, which costs a row for each, and which few requests ask about.
     """
     beside = (table.c.failed_builds, table.c.id, table.c.generation, table.c.last_seen_at)
-    query = sa.select(*_columns(_STATE_COLUMNS), *beside)
+    query = sa.select(*(table.c[name] for name in STATE_COLUMNS), *beside)
     if limit_to is not None:
         query = query.where(table.c.name.in_(sorted(set(limit_to))))
     if lock:
@@ -154,7 +122,7 @@ def host_states(
     states, versions = [], {}
     for row in rows:
         *values, failed_builds, host_id, generation, last_seen_at = row
-        fields = dict(zip(_STATE_COLUMNS, values))
+        fields = dict(zip(STATE_COLUMNS, values))
         if fields["up"] and now - last_seen_at > service_down_time and fields["name"] not in seen:
             fields["up"] = False
             fields["down_reason"] = f"was last seen {now - last_seen_at} s ago"
@@ -205,10 +173,6 @@ def _instances(connection: sa.Connection) -> dict[int, dict[str, dict[str, t.Any
     for host_id, uuid, project_id, group_id in connection.execute(query):
         found.setdefault(host_id, {})[uuid] = {"project_id": project_id, "group_id": group_id}
     return found
-
-
-def _columns(names: t.Iterable[str]) -> list[sa.Column[t.Any]]:
-    return [table.c[name] for name in names]
 
 
 def _reported(entry: t.Mapping[str, t.Any], old: t.Any) -> dict[str, t.Any]:

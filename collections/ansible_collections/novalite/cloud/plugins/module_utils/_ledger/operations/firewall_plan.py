@@ -1,0 +1,40 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Operation `firewall_plan`: what the firewalls of compute hosts are to hold."""
+
+from __future__ import annotations
+
+import typing as t
+
+import sqlalchemy as sa
+
+from ..._plan import host_plan
+from ..queries import lookups
+from ..queries.adopted import not_adopted
+from ..queries.views import instances_by
+from ..security.firewalls import Instance, complete, facts_of_hosts
+
+
+def firewall_plan(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """`{"changed": False, "hosts": {host: plan}}`, plan as `firewall` takes it: all that `params["hosts"]`
+    (None: every compute host that has ever reported) shall have, also where that is nothing.
+
+    Raises NotFoundError for an unknown host.
+    """
+    names = params.get("hosts")
+    facts = facts_of_hosts(connection)
+    if names is None:
+        names = sorted(facts)
+    else:
+        lookups.check_compute_hosts(connection, names)
+    by_host: dict[str, list[Instance]] = {name: [] for name in names}
+    # One that is on its way in or out has its chains as long as it is on the host: a guest without is open.
+    for one in not_adopted(instances_by(connection, hosts=names)):
+        by_host[one["host"]].append(one)
+    plans = {host: host_plan.firewall_plan(members, facts.get(host, {})) for host, members in by_host.items()}
+    complete(connection, plans)
+    return {"changed": False, "hosts": plans}

@@ -1,0 +1,29 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Operation `host_record`: what a host keeps of the ledger."""
+
+from __future__ import annotations
+
+import typing as t
+
+import sqlalchemy as sa
+
+from ..compute.slices import Slicer
+from ..db import tables
+
+
+def host_record(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """Operation `host_record`: what `params["host"]` is to keep, by UUID `records` of instances and those of `adopted`
+    ones, and its own `host_record`."""
+    i = tables.instance.c
+    slicer = Slicer(connection)
+    here = sa.select(i.uuid).where(i.host == params["host"], i.deleted == 0)
+    made, adopted = (
+        slicer.of_instances(connection.execute(here.where(kind)).scalars().all())
+        for kind in (i.adopted.is_(None), i.adopted.is_not(None))
+    )
+    return {"records": made, "adopted": adopted, "host_record": slicer.of_host(params["host"])}

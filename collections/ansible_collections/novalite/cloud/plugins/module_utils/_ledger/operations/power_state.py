@@ -1,0 +1,28 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Operation `power_state`: where to look for guests' states, and what the ledger learns from the answers."""
+
+from __future__ import annotations
+
+import typing as t
+
+import sqlalchemy as sa
+
+from ..compute.power_states import follow, to_look_at
+from ..queries.views import instances_by
+
+
+def power_state(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """Operation `power_state`: see the module's documentation for `params` and what is returned."""
+    if params.get("observed") is None:
+        at_rest = [one for one in instances_by(connection) if one["host"] is not None]
+        return {"changed": False, "hosts": to_look_at(at_rest), "followed": []}
+    followed = follow(connection, params["observed"])
+    result: dict[str, t.Any] = {"changed": bool(followed), "hosts": {}, "followed": followed}
+    if followed:
+        result["diff"] = {side: {one["name"]: one[side] for one in followed} for side in ("before", "after")}
+    return result
