@@ -14,7 +14,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Nova
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import servers
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import network_choices
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import claims, status
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.scheduler import scheduler
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import compute_hosts
 
 from .. import policy
 from ..context import current
@@ -48,13 +49,13 @@ def plan(body: dict[str, t.Any]) -> t.Any:
         try:
             network_choices.check_servers(connection, caller.project, body["servers"], caller.is_admin)
             asked = servers.server(connection, {"project": caller.project_name, "servers": body["servers"]})
-            placed = claims.scheduler(
+            placed = scheduler(
                 connection,
                 {
                     "instances": asked["to_build"],
                     "choice": body.get("scheduler"),
                     "all_or_nothing": body.get("all_or_nothing", True),
-                    "service_down_time": status.EVER,
+                    "service_down_time": compute_hosts.EVER,
                 },
             )
         except NovaliteError as error:

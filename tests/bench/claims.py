@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables import instance, instance_action, project
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.compute_host import compute_host
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.claims import scheduler
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.scheduler import scheduler
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
 
 NAME = "scheduler.claims_10000x1000_s"

@@ -22,9 +22,10 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables i
     project,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables import compute_host as host_table
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import scheduler as scheduling
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.compute_host import compute_host
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import claims
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.claims import release_claims, scheduler
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.scheduler import _claim, scheduler
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.claims import release_claims
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.compute_hosts import host_states
 
 FLAVOR = {"vcpus": 1, "memory_mb": 512, "root_gb": 1, "ephemeral_gb": 0, "swap_mb": 0, "extra_specs": {}}
@@ -328,7 +329,7 @@ def test_a_host_that_changed_after_the_choice_is_not_claimed_on_old_terms(
             connection.execute(sa.update(host_table).values(generation=host_table.c.generation + 1))
         return found
 
-    monkeypatch.setattr(claims, "host_states", interrupted)
+    monkeypatch.setattr(scheduling, "host_states", interrupted)
     with transaction(engine) as connection:
         compute_host(connection, {"compute_hosts": [facts("hv1")]})
         limit = 9
@@ -352,8 +353,8 @@ def test_the_write_itself_refuses_to_overcommit(engine: sa.Engine) -> None:
         states, versions = host_states(connection, 0)
         one_by_one = [select(states, [request_of(one)])[0] for one in some(9)]
         with pytest.raises(StaleChoiceError):
-            claims._claim(connection, one_by_one, versions, 0)
-        claims._claim(connection, one_by_one[:8], versions, 0)
+            _claim(connection, one_by_one, versions, 0)
+        _claim(connection, one_by_one[:8], versions, 0)
         assert usage(connection) == {"hv1": (8, 4096, 8)}
 
 

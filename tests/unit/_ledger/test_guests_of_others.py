@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables import compute_host as host_table
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import scheduler as scheduling
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.compute_host import compute_host
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import claims
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.claims import scheduler
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.scheduler import scheduler
 from tests.unit._ledger.test_claims import engine, facts, some, write  # noqa: F401  # a fixture
 
 ROOM = {"vcpus": 8, "memory_mb": 4608, "disk_gb": 50}  # 512 MiB of the memory are reserved
@@ -96,7 +96,7 @@ def test_the_write_itself_counts_what_others_use(
     """A choice that did not know of them (a host reported them just then) is refused by the claim."""
     with transaction(engine) as connection:
         compute_host(connection, {"compute_hosts": [facts("hv1", domains=[{**guest(), amount: 10_000}])]})
-        seen = claims.host_states
+        seen = scheduling.host_states
 
         def blind(*args: t.Any, **kwargs: t.Any) -> t.Any:
             states, versions = seen(*args, **kwargs)
@@ -104,7 +104,7 @@ def test_the_write_itself_counts_what_others_use(
                 object.__setattr__(state, f"{amount}_room", 10_000)
             return states, versions
 
-        monkeypatch.setattr(claims, "host_states", blind)
+        monkeypatch.setattr(scheduling, "host_states", blind)
         with pytest.raises(ConflictError, match="changed by other runs"):
             place(connection, 1)
 

@@ -29,7 +29,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.
     compute_host as record_hosts,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.ledger_repair import ledger_repair
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.claims import scheduler
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.scheduler import scheduler
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
 
 # One process that has imported all of this, and nothing of pytest's, is the parent of all workers

@@ -13,7 +13,7 @@ import typing as t
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import capacity
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger_module import operation_of
 from ansible_collections.novalite.cloud.plugins.modules import balance_plan, capacity_info
 
 
@@ -22,7 +22,7 @@ def ask(cloud: t.Any, module: t.Any, **args: t.Any) -> dict[str, t.Any]:
     assert validated.error_messages == []
     before = cloud.dump()
     with transaction(cloud.engine) as connection:
-        result = getattr(capacity, module.__name__.rpartition(".")[2])(connection, validated.validated_parameters)
+        result = operation_of(module.__name__.rpartition(".")[2])(connection, validated.validated_parameters)
     assert cloud.dump() == before and not result["changed"]
     return t.cast("dict[str, t.Any]", result)
 

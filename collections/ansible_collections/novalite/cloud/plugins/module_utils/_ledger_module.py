@@ -34,8 +34,6 @@ LEDGER_ARGUMENTS: dict[str, t.Any] = {
 # imported by tools that have no SQLAlchemy.
 OPERATIONS = {
     "aggregate": "placement.aggregates",
-    "balance_plan": "placement.capacity",
-    "capacity_info": "placement.capacity",
     "compute_service": "placement.compute_services",
     "fixed_ip": "network.addresses",
     "flavor": "catalog.flavors",
@@ -46,7 +44,6 @@ OPERATIONS = {
     "network": "network.networks",
     "project": "identity.projects",
     "reachability": "security.reachability",
-    "scheduler": "placement.claims",
     "security_group": "security.security_groups",
     "security_group_info": "security.reachability",
     "server": "compute.servers",

@@ -17,13 +17,11 @@ from ..._graph import topology
 from ..._scheduling.capacity import used_by_others
 from ..._scheduling.rows import HostState
 from ..db.tables import fixed_ip, network, project
-from ..placement.compute_hosts import host_states
+from ..placement.compute_hosts import EVER, host_states
 from ..queries import lookups
 from ..queries.views import Instance, instances_by
 
 Record = dict[str, t.Any]
-
-EVER = 10**10  # seconds; a host that nobody has asked for a while is not down
 
 
 def cloud_info(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> Record:

@@ -32,7 +32,8 @@ def compute_host(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> di
     entries = params["compute_hosts"]
     before, after = record(connection, entries, int(time.time()))
     names = {entry["name"] for entry in entries}
-    query = sa.select(*(table.c[name] for name in _PUBLIC_COLUMNS)).where(table.c.name.in_(names)).order_by(table.c.name)
+    columns = (table.c[name] for name in _PUBLIC_COLUMNS)
+    query = sa.select(*columns).where(table.c.name.in_(names)).order_by(table.c.name)
     result: dict[str, t.Any] = {
         "changed": before != after,
         "compute_hosts": [dict(row._mapping) for row in connection.execute(query)],

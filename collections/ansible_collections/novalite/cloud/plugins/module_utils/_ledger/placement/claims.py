@@ -14,152 +14,17 @@ that are not in the ledger (`foreign.py`) is used, too.
 from __future__ import annotations
 
 import collections
-import time
 import typing as t
 
 import sqlalchemy as sa
 
-from ..._errors import ConflictError
 from ..._scheduling.explain import Decision
 from ..._scheduling.options import Options
-from ..._scheduling.rows import Request, request_of
-from ..._scheduling.select import EXPLAINED_HOSTS, MAX_ATTEMPTS, select
-from ..db.tables import allocation, compute_host, instance
-from ..queries.groups import groups_of, lock_groups, violated
-from .compute_hosts import SERVICE_DOWN_TIME, host_states, record
-from .placements import Instance, Outcome, StaleChoiceError, result_of, write_outcome
+from ..db.tables import allocation, compute_host
+from .placements import Instance, StaleChoiceError
 
 DEFAULT_CHOICE = "filter_scheduler"
 CLAIM_ATTEMPTS = 10  # as Placement: how often a choice is made again when a host changed meanwhile
-
-
-def scheduler(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
-    """Operation of the module `scheduler`: a host and a claim for each instance, with the reasons.
-
-    An instance that has a claim keeps it. Returns `instances` (those with a host, in the order given), `unplaced`
-    (instance and message), `explanations`, `msg`, `changed`. To find no host is a result, not an error: it has to be
-    recorded. Raises ConflictError when other runs changed the hosts under ten choices in a row.
-    """
-    instances = params["instances"]
-    now = int(time.time())
-    options = Options.of(params.get("options"))
-    lock_groups(connection, instances)
-    if params.get("compute_hosts"):
-        record(connection, params["compute_hosts"], now)
-    for attempt in range(CLAIM_ATTEMPTS):
-        try:
-            with connection.begin_nested():
-                outcome = _place(connection, instances, params, options, now, lock=attempt > 0)
-            return result_of(instances, outcome)
-        except StaleChoiceError:
-            continue
-    raise ConflictError(
-        f"compute hosts were changed by other runs during {CLAIM_ATTEMPTS} choices in a row: run again"
-    )
-
-
-def _place(
-    connection: sa.Connection,
-    instances: t.Sequence[Instance],
-    params: t.Mapping[str, t.Any],
-    options: Options,
-    now: int,
-    lock: bool,
-) -> Outcome:
-    """Choose and claim for all. Raises StaleChoiceError when something changed meanwhile: undo and repeat."""
-    max_attempts = params.get("max_attempts") or MAX_ATTEMPTS
-    outcome = Outcome(hosts=_claims(connection, instances), explain_all=bool(params.get("explain_all")))
-    outcome.kept = set(outcome.hosts)
-    rows = _rows(connection, instances)
-    ask = []
-    for one in instances:
-        uuid, attempts = one["uuid"], one.get("attempts") or []
-        if uuid in outcome.kept:
-            continue
-        if (state := _not_to_be_built(rows.get(uuid))) is not None:
-            outcome.unplaced[uuid] = f"'{one['name']}' is {state}: another run changed it meanwhile"
-        elif len(attempts) >= max_attempts:
-            tried = ", ".join(attempts)
-            outcome.unplaced[uuid] = f"'{one['name']}' could not be built in {len(attempts)} attempts (on {tried})"
-            outcome.recorded.add(uuid)
-        else:
-            ask.append(one)
-
-    if ask:
-        down_time = params.get("service_down_time")
-        hosts, versions = host_states(
-            connection,
-            now,
-            params.get("limit_to"),
-            SERVICE_DOWN_TIME if down_time is None else down_time,
-            lock,
-            with_instances=asks_for_instances(ask, options),
-            seen=params.get("seen_hosts") or (),
-        )
-        groups = groups_of(connection, ask)
-        placed = _decide(
-            outcome,
-            [request_of(one, groups.get(one["uuid"])) for one in ask],
-            _together(instances, params),
-            lambda requests: select(
-                hosts,
-                requests,
-                params.get("choice") or DEFAULT_CHOICE,
-                max_attempts=max_attempts,
-                options=options,
-                explained_hosts=len(hosts) if outcome.explain_all else EXPLAINED_HOSTS,
-            ),
-        )
-        _claim(connection, placed, versions, now)
-        in_groups = {
-            one.request.uuid: (one.request.group, one.host) for one in placed if one.request.group and one.host
-        }
-        if violated(connection, in_groups):
-            raise StaleChoiceError
-        outcome.hosts.update({one.request.uuid: one.host for one in placed if one.host is not None})
-        outcome.recorded.update(uuid for uuid in outcome.decisions if uuid in outcome.unplaced)
-    write_outcome(connection, outcome, rows, now)
-    return outcome
-
-
-def _together(instances: t.Sequence[Instance], params: t.Mapping[str, t.Any]) -> dict[str, str]:
-    """Which instances are launched together or not at all: UUID -> a name that they have in common."""
-    apart = not params.get("all_or_nothing", True)
-    named = params.get("reservations") or {}
-    return {one["uuid"]: one["uuid"] if apart else str(named.get(one["uuid"], "")) for one in instances}
-
-
-def _decide(
-    outcome: Outcome,
-    requests: list[Request],
-    together: t.Mapping[str, str],
-    choose: t.Callable[[list[Request]], list[Decision]],
-) -> list[Decision]:
-    """Decisions for those that are to be launched; the others are in `outcome.unplaced`.
-
-    What is given up, because another of its request found no host, must not take the room of those that come after:
-    for them it is chosen again, without it.
-    """
-    lost = {together[uuid] for uuid in outcome.recorded}
-    while True:
-        decisions = {one.request.uuid: one for one in choose(requests)}
-        outcome.decisions.update(decisions)
-        missing = {uuid for uuid, one in decisions.items() if one.host is None}
-        without = lost | {together[uuid] for uuid in missing}
-        wasted = next((together[uuid] for uuid in decisions if uuid not in missing and together[uuid] in without), None)
-        if wasted is None:
-            break
-        for uuid, one in decisions.items():
-            if together[uuid] == wasted:
-                outcome.unplaced[uuid] = (
-                    one.message
-                    if uuid in missing
-                    else f"'{one.request.name}' was not launched, for another of its request found no host: "
-                    "ask for fewer, or set all_or_nothing=false"
-                )
-        requests = [one for one in requests if together[one.uuid] != wasted]
-    outcome.unplaced.update({uuid: decisions[uuid].message for uuid in missing})
-    return [one for one in decisions.values() if one.host is not None]
 
 
 def asks_for_instances(instances: t.Iterable[Instance], options: Options) -> bool:
@@ -167,58 +32,6 @@ def asks_for_instances(instances: t.Iterable[Instance], options: Options) -> boo
     if options.plugin_paths:
         return True
     return any((one.get("request") or {}).keys() & {"same_host", "different_host"} for one in instances)
-
-
-def _claims(connection: sa.Connection, instances: t.Sequence[Instance]) -> dict[str, str]:
-    """The host that each instance has a claim on. One on a host that failed to build it is given back first."""
-    query = (
-        sa.select(allocation.c.instance_uuid, compute_host.c.name)
-        .join(compute_host, compute_host.c.id == allocation.c.compute_host_id)
-        .where(allocation.c.instance_uuid.in_([one["uuid"] for one in instances]))
-    )
-    found = {row.instance_uuid: row.name for row in connection.execute(query)}
-    stale = [one["uuid"] for one in instances if found.get(one["uuid"]) in (one.get("attempts") or [])]
-    release_claims(connection, stale)
-    return {uuid: name for uuid, name in found.items() if uuid not in stale}
-
-
-def _rows(connection: sa.Connection, instances: t.Sequence[Instance]) -> dict[str, t.Any]:
-    """The states of the instances that are in the ledger. In check mode a new one is not."""
-    query = sa.select(instance.c.uuid, instance.c.vm_state, instance.c.task_state, instance.c.deleted).where(
-        instance.c.uuid.in_([one["uuid"] for one in instances])
-    )
-    return {row.uuid: row for row in connection.execute(query)}
-
-
-def _not_to_be_built(row: t.Any) -> str | None:
-    if row is None:
-        return None
-    if row.deleted or row.task_state == "deleting":
-        return "deleted" if row.deleted else "being deleted"
-    return None if row.vm_state in ("building", "error") else str(row.vm_state)
-
-
-def _claim(
-    connection: sa.Connection, placed: t.Sequence[Decision], versions: dict[str, tuple[int, int]], now: int
-) -> None:
-    """Take what `placed` need: one guarded write for each host. Raises StaleChoiceError when one is refused."""
-    if not placed:
-        return
-    take_room(connection, placed, versions)
-    connection.execute(
-        sa.insert(allocation),
-        [
-            {
-                "instance_uuid": one.request.uuid,
-                "compute_host_id": versions[one.host or ""][0],
-                "vcpus": one.request.vcpus,
-                "memory_mb": one.request.memory_mb,
-                "disk_gb": one.request.disk_gb,
-                "created_at": now,
-            }
-            for one in placed
-        ],
-    )
 
 
 def take_room(connection: sa.Connection, placed: t.Sequence[Decision], versions: dict[str, tuple[int, int]]) -> None:

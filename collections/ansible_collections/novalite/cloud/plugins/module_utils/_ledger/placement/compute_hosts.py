@@ -20,6 +20,7 @@ from ..queries.foreign import COUNTS, Usage, known_uuids, usage
 from .aggregates import check_zones, memberships, zone_of
 
 SERVICE_DOWN_TIME = 60  # seconds; Nova's default
+EVER = 10**10  # seconds: to whom a host that nobody has asked for a while is not down
 
 # What the host itself reports and has a column for; everything else it reports goes into `facts`.
 _TOTALS = ("vcpus", "memory_mb", "disk_gb")

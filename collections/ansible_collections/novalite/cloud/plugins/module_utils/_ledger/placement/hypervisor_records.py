@@ -16,8 +16,7 @@ import sqlalchemy as sa
 
 from ..db.tables import aggregate, aggregate_host, allocation, compute_host, instance
 from ..queries.views import domain_name
-from .compute_hosts import host_states
-from .status import EVER
+from .compute_hosts import EVER, host_states
 
 Record = dict[str, t.Any]
 

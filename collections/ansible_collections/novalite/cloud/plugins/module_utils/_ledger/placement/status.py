@@ -19,9 +19,8 @@ from ..._scheduling.rows import HostState
 from ..db import tables
 from ..db.tables import compute_host, fixed_ip, instance, instance_action, network, vif
 from ..identity.quotas import quota_limits
-from .compute_hosts import host_states
+from .compute_hosts import EVER, host_states
 
-EVER = 10**10  # seconds; how long ago a host was looked at is said beside it, and is no reason to call it down
 MAP_CELLS = 256  # in the map of a network's addresses; in a larger one, each stands for several
 PAGE = 50  # instances
 OWNERS = 1024  # addresses of a project that a map names

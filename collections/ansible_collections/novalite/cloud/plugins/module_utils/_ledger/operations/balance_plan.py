@@ -4,7 +4,7 @@
 
 # This module_utils is PRIVATE to the collection and may change at any time.
 
-"""Operations `capacity_info` and `balance_plan`: questions to the scheduler that change nothing."""
+"""Operation `balance_plan`: which moves would even out the load of the hosts."""
 
 from __future__ import annotations
 
@@ -16,60 +16,12 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._errors import NovaliteError
-from ..._scheduling import balance, capacity_tools
-from ..._scheduling.capacity import used_by_others
+from ..._scheduling import balance
 from ..._scheduling.options import Options
 from ..._scheduling.rows import request_of
-from ..queries import lookups
+from ..placement.compute_hosts import EVER, host_states
 from ..queries.groups import groups_of
-from ..queries.views import flavor_of, image_of, instances_by
-from . import hints
-from .compute_hosts import host_states
-
-EVER = 10**10  # seconds; whoever asks what a host could hold does not ask whether it answered in the last minute
-
-
-def capacity_info(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
-    """How many more instances of a flavor fit on each host, and in all, and what is in the way of the next."""
-    options = Options.of(params["options"])
-    owner = lookups.project_by_name(connection, params["project"])
-    image = {"virtual_size": 0, "properties": {}}
-    if params["image"] is not None:
-        image = image_of(lookups.image_by_name(connection, params["image"], owner["id"]))
-    wanted = {
-        "uuid": "",
-        "name": params["flavor"],
-        "project": {"id": owner["id"]},
-        "flavor": flavor_of(lookups.flavor_by_name(connection, params["flavor"])),
-        "image": image,
-        "availability_zone": params["availability_zone"],
-        "request": hints.checked(params["flavor"], {"requirements": params["requirements"]}),
-    }
-    states, _versions = host_states(connection, int(time.time()), params["limit_to"], EVER)
-    rooms = capacity_tools.room(states, request_of(wanted), options)
-    others = {state.name: used_by_others(state) for state in states}
-    total, closed = sum(one.fits for one in rooms), capacity_tools.bottlenecks(rooms)
-    bottleneck = next(iter(closed), None)
-    message = f"{total} more of {params['flavor']} fit"
-    if bottleneck is not None:
-        message += f"; {bottleneck} is in the way of more on {closed[bottleneck]} of {len(rooms)} hosts"
-    return {
-        "changed": False,
-        "fits": total,
-        "bottleneck": bottleneck,
-        "bottlenecks": closed,
-        "hosts": [
-            {
-                "host": one.host,
-                "fits": one.fits,
-                "bottleneck": one.bottleneck,
-                "reason": one.reason,
-                "used_by_others": others[one.host],
-            }
-            for one in rooms
-        ],
-        "msg": message,
-    }
+from ..queries.views import instances_by
 
 
 def balance_plan(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
