@@ -12,7 +12,10 @@ import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hypervisor_records
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.aggregates import aggregate
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.aggregates import (
+    remove_aggregates,
+    write_aggregates,
+)
 
 from .. import policy, validation
 from ..errors import BadRequestError, as_bad_request
@@ -102,7 +105,7 @@ def delete_aggregate(aggregate_id: str) -> Answer:
             raise BadRequestError(
                 f"Cannot perform action 'delete' on aggregate {row['id']}. Reason: Host aggregate is not empty."
             )
-        aggregate(connection, {"state": "absent", "aggregates": [{"name": row["name"]}]})
+        remove_aggregates(connection, [{"name": row["name"]}])
     return "", 200
 
 
@@ -146,7 +149,7 @@ def _move_host(connection: sa.Connection, row: Record, host: str, joins: bool) -
 def _write(connection: sa.Connection, name: str, **values: t.Any) -> None:
     item = {"name": name, "zone": None, "metadata": None, "hosts": None, **values}
     with as_bad_request():
-        aggregate(connection, {"state": "present", "aggregates": [item]})
+        write_aggregates(connection, [item])
 
 
 def _check_free(connection: sa.Connection, name: str) -> None:

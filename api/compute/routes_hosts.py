@@ -15,7 +15,7 @@ from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hypervisor_records
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.compute_services import compute_service
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.compute_services import switch_hosts
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.host_removal import (
     HostInUseError,
     remove,
@@ -347,7 +347,7 @@ def _update_old(action: str) -> Answer:
 
 def _switch(connection: sa.Connection, host: str, enabled: bool, reason: str | None) -> None:
     with as_bad_request():
-        compute_service(connection, {"hosts": [host], "enabled": enabled, "disabled_reason": reason})
+        switch_hosts(connection, [host], enabled, reason)
 
 
 def _of_service(connection: sa.Connection, service_id: str) -> Record:

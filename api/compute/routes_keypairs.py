@@ -20,7 +20,10 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.keypairs import keypair
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.keypairs import (
+    remove_keypairs,
+    write_keypairs,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import users
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.keypair_records import keypairs_of
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.projects import project_name
@@ -102,7 +105,7 @@ def create_keypair() -> Answer:
         owner = _owner(connection, wanted.get("user_id"))
         if any(row["name"] == name for row in keypairs_of(connection, owner.project_id)):
             raise ConflictError(f"Key pair '{name}' already exists.")
-        keypair(connection, {**_asker(owner), "state": "present", "keypairs": [item]})
+        write_keypairs(connection, items=[item], **_asker(owner))
         row = _row(connection, owner, name)
     body = {**_brief(row), "user_id": owner.user_id}
     if private is not None:
@@ -116,7 +119,7 @@ def delete_keypair(name: str) -> Answer:
     with writing_ledger() as connection:
         owner = _owner(connection, request.args.get("user_id"))
         _row(connection, owner, name)
-        keypair(connection, {**_asker(owner), "state": "absent", "keypairs": [{"name": name}]})
+        remove_keypairs(connection, items=[{"name": name}], **_asker(owner))
     return "", 204 if microversion() >= (2, 2) else 202
 
 

@@ -13,7 +13,7 @@ from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hypervisor_records
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.compute_services import compute_service
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.compute_services import switch_hosts
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
 
 from .. import policy, validation
@@ -83,7 +83,7 @@ def update_host(name: str) -> Answer:
             raise BadRequestError("a host is emptied with playbooks/host_evacuate.yml: it has no maintenance mode here")
         enabled = wanted["status"].lower() == "enable"
         with as_bad_request():
-            compute_service(connection, {"hosts": [name], "enabled": enabled, "disabled_reason": None})
+            switch_hosts(connection, [name], enabled)
     return {"host": name, "status": "enabled" if enabled else "disabled"}, 200
 
 

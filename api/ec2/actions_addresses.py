@@ -21,7 +21,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import floating_ips
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
 
-from ..context import Caller, current
+from ..context import current
 from ..ledger import reading_ledger
 from ..network import routes_floating
 from ..network.blueprint import NeutronError
@@ -126,7 +126,9 @@ def allocate_address(asked: Asked) -> Body:
     }
     with writing() as (connection, caller):
         with as_codes(refused):
-            done = _change(connection, caller, "present", {**item, "new": item["address"] is None})
+            done = floating_ips.write_floating_ips(
+                connection, caller.project_name, [{**item, "new": item["address"] is None}]
+            )
         row = next(
             one
             for one in network_records.floating_ips_of(connection, caller.project)
@@ -137,11 +139,6 @@ def allocate_address(asked: Asked) -> Body:
     return {name: body[name] for name in ("publicIp", "domain", "allocationId", "publicIpv4Pool", "networkBorderGroup")}
 
 
-def _change(connection: sa.Connection, caller: Caller, state: str, item: Record) -> Record:
-    params = {"project": caller.project_name, "state": state, "floating_ips": [item]}
-    return floating_ips.floating_ip(connection, params)
-
-
 @action("ReleaseAddress", "network:floating_ips:write", {**_ONE, "NetworkBorderGroup": Ignored()})
 def release_address(asked: Asked) -> Body:
     with writing() as (connection, caller):
@@ -150,7 +147,7 @@ def release_address(asked: Asked) -> Body:
             raise Ec2Error("InvalidIPAddress.InUse", f"Address {row['address']} is in use: disassociate it first.")
         item = {"address": row["address"], "pool": None, "server": None, "fixed_ip": None}
         with as_codes({ConflictError: "InvalidAddress.NotFound"}):
-            _change(connection, caller, "absent", item)
+            floating_ips.release_floating_ips(connection, caller.project_name, [item])
         ec2_tags.remove_tags(connection, caller.project, allocation_id(row))
     return {"return": True}
 

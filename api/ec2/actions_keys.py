@@ -11,7 +11,10 @@ import typing as t
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import QuotaError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.keypairs import keypair
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.keypairs import (
+    remove_keypairs,
+    write_keypairs,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_records, ec2_tags
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.keypair_records import keypairs_of
 
@@ -118,7 +121,7 @@ def _add(connection: sa.Connection, caller: Caller, asked: Asked, public: str) -
         if ec2_records.has_keypair(connection, caller.project, name):
             raise Ec2Error("InvalidKeyPair.Duplicate", f"The keypair '{name}' already exists.")
         item = {"name": name, "public_key": public}
-        keypair(connection, {**_asker(caller), "state": "present", "keypairs": [item]})
+        write_keypairs(connection, items=[item], **_asker(caller))
     number = ids.named("key", caller.project, name)
     keep_tags(connection, caller.project, number, tags)
     return {"keyPairId": number, "keyName": name, "tagSet": tag_set(tags)}
@@ -139,6 +142,6 @@ def delete_key_pair(asked: Asked) -> Body:
         by_id = {ids.named("key", caller.project, name): name for name in names}
         name = asked.get("KeyName") or by_id.get(asked.get("KeyPairId", ""))
         if name in names:
-            keypair(connection, {**_asker(caller), "state": "absent", "keypairs": [{"name": name}]})
+            remove_keypairs(connection, items=[{"name": name}], **_asker(caller))
             ec2_tags.remove_tags(connection, caller.project, ids.named("key", caller.project, str(name)))
     return {"return": True}

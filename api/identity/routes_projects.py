@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from flask import Blueprint, request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import projects as operations
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import projects as identity_projects
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import users
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import projects
 
@@ -57,9 +57,7 @@ def create_project() -> tuple[Body, int]:
         if projects.project_id_of(connection, asked["name"]) is not None:
             raise ConflictError(f"Conflict occurred attempting to store project - a project {asked['name']!r} exists.")
         with as_bad_request():
-            made = operations.project(
-                connection, {"projects": [{"name": asked["name"], "quotas": None}], "state": "present"}
-            )
+            made = identity_projects.write_projects(connection, [{"name": asked["name"], "quotas": None}])
             row = _update(connection, made["projects"][0]["id"], asked)
     return {"project": views.project(row, catalog.base_url())}, 201
 
@@ -92,7 +90,7 @@ def update_project(project_id: str) -> Body:
 def delete_project(project_id: str) -> tuple[str, int]:
     with writing_ledger() as connection:
         row = _find(connection, project_id)
-        operations.project(connection, {"projects": [{"name": row["name"], "quotas": None}], "state": "absent"})
+        identity_projects.remove_projects(connection, [{"name": row["name"]}])
     return "", 204
 
 
@@ -193,5 +191,5 @@ def _update(connection: sa.Connection, project_id: str, asked: Body) -> Body:
     values: Body = {key: asked[key] for key in ("name", "enabled") if key in asked}
     if "description" in asked:
         values["description"] = asked["description"] or ""
-    operations.update_project(connection, project_id, values)
+    identity_projects.update_project(connection, project_id, values)
     return _find(connection, project_id)

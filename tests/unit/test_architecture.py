@@ -39,6 +39,7 @@ LARGER = {
     "api/ec2": 29,
     "collections/ansible_collections/novalite/cloud/plugins/module_utils/_disk": 26,
     # a file for each: filters plug in by being there, and Ansible finds modules and their actions here only
+    "collections/ansible_collections/novalite/cloud/plugins/module_utils/_ledger/operations": 60,
     "collections/ansible_collections/novalite/cloud/plugins/module_utils/_scheduling/filters": 40,
     "collections/ansible_collections/novalite/cloud/plugins/modules": 80,
     "collections/ansible_collections/novalite/cloud/plugins/action": 60,

@@ -31,10 +31,9 @@ PLUGINS = pathlib.Path(_ledger_module.__file__).parents[1]
 TINY = {"name": "m1.tiny", "vcpus": 1, "memory_mb": 512}
 # these run on the hypervisor, and their actions record what they found
 DOORS = sorted(
-    name
-    for name in _ledger_module.OPERATIONS
-    if name not in ("compute_host", "host_differences", "host_record", "leftovers")
-    and (PLUGINS / "modules" / f"{name}.py").exists()
+    path.stem
+    for path in (PLUGINS / "module_utils/_ledger/operations").glob("*.py")
+    if path.stem not in ("compute_host", "host_differences", "host_record", "leftovers")
 )
 
 
@@ -101,7 +100,7 @@ def test_wrong_arguments_are_refused_before_anything_is_opened(args: dict[str, t
 
 
 def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    name = f"{_ledger_module.__package__}._ledger.catalog.flavors"
+    name = f"{_ledger_module.__package__}._ledger.operations.flavor"
     monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.setitem(sys.modules, "sqlalchemy", None)
 

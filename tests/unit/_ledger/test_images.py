@@ -15,9 +15,10 @@ import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._disk.cache import Image
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError, QuotaError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import image_files, images
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import image_files
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import reading, transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.image import image
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.lookups import image_by_name
 
 if t.TYPE_CHECKING:
@@ -131,7 +132,7 @@ def test_the_operation_measures_by_itself(ledger: sa.Engine, disk: pathlib.Path)
         "state": "present",
     }
     with transaction(ledger) as connection:
-        assert images.image(connection, params)["images"][0]["checksum"] == sha256(disk)
+        assert image(connection, params)["images"][0]["checksum"] == sha256(disk)
 
 
 @pytest.mark.parametrize(

@@ -25,9 +25,9 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.pla
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.ledger_identity import ledger_id
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.floating_ips import floating_ip
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.compute_host import compute_host
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.firewall_plan import firewall_plan
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.floating_ip import floating_ip
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.host_differences import host_differences
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server_action import server_action
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server_adopt import server_adopt

@@ -33,21 +33,13 @@ LEDGER_ARGUMENTS: dict[str, t.Any] = {
 # Which file of _ledger/ holds the operation of a module. They are imported when they are used, not above: this file is
 # imported by tools that have no SQLAlchemy.
 OPERATIONS = {
-    "aggregate": "placement.aggregates",
-    "compute_service": "placement.compute_services",
     "fixed_ip": "network.addresses",
-    "flavor": "catalog.flavors",
-    "floating_ip": "network.floating_ips",
     "floating_pool": "network.floating_pools",
-    "image": "catalog.images",
-    "keypair": "catalog.keypairs",
     "network": "network.networks",
-    "project": "identity.projects",
     "reachability": "security.reachability",
     "security_group": "security.security_groups",
     "security_group_info": "security.reachability",
     "server": "compute.servers",
-    "server_group": "placement.server_groups",
     "server_info": "compute.servers",
     "server_plan": "compute.plans",
     "server_state": "compute.server_states",

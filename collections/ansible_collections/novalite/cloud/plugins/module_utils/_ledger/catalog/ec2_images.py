@@ -19,8 +19,7 @@ from ..._guest import image_properties
 from ..._rules.records import checked_names
 from ..db.tables import image
 from ..queries.lookups import PRIVATE, lock_project
-from .image_records import check_count
-from .images import checked_properties
+from .image_records import check_count, checked_properties
 
 _DESCRIPTION = "description"
 

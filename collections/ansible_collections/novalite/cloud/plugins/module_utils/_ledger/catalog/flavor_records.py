@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from ..._errors import ConflictError, NotFoundError
 from ..db.tables import flavor
 from ..db.tables_networking import flavor_access
-from .flavors import flavor as operation
+from .flavors import remove_flavors, write_flavors
 from .project_usage import is_project
 
 Record = dict[str, t.Any]
@@ -70,7 +70,7 @@ def create_flavor(connection: sa.Connection, record: t.Mapping[str, t.Any]) -> N
         if row["name"] == record["name"]:
             raise ConflictError(f"Flavor with name {record['name']} already exists.")
     sizes = {key: record[key] for key in SIZES}
-    operation(connection, {"state": "present", "flavors": [{"name": record["name"], "extra_specs": None, **sizes}]})
+    write_flavors(connection, [{"name": record["name"], "extra_specs": None, **sizes}])
     values = {key: record[key] for key in ("flavorid", "is_public", "description")}
     connection.execute(sa.update(flavor).where(flavor.c.name == record["name"]).values(**values))
 
@@ -81,10 +81,9 @@ def describe_flavor(connection: sa.Connection, name: str, description: str | Non
 
 def delete_flavor(connection: sa.Connection, name: str) -> None:
     """Instances carry a copy: those that have this flavor keep it."""
-    operation(connection, {"state": "absent", "flavors": [{"name": name}]})
+    remove_flavors(connection, [{"name": name}])
 
 
 def write_specs(connection: sa.Connection, name: str, specs: t.Mapping[str, str]) -> None:
     """Give a flavor these extra specs, and no others. Raises NovaliteError for what is no spec."""
-    item = {"name": name, "extra_specs": dict(specs), **dict.fromkeys(SIZES)}
-    operation(connection, {"state": "present", "flavors": [item]})
+    write_flavors(connection, [{"name": name, "extra_specs": dict(specs), **dict.fromkeys(SIZES)}])

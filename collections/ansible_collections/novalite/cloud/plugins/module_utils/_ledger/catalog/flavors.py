@@ -4,7 +4,7 @@
 
 # This module_utils is PRIVATE to the collection and may change at any time.
 
-"""Operation `flavor`: the sizes that instances come in."""
+"""Flavors: the sizes that instances come in."""
 
 from __future__ import annotations
 
@@ -23,23 +23,17 @@ OWN_SPECS = {"novalite:disk_backend": ("qcow2", "raw"), "novalite:preallocation"
 SPEC_KEY = re.compile(r"[A-Za-z0-9_.: -]{1,255}")  # Nova's rule
 
 
-def flavor(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
-    """Make, change or remove `params["flavors"]`; `params["state"]` holds for all of them.
+def write_flavors(connection: sa.Connection, items: t.Sequence[t.Mapping[str, t.Any]]) -> dict[str, t.Any]:
+    """Make or change these flavors: `flavors`, `changed` and `diff`, as modules return them.
 
-    Sizes that are not given stay as they are; a new flavor needs vcpus and memory_mb. Instances carry a copy of their
-    flavor, so that a change or a removal touches none of them.
+    Sizes that are not given stay as they are; a new flavor needs vcpus and memory_mb. Raises NovaliteError for what
+    cannot be.
     """
-    names = checked_names("flavor", params["flavors"])
+    names = checked_names("flavor", items)
     table = tables.flavor
-    rows = connection.execute(sa.select(table).where(table.c.name.in_(names))).mappings()
-    there = {row["name"]: {key: row[key] for key in row if key not in ("id", "name")} for row in rows}
+    there = _flavors(connection, names)
     changes = Changes()
-    if params["state"] == "absent":
-        for name in names:
-            changes.note(name, there.get(name), None)
-        connection.execute(sa.delete(table).where(table.c.name.in_(names)))
-        return changes.result("flavors", [])
-    for item, name in zip(params["flavors"], names):
+    for item, name in zip(items, names):
         before = there.get(name)
         after = {**(before or _new(item, name)), **_wanted(item, name)}
         if changes.note(name, before, after):
@@ -49,6 +43,22 @@ def flavor(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str
                 connection.execute(sa.update(table).where(table.c.name == name).values(**after))
     rows = connection.execute(sa.select(table).where(table.c.name.in_(names)).order_by(table.c.id)).mappings()
     return changes.result("flavors", rows)
+
+
+def remove_flavors(connection: sa.Connection, items: t.Sequence[t.Mapping[str, t.Any]]) -> dict[str, t.Any]:
+    """Remove the flavors that `items` name. Instances carry a copy: those that have one of these keep it."""
+    names = checked_names("flavor", items)
+    there = _flavors(connection, names)
+    changes = Changes()
+    for name in names:
+        changes.note(name, there.get(name), None)
+    connection.execute(sa.delete(tables.flavor).where(tables.flavor.c.name.in_(names)))
+    return changes.result("flavors", [])
+
+
+def _flavors(connection: sa.Connection, names: t.Sequence[str]) -> dict[str, dict[str, t.Any]]:
+    rows = connection.execute(sa.select(tables.flavor).where(tables.flavor.c.name.in_(names))).mappings()
+    return {row["name"]: {key: row[key] for key in row if key not in ("id", "name")} for row in rows}
 
 
 def _new(item: t.Mapping[str, t.Any], name: str) -> dict[str, t.Any]:

@@ -6,7 +6,7 @@
 
 """Images by id, as clients of the Image API handle them: what a project sees, and what is said about one.
 
-The operator's files are the operation `image`'s (images.py), what clients upload is image_states.py's.
+The operator's files are the operation `image`'s, what clients upload is image_states.py's.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from ..db.tables import image
 from ..db.tables_images import image_id_used, image_member
 from ..identity import quotas
 from ..queries.lookups import PRIVATE, image_sharing, image_visible, lock_project, shown_name
-from .images import checked_properties
 
 Record = dict[str, t.Any]
 
@@ -185,3 +184,18 @@ def _shown(row: Record) -> Record:
         "properties": {key: value for key, value in row["properties"].items() if not key.startswith(PRIVATE)},
         "updated_at": max(row["updated_at"], row["created_at"]),
     }
+
+
+def checked_properties(what: str, properties: t.Mapping[str, t.Any]) -> dict[str, str]:
+    """The properties as the strings that Glance has. Raises NovaliteError for those that cannot be."""
+    checked = {}
+    for key, value in properties.items():
+        check_text(f"{what}: property", key)
+        if key.startswith(PRIVATE):
+            raise NovaliteError(f"{what}: property {key!r}: names that begin with {PRIVATE} are novalite's own")
+        if not isinstance(value, (str, int, float)):
+            raise NovaliteError(f"{what}: property {key!r} is {value!r}: give it a string")
+        # Glance's properties are strings; YAML turns an unquoted 2 or true into something else
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        checked[key] = check_text(f"{what}: property {key}", text)
+    return checked

@@ -19,8 +19,7 @@ from ..._guest import image_properties
 from ..._rules.records import checked_names
 from ..db.tables import image, instance_action
 from ..queries.lookups import PRIVATE
-from .image_records import delete_image, insert_image
-from .images import checked_properties
+from .image_records import checked_properties, delete_image, insert_image
 
 ACTION = "createImage"
 

@@ -4,7 +4,7 @@
 
 # This module_utils is PRIVATE to the collection and may change at any time.
 
-"""Operation `keypair`: the public keys that instances can be launched with."""
+"""Key pairs: the public keys that instances can be launched with."""
 
 from __future__ import annotations
 
@@ -23,31 +23,27 @@ from ..queries.lookups import project_by_name
 SHOWN = ("type", "public_key", "fingerprint")
 
 
-def keypair(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
-    """Make, replace or remove `params["keypairs"]` of the project named `params["project"]`, for `params["user_id"]`.
+def write_keypairs(
+    connection: sa.Connection,
+    project: str,
+    items: t.Sequence[t.Mapping[str, t.Any]],
+    user_id: str = "",
+    by_manager: bool = False,
+) -> dict[str, t.Any]:
+    """Make or replace key pairs of the project of this name, for a user: `keypairs`, `changed` and `diff`.
 
-    Without a user they are the project's own, as a playbook makes them. With one, and without `params["by_manager"]`,
-    those of others are left alone: ForbiddenError.
+    Without a user they are the project's own, as a playbook makes them. With one, and not `by_manager`, those of others
+    are left alone: ForbiddenError.
     Instances carry a copy of the key that they were launched with. Raises NovaliteError for a text that is not exactly
     one public key, QuotaError beyond the project's key_pairs.
     """
-    owner = project_by_name(connection, params["project"], lock=True)["id"]
-    names = checked_names("key pair", params["keypairs"])
+    owner = project_by_name(connection, project, lock=True)["id"]
+    names = checked_names("key pair", items)
     table = tables.keypair
     mine = table.c.project_id == owner
-    named = sa.and_(mine, table.c.name.in_(names))
-    rows = connection.execute(sa.select(table).where(named)).mappings().all()
-    user_id = params.get("user_id") or ""
-    if user_id and not params.get("by_manager"):
-        _check_owner(rows, user_id)
-    there = {row["name"]: {key: row[key] for key in SHOWN} for row in rows}
+    there = _keypairs(connection, owner, names, "" if by_manager else user_id)
     changes = Changes()
-    if params["state"] == "absent":
-        for name in names:
-            changes.note(name, there.get(name), None)
-        connection.execute(sa.delete(table).where(named))
-        return changes.result("keypairs", [])
-    for item, name in zip(params["keypairs"], names):
+    for item, name in zip(items, names):
         before = there.get(name)
         after = before if item["public_key"] is None else _wanted(item["public_key"], name)
         if after is None:
@@ -64,6 +60,36 @@ def keypair(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[st
         used = connection.execute(sa.select(sa.func.count()).select_from(table).where(mine)).scalar_one()
         check_quota(connection, owner, "key_pairs", used)
     return changes.result("keypairs", [{"name": name, **there[name]} for name in names])
+
+
+def remove_keypairs(
+    connection: sa.Connection,
+    project: str,
+    items: t.Sequence[t.Mapping[str, t.Any]],
+    user_id: str = "",
+    by_manager: bool = False,
+) -> dict[str, t.Any]:
+    """Remove the key pairs that `items` name; whose they may be is as for write_keypairs()."""
+    owner = project_by_name(connection, project, lock=True)["id"]
+    names = checked_names("key pair", items)
+    there = _keypairs(connection, owner, names, "" if by_manager else user_id)
+    changes = Changes()
+    for name in names:
+        changes.note(name, there.get(name), None)
+    table = tables.keypair
+    connection.execute(sa.delete(table).where(table.c.project_id == owner, table.c.name.in_(names)))
+    return changes.result("keypairs", [])
+
+
+def _keypairs(
+    connection: sa.Connection, owner: str, names: t.Sequence[str], only_of: str
+) -> dict[str, dict[str, t.Any]]:
+    table = tables.keypair
+    query = sa.select(table).where(table.c.project_id == owner, table.c.name.in_(names))
+    rows = connection.execute(query).mappings().all()
+    if only_of:
+        _check_owner(rows, only_of)
+    return {row["name"]: {key: row[key] for key in SHOWN} for row in rows}
 
 
 def _check_owner(rows: t.Iterable[sa.RowMapping], user_id: str) -> None:

@@ -4,7 +4,7 @@
 
 # This module_utils is PRIVATE to the collection and may change at any time.
 
-"""Operation `project`: projects (Keystone's word for a tenant) and their quotas."""
+"""Projects (Keystone's word for a tenant) and their quotas."""
 
 from __future__ import annotations
 
@@ -24,25 +24,16 @@ from .quotas import checked_quotas, quota_limits, write_quotas
 NAME_LENGTH = 64  # Keystone's
 
 
-def project(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
-    """Make, change or remove `params["projects"]`, a list of {"name", "quotas"}; `params["state"]` holds for all.
+def write_projects(connection: sa.Connection, items: t.Sequence[t.Mapping[str, t.Any]]) -> dict[str, t.Any]:
+    """Make or change these projects, {"name", "quotas"}: `projects`, `changed` and `diff`, as modules return them.
 
-    Quotas that are not named stay as they are. Raises ConflictError for a project that still has instances, networks,
-    images, volumes or floating IPs; the rest (keys, security groups, the history of deleted instances) goes with it.
+    Quotas that are not named stay as they are.
     """
-    names = checked_names("project", params["projects"], NAME_LENGTH)
+    names = checked_names("project", items, NAME_LENGTH)
+    ids = _ids(connection, names)
     table = tables.project
-    ids: dict[str, str] = {
-        row.name: row.id for row in connection.execute(sa.select(table).where(table.c.name.in_(names)))
-    }
     changes = Changes()
-    if params["state"] == "absent":
-        for name in names:
-            if name in ids:
-                changes.note(name, {"quotas": quota_limits(connection, ids[name])}, None)
-                _remove(connection, ids[name], name)
-        return changes.result("projects", [])
-    for item, name in zip(params["projects"], names):
+    for item, name in zip(items, names):
         quotas = checked_quotas(item["quotas"] or {})
         before = {"quotas": quota_limits(connection, ids[name])} if name in ids else None
         if before is None:
@@ -54,6 +45,24 @@ def project(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[st
         "projects",
         [{"id": ids[name], "name": name, "quotas": quota_limits(connection, ids[name])} for name in names],
     )
+
+
+def remove_projects(connection: sa.Connection, items: t.Sequence[t.Mapping[str, t.Any]]) -> dict[str, t.Any]:
+    """Remove the projects that `items` name. Raises ConflictError for one that still has instances, networks, images,
+    volumes or floating IPs; the rest (keys, security groups, the history of deleted instances) goes with it."""
+    names = checked_names("project", items, NAME_LENGTH)
+    ids = _ids(connection, names)
+    changes = Changes()
+    for name in names:
+        if name in ids:
+            changes.note(name, {"quotas": quota_limits(connection, ids[name])}, None)
+            _remove(connection, ids[name], name)
+    return changes.result("projects", [])
+
+
+def _ids(connection: sa.Connection, names: t.Sequence[str]) -> dict[str, str]:
+    table = tables.project
+    return {row.name: row.id for row in connection.execute(sa.select(table).where(table.c.name.in_(names)))}
 
 
 def update_project(connection: sa.Connection, project_id: str, values: t.Mapping[str, t.Any]) -> None:

@@ -4,7 +4,7 @@
 
 # This module_utils is PRIVATE to the collection and may change at any time.
 
-"""Operation `floating_ip`: a project's floating IPs, and which of its servers each leads to.
+"""A project's floating IPs, and which of its servers each leads to.
 
 The ledger only. What the hypervisors translate is the module `router`'s; `hosts` in the result says where.
 """
@@ -44,47 +44,59 @@ class _Work:
     warnings: list[str] = dataclasses.field(default_factory=list)
 
 
-def floating_ip(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
-    """Allocate, associate, disassociate or release `params["floating_ips"]`: see the module's documentation.
+def write_floating_ips(connection: sa.Connection, project: str, items: t.Sequence[Item]) -> dict[str, t.Any]:
+    """Allocate, associate or disassociate floating IPs of the project of this name: see the module's documentation.
 
     Returns `floating_ips`, and as `hosts` the names of the compute hosts where an association came or went. Raises
     NotFoundError for names that do not exist, ConflictError for what others have, QuotaError.
     """
-    work = _Work(connection, project_by_name(connection, params["project"], lock=True), int(time.time()))
-    items = [_checked(item, params["state"]) for item in params["floating_ips"]]
+    work = _begin(connection, project, items)
+    numbers = [_present(work, item) for item in items]
+    if work.changes.after:
+        mine = sa.select(sa.func.count()).select_from(table).where(table.c.project_id == work.project["id"])
+        check_quota(connection, work.project["id"], "floating_ips", connection.execute(mine).scalar_one())
+    rows = {row.address: _shown(row) for row in _rows(connection, table.c.address.in_(numbers))}
+    return _result(work, [rows[number] for number in numbers])
+
+
+def release_floating_ips(connection: sa.Connection, project: str, items: t.Sequence[Item]) -> dict[str, t.Any]:
+    """Give back floating IPs of the project of this name; returns and raises as write_floating_ips()."""
+    work = _begin(connection, project, items, absent=True)
+    for item in items:
+        _absent(work, item)
+    return _result(work, [])
+
+
+def _begin(connection: sa.Connection, project: str, items: t.Sequence[Item], absent: bool = False) -> _Work:
+    work = _Work(connection, project_by_name(connection, project, lock=True), int(time.time()))
+    for item in items:
+        _check(item, absent)
     for item in items:
         if item["address"] is not None:
             number = to_int(item["address"])
             if number in work.used:
                 raise NovaliteError(f"floating IP {item['address']} is listed twice: list each once")
             work.used.add(number)
-    if params["state"] == "absent":
-        for item in items:
-            _absent(work, item)
-        numbers = []
-    else:
-        numbers = [_present(work, item) for item in items]
-        mine = sa.select(sa.func.count()).select_from(table).where(table.c.project_id == work.project["id"])
-        if work.changes.after:
-            check_quota(connection, work.project["id"], "floating_ips", connection.execute(mine).scalar_one())
-    rows = {row.address: _shown(row) for row in _rows(connection, table.c.address.in_(numbers))}
-    result = work.changes.result("floating_ips", [rows[number] for number in numbers])
+    return work
+
+
+def _result(work: _Work, shown: list[dict[str, t.Any]]) -> dict[str, t.Any]:
+    result = work.changes.result("floating_ips", shown)
     result["hosts"] = sorted(work.hosts)
     if work.warnings:
         result["warnings"] = work.warnings
     return result
 
 
-def _checked(item: Item, state: str) -> Item:
+def _check(item: Item, absent: bool) -> None:
     address, server = item["address"], item["server"]
-    if address is None and not server and (state == "absent" or server is not None):
-        doing = "release, or the server that it leads to" if state == "absent" else "disassociate"
+    if address is None and not server and (absent or server is not None):
+        doing = "release, or the server that it leads to" if absent else "disassociate"
         raise NovaliteError(f"floating_ips: give the address to {doing}")
     if item["fixed_ip"] is not None:
         if not server:
             raise NovaliteError(f"floating_ips: fixed_ip {item['fixed_ip']} needs the server whose address it is")
         to_int(item["fixed_ip"])
-    return item
 
 
 def lead_to_port(connection: sa.Connection, project_id: str, number: str, vif_id: str, vif_ip: str | None) -> None:

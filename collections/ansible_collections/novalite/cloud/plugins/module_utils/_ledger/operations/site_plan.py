@@ -25,22 +25,22 @@ from ..._stack import document, plan
 from ..._stack.document import SECTIONS, SHARED, Record, Server, Site
 from ..._stack.plan import ADD, CHANGE, REMOVE, REPLACE, Item
 from ..._stack.source import Where
-from ..catalog.flavors import flavor
-from ..catalog.images import image, prepare_image
-from ..catalog.keypairs import keypair
 from ..compute import server_changes
 from ..compute.server_states import server_state
 from ..compute.servers import server
-from ..identity.projects import project
 from ..identity.quotas import checked_quotas
 from ..network.networks import network
-from ..placement.server_groups import server_group
 from ..queries.volume_views import volumes_by
 from ..security.security_groups import DEFAULT_GROUP, security_group
 from ..stack import site_marks
 from ..stack.site_marks import Made
 from ..stack.site_servers import checked, launched_with, live_servers, wanted
 from ..volumes.volume_requests import volume
+from .flavor import flavor
+from .image import image, prepare_image
+from .keypair import keypair
+from .project import project
+from .server_group import server_group
 from .server_security_groups import server_security_groups
 
 OPERATIONS: dict[str, t.Callable[[sa.Connection, t.Mapping[str, t.Any]], dict[str, t.Any]]] = {

@@ -4,7 +4,7 @@
 
 # This module_utils is PRIVATE to the collection and may change at any time.
 
-"""Operation `aggregate`: named sets of compute hosts, with metadata for filters and weighers; some are zones.
+"""Aggregates: named sets of compute hosts, with metadata for filters and weighers; some are zones.
 
 A host is in the aggregates that name it here, and in those that its inventory names (option `aggregates` of
 compute_host). Its availability zone is that of an aggregate that has one, else the one that its inventory says.
@@ -38,26 +38,39 @@ class Membership(t.NamedTuple):
 Record = dict[str, t.Any]  # {"zone", "metadata", "hosts"}
 
 
-def aggregate(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
-    """Make, change or remove `params["aggregates"]`; `params["state"]` holds for all of them.
+def write_aggregates(connection: sa.Connection, items: t.Sequence[t.Mapping[str, t.Any]]) -> dict[str, t.Any]:
+    """Make or change these aggregates: `aggregates`, `changed` and `diff`, as modules return them.
 
     What is left out stays as it is; what is given replaces what was. Raises NotFoundError for a host that never
     reported, ConflictError for a host that would be in two availability zones.
     """
-    names = checked_names("aggregate", params["aggregates"])
+    names = checked_names("aggregate", items)
     ids, there = _aggregates(connection, names)
     changes = Changes()
-    table = tables.aggregate
-    if params["state"] == "absent":
-        for name in names:
-            changes.note(name, there.get(name), None)
-        connection.execute(sa.delete(table).where(table.c.name.in_(names)))
-    else:
-        for item, name in zip(params["aggregates"], names):
-            before = there.get(name)
-            after = {**(before or {"zone": None, "metadata": {}, "hosts": []}), **_wanted(item, name)}
-            if changes.note(name, before, after):
-                _write(connection, ids.get(name), name, after)
+    for item, name in zip(items, names):
+        before = there.get(name)
+        after = {**(before or {"zone": None, "metadata": {}, "hosts": []}), **_wanted(item, name)}
+        if changes.note(name, before, after):
+            _write(connection, ids.get(name), name, after)
+    _concern(connection, changes)
+    ids, now = _aggregates(connection, names)
+    return changes.result("aggregates", [{"id": ids[name], "name": name, **now[name]} for name in names])
+
+
+def remove_aggregates(connection: sa.Connection, items: t.Sequence[t.Mapping[str, t.Any]]) -> dict[str, t.Any]:
+    """Remove the aggregates that `items` name. Their hosts stay, in the zone that is left to them."""
+    names = checked_names("aggregate", items)
+    _ids, there = _aggregates(connection, names)
+    changes = Changes()
+    for name in names:
+        changes.note(name, there.get(name), None)
+    connection.execute(sa.delete(tables.aggregate).where(tables.aggregate.c.name.in_(names)))
+    _concern(connection, changes)
+    return changes.result("aggregates", [])
+
+
+def _concern(connection: sa.Connection, changes: Changes) -> None:
+    """Check the hosts that these changes of aggregates concern, and have choices of hosts made again."""
     concerned = {host for side in (changes.before, changes.after) for one in side.values() for host in one["hosts"]}
     check_compute_hosts(connection, {host for one in changes.after.values() for host in one["hosts"]})
     check_zones(connection, concerned)
@@ -66,8 +79,6 @@ def aggregate(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[
     connection.execute(
         sa.update(hosts).where(hosts.c.name.in_(sorted(concerned))).values(generation=hosts.c.generation + 1)
     )
-    ids, now = _aggregates(connection, names)
-    return changes.result("aggregates", [{"id": ids[name], "name": name, **now[name]} for name in names if name in now])
 
 
 def memberships(connection: sa.Connection, named: t.Mapping[str, t.Sequence[str]]) -> dict[str, list[Membership]]:

@@ -4,7 +4,7 @@
 
 # This module_utils is PRIVATE to the collection and may change at any time.
 
-"""Operation `compute_service`: whether the scheduler may choose a compute host, decided without a word to the host."""
+"""Whether the scheduler may choose a compute host, decided without a word to the host."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ from ..db.tables import compute_host as table
 from ..queries.lookups import check_compute_hosts
 
 
-def compute_service(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
-    """Enable or disable the compute hosts named in `params["hosts"]`, with `params["disabled_reason"]`.
+def switch_hosts(
+    connection: sa.Connection, hosts: t.Iterable[str], enabled: bool, reason: str | None = None
+) -> dict[str, t.Any]:
+    """Enable or disable the compute hosts of these names: `compute_hosts`, `changed` and `diff`.
 
     Holds until it is said otherwise here, or by an inventory that sets `enabled` itself. Raises NotFoundError for a
     host that never reported.
     """
-    enabled, reason = params["enabled"], params["disabled_reason"]
     if enabled and reason is not None:
         raise NovaliteError(f"disabled_reason {reason!r} for hosts that are enabled: leave it out")
-    names = sorted(set(params["hosts"]))
+    names = sorted(set(hosts))
     check_compute_hosts(connection, names)
     columns = (table.c.name, table.c.enabled, table.c.disabled_reason)
     # in the order of the ids, as every writer of these rows: two of them cannot lock each other out

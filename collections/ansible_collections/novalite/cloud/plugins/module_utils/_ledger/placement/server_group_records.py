@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from ..._errors import ConflictError
 from ..db.tables import instance, server_group, server_group_member
-from .server_groups import server_group as operation
+from .server_groups import write_server_groups
 
 Record = dict[str, t.Any]
 
@@ -50,7 +50,7 @@ def create_server_group(
     if connection.execute(query).first() is not None:
         raise ConflictError(f"the project has a server group {name!r} already: names are unique here")
     item = {"name": name, "policy": policy, "max_server_per_host": most}
-    operation(connection, {"project": project["name"], "state": "present", "server_groups": [item]})
+    write_server_groups(connection, project["name"], [item])
     connection.execute(sa.update(server_group).where(mine).values(user_id=user_id))
     return str(connection.execute(query).scalar_one())
 

@@ -4,7 +4,7 @@
 
 # This module_utils is PRIVATE to the collection and may change at any time.
 
-"""Operation `server_group`: servers that shall run together, or apart; and who joins and leaves."""
+"""Server groups: servers that shall run together, or apart; and who joins and leaves."""
 
 from __future__ import annotations
 
@@ -24,26 +24,22 @@ POLICIES = ("affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity")
 Record = dict[str, t.Any]
 
 
-def server_group(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
-    """Make, change or remove `params["server_groups"]` of the project named `params["project"]`.
+def write_server_groups(
+    connection: sa.Connection, project: str, items: t.Sequence[t.Mapping[str, t.Any]]
+) -> dict[str, t.Any]:
+    """Make or change server groups of the project of this name: `server_groups`, `changed` and `diff`.
 
-    As in Nova, a group that goes leaves its servers where they are. Raises ConflictError for another policy of a group
-    that has servers (they stand where the old one put them), QuotaError, NovaliteError for a policy that makes no
-    sense.
+    Raises ConflictError for another policy of a group that has servers (they stand where the old one put them),
+    QuotaError, NovaliteError for a policy that makes no sense.
     """
-    owner = project_by_name(connection, params["project"], lock=True)["id"]
-    names = checked_names("server group", params["server_groups"])
+    owner = project_by_name(connection, project, lock=True)["id"]
+    names = checked_names("server group", items)
     table = tables.server_group
     mine = sa.and_(table.c.project_id == owner, table.c.name.in_(names))
     there = {row.name: row for row in connection.execute(sa.select(table).where(mine))}
     members = _members(connection, [row.id for row in there.values()])
     changes = Changes()
-    if params["state"] == "absent":
-        for name in names:
-            changes.note(name, _rules_of(there.get(name)), None)
-        connection.execute(sa.delete(table).where(mine))
-        return changes.result("server_groups", [])
-    for item, name in zip(params["server_groups"], names):
+    for item, name in zip(items, names):
         old = there.get(name)
         after = _wanted(item, name, old)
         if not changes.note(name, _rules_of(old), after):
@@ -68,6 +64,22 @@ def server_group(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> di
             for row in rows
         ],
     )
+
+
+def remove_server_groups(
+    connection: sa.Connection, project: str, items: t.Sequence[t.Mapping[str, t.Any]]
+) -> dict[str, t.Any]:
+    """Remove the groups of this project that `items` name. As in Nova, their servers stay where they are."""
+    owner = project_by_name(connection, project, lock=True)["id"]
+    names = checked_names("server group", items)
+    table = tables.server_group
+    mine = sa.and_(table.c.project_id == owner, table.c.name.in_(names))
+    there = {row.name: row for row in connection.execute(sa.select(table).where(mine))}
+    changes = Changes()
+    for name in names:
+        changes.note(name, _rules_of(there.get(name)), None)
+    connection.execute(sa.delete(table).where(mine))
+    return changes.result("server_groups", [])
 
 
 def groups_by_name_or_id(connection: sa.Connection, names: t.Iterable[str], project_id: str) -> dict[str, Record]:

@@ -19,10 +19,11 @@ from ..._guest.image_properties import HOST_MOUNT
 from ..._host import in_threads
 from ..._plan.host_plan import image_files
 from ..._rules.records import Changes, check_range, check_text, checked_names, given
+from ..catalog.image_files import File, measure
+from ..catalog.image_records import checked_properties
 from ..db import engine, tables
 from ..identity.quotas import check_quota
 from ..queries.lookups import PRIVATE, project_by_name
-from .image_files import File, measure
 
 COLUMNS = (
     "disk_format", "source", "checksum", "size", "virtual_size", "kernel", "ramdisk", "cmdline",
@@ -174,17 +175,3 @@ def _wanted(item: t.Mapping[str, t.Any], before: Image | None, files: Files) -> 
         # the guest's own boot loader would start, and read neither
         raise NovaliteError(f"{what}: a ramdisk and a cmdline need a kernel: give the kernel as well")
     return after
-
-
-def checked_properties(what: str, properties: t.Mapping[str, t.Any]) -> dict[str, str]:
-    checked = {}
-    for key, value in properties.items():
-        check_text(f"{what}: property", key)
-        if key.startswith(PRIVATE):
-            raise NovaliteError(f"{what}: property {key!r}: names that begin with {PRIVATE} are novalite's own")
-        if not isinstance(value, (str, int, float)):
-            raise NovaliteError(f"{what}: property {key!r} is {value!r}: give it a string")
-        # Glance's properties are strings; YAML turns an unquoted 2 or true into something else
-        text = str(value).lower() if isinstance(value, bool) else str(value)
-        checked[key] = check_text(f"{what}: property {key}", text)
-    return checked

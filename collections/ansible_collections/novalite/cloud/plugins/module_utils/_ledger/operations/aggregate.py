@@ -1,0 +1,21 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Operation `aggregate`: aggregates of compute hosts that there are to be, or not."""
+
+from __future__ import annotations
+
+import typing as t
+
+import sqlalchemy as sa
+
+from ..placement.aggregates import remove_aggregates, write_aggregates
+
+
+def aggregate(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """Make, change or remove `params["aggregates"]`; `params["state"]` holds for all of them."""
+    act = remove_aggregates if params["state"] == "absent" else write_aggregates
+    return act(connection, params["aggregates"])

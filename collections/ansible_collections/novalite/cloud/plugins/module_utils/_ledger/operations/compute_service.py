@@ -1,0 +1,20 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Operation `compute_service`: enable compute hosts for new instances, or disable them."""
+
+from __future__ import annotations
+
+import typing as t
+
+import sqlalchemy as sa
+
+from ..placement.compute_services import switch_hosts
+
+
+def compute_service(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """Enable or disable the compute hosts named in `params["hosts"]`, with `params["disabled_reason"]`."""
+    return switch_hosts(connection, params["hosts"], params["enabled"], params["disabled_reason"])

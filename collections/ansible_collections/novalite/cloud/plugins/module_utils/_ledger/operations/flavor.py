@@ -1,0 +1,21 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Operation `flavor`: flavors that there are to be, or not."""
+
+from __future__ import annotations
+
+import typing as t
+
+import sqlalchemy as sa
+
+from ..catalog.flavors import remove_flavors, write_flavors
+
+
+def flavor(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """Make, change or remove `params["flavors"]`; `params["state"]` holds for all of them."""
+    act = remove_flavors if params["state"] == "absent" else write_flavors
+    return act(connection, params["flavors"])

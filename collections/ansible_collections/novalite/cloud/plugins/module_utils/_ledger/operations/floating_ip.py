@@ -1,0 +1,21 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Operation `floating_ip`: floating IPs that a project is to have, where they lead, and which it gives back."""
+
+from __future__ import annotations
+
+import typing as t
+
+import sqlalchemy as sa
+
+from ..network.floating_ips import release_floating_ips, write_floating_ips
+
+
+def floating_ip(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """Allocate, associate, disassociate or release `params["floating_ips"]` of the project `params["project"]`."""
+    act = release_floating_ips if params["state"] == "absent" else write_floating_ips
+    return act(connection, params["project"], params["floating_ips"])

@@ -1,0 +1,21 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Operation `project`: projects that there are to be, with their quotas, or not."""
+
+from __future__ import annotations
+
+import typing as t
+
+import sqlalchemy as sa
+
+from ..identity.projects import remove_projects, write_projects
+
+
+def project(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """Make, change or remove `params["projects"]`; `params["state"]` holds for all of them."""
+    act = remove_projects if params["state"] == "absent" else write_projects
+    return act(connection, params["projects"])

@@ -1,0 +1,21 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Operation `server_group`: server groups that a project is to have, or not."""
+
+from __future__ import annotations
+
+import typing as t
+
+import sqlalchemy as sa
+
+from ..placement.server_groups import remove_server_groups, write_server_groups
+
+
+def server_group(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """Make, change or remove `params["server_groups"]` of the project named `params["project"]`."""
+    act = remove_server_groups if params["state"] == "absent" else write_server_groups
+    return act(connection, params["project"], params["server_groups"])
