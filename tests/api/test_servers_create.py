@@ -185,7 +185,7 @@ def test_networks_are_required_where_they_can_be_automatic(api: seeds.Api, clien
 
 def test_a_network_of_several_is_not_guessed(api: seeds.Api, client_as: ClientAs) -> None:
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
-    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.networks import network
+    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network import network
 
     with transaction(api.engine) as connection:
         network(connection, {**seeds.network("second", "10.30.0.0/24", "br30"), "project": "demo"})

@@ -27,10 +27,10 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.secrets import derived_key
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import addresses
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.addresses import (
-    fixed_ip,
     release_addresses,
     release_host_address,
 )
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.fixed_ip import fixed_ip
 from tests.unit._ledger.conftest import on_postgresql, on_sqlite
 from tests.unit._ledger.postgresql import Server
 
@@ -404,7 +404,7 @@ def test_a_claim_takes_the_index_of_free_addresses_and_sorts_nothing_else(engine
 def test_a_claim_does_so_on_postgresql_as_soon_as_there_is_a_network(postgresql_server: Server) -> None:
     """Without statistics the planner takes another index, and sorts: 40 ms for an address of a /16."""
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import pool_claims
-    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.networks import network as make
+    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network import network as make
     from ansible_collections.novalite.cloud.plugins.modules.network import ARGUMENT_SPEC
 
     spec: dict[str, t.Any] = ARGUMENT_SPEC

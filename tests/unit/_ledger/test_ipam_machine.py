@@ -23,11 +23,11 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Conf
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import addresses
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.addresses import (
-    fixed_ip,
     release_addresses,
     release_host_address,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.networks import network
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.fixed_ip import fixed_ip
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.network import network
 from ansible_collections.novalite.cloud.plugins.modules.network import ARGUMENT_SPEC
 
 NOTHING_SAID = dict.fromkeys(t.cast(t.Any, ARGUMENT_SPEC)["networks"]["options"])

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.addresses import fixed_ip
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.fixed_ip import fixed_ip
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.ledger_repair import ledger_repair
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.scheduler import scheduler
 

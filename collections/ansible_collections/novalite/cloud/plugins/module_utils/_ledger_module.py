@@ -33,9 +33,6 @@ LEDGER_ARGUMENTS: dict[str, t.Any] = {
 # Which file of _ledger/ holds the operation of a module. They are imported when they are used, not above: this file is
 # imported by tools that have no SQLAlchemy.
 OPERATIONS = {
-    "fixed_ip": "network.addresses",
-    "floating_pool": "network.floating_pools",
-    "network": "network.networks",
     "reachability": "security.reachability",
     "security_group": "security.security_groups",
     "security_group_info": "security.reachability",

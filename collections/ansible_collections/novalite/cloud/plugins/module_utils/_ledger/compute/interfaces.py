@@ -24,7 +24,7 @@ from ..db.tables import instance, instance_security_group, network, vif
 from ..db.tables_networking import port
 from ..identity import quotas
 from ..network import ports
-from ..network.addresses import fixed_ip, release_host_address
+from ..network.addresses import give_addresses, release_host_address
 from ..network.kept_ports import give
 from ..network.vifs import insert_vifs
 from ..queries import actions, adopted
@@ -85,7 +85,7 @@ def begin_attach(
     connection.execute(sa.update(vif).where(vif.c.id == number).values(status=ATTACHING))
     (whole,) = instances_by(connection, uuids=[row.uuid])
     nics = [{**nic, "requested_ip": wanted.fixed_ip} if nic["id"] == number else nic for nic in whole["nics"]]
-    fixed_ip(connection, {"instances": [{**whole, "nics": nics}]})
+    give_addresses(connection, [{**whole, "nics": nics}])
     used = usage(connection, row.project_id, ["fixed_ips"])
     quotas.check_quota(connection, row.project_id, "fixed_ips", used["fixed_ips"])
     _record(connection, ATTACHING, row, number, request_id, user_id)

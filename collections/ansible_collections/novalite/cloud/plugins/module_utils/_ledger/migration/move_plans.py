@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from ..compute.plans import server_plan
 from ..db.tables import compute_host
-from ..network import addresses
+from ..network.addresses import give_addresses
 from ..queries.views import Instance
 
 Plan = dict[str, t.Any]
@@ -85,7 +85,7 @@ def _addressed(connection: sa.Connection, instances: list[Instance]) -> list[Ins
     """With the address of each one's host in each of its networks."""
     if not instances:
         return []
-    return list(addresses.fixed_ip(connection, {"instances": instances})["instances"])
+    return give_addresses(connection, instances).instances
 
 
 def _ends(connection: sa.Connection) -> dict[str, str | None]:

@@ -13,6 +13,7 @@ out first, so that one which a guest may still hold (a lease, an ARP cache) is t
 
 from __future__ import annotations
 
+import dataclasses
 import time
 import typing as t
 
@@ -32,19 +33,28 @@ _NETWORKS = sa.select(network).where(network.c.id.in_(sa.bindparam("ids", expand
 Instance = t.Mapping[str, t.Any]
 
 
-def fixed_ip(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
-    """Operation of the module `fixed_ip`: addresses for all interfaces of these instances, or for none.
+@dataclasses.dataclass(frozen=True)
+class Addressed:
+    """Instances whose interfaces have their addresses."""
+
+    instances: list[dict[str, t.Any]]
+    taken: int  # how many addresses are new
+    changes: Changes  # the new addresses, by instance and network
+    warnings: list[str]  # what was taken out of quarantine
+
+
+def give_addresses(connection: sa.Connection, instances: t.Sequence[Instance]) -> Addressed:
+    """Have an address for each interface of these instances, or for none.
 
     An interface that has an address keeps it; one that names one (`ip`, `requested_ip`) gets that one; one that had one
     gets it again; the others get what was free for longest. On a network with DHCP, or without a gateway, each compute
     host gets an address of its own (Nova's multi_host), returned as `dhcp_server`. IPv6 addresses are made as the
-    network says. Returns `instances` with their interfaces filled in, `changed`, and as `warnings` what was taken out
-    of quarantine.
+    network says.
 
     Raises NovaliteError when a pool has too few addresses left, and three different errors for an address that was
     asked for: outside of the network, reserved, in use.
     """
-    instances, now = params["instances"], int(time.time())
+    now = int(time.time())
     wanted = _wanted(instances)
     networks = _networks(connection, wanted)
     warnings: list[str] = []
@@ -59,18 +69,7 @@ def fixed_ip(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[s
     ipv6 = take_ipv6(connection, networks, [nic for one in instances for nic in one["nics"]])
     changes = Changes()
     filled = [_filled(one, texts, ipv6, taken, changes) for one in instances]
-
-    count = sum(map(len, taken.values()))
-    result: dict[str, t.Any] = {
-        "changed": count > 0,
-        "instances": filled,
-        "msg": f"{count} addresses taken" if count else "every interface has its address",
-    }
-    if warnings:
-        result["warnings"] = warnings
-    if count:
-        result["diff"] = {"before": changes.before, "after": changes.after}
-    return result
+    return Addressed(filled, sum(map(len, taken.values())), changes, warnings)
 
 
 def _wanted(instances: t.Sequence[Instance]) -> dict[int, tuple[dict[str, str | None], dict[str | None, str]]]:

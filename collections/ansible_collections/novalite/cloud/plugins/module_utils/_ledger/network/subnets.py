@@ -22,7 +22,7 @@ from ..db.tables_networking import resource_tag, router_interface, subnet
 from ..identity.quotas import check_quota
 from ..queries.network_records import subnet_id
 from . import networks
-from .floating_pools import check_handed_out_once
+from .networks import check_handed_out_once
 from .pool_claims import pool_lock
 from .tenant_networks import TenantError, check_no_port
 

@@ -29,7 +29,6 @@ from ..compute import server_changes
 from ..compute.server_states import server_state
 from ..compute.servers import server
 from ..identity.quotas import checked_quotas
-from ..network.networks import network
 from ..queries.volume_views import volumes_by
 from ..security.security_groups import DEFAULT_GROUP, security_group
 from ..stack import site_marks
@@ -39,6 +38,7 @@ from ..volumes.volume_requests import volume
 from .flavor import flavor
 from .image import image, prepare_image
 from .keypair import keypair
+from .network import network
 from .project import project
 from .server_group import server_group
 from .server_security_groups import server_security_groups

@@ -18,7 +18,8 @@ from ..._errors import ConflictError, NovaliteError
 from ..._rules import pools
 from ..._rules.records import Changes, checked_names
 from ..db import tables
-from .pool_claims import pool_lock
+from ..network.networks import check_handed_out_once
+from ..network.pool_claims import pool_lock
 
 NAME_LENGTH = 64
 
@@ -61,31 +62,6 @@ def floating_pool(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> d
         check_handed_out_once(connection)
     now, _members = _pools(connection, names)
     return changes.result("floating_pools", [{"name": name, **now[name]} for name in names])
-
-
-def check_handed_out_once(connection: sa.Connection) -> None:
-    """Raise ConflictError for a floating IP that a network hands out as a fixed IP, too.
-
-    A network may cover floating IPs when they are reserved in it; isolated ones are a world of their own.
-    """
-    floating, fixed, network = tables.floating_ip, tables.fixed_ip, tables.network
-    both = connection.execute(
-        sa.select(floating.c.address, floating.c.pool, network.c.name)
-        .join(fixed, fixed.c.ip == floating.c.address)
-        .join(network, network.c.id == fixed.c.network_id)
-        .where(
-            # naming the networks lets the key (network, ip) find the rows instead of reading whole pools
-            fixed.c.network_id.in_(sa.select(network.c.id).where(network.c.isolated.is_(False))),
-            fixed.c.reserved.is_(None),
-        )
-        .order_by(floating.c.address)
-        .limit(1)
-    ).first()
-    if both is not None:
-        raise ConflictError(
-            f"{to_text(both.address)} is in the floating pool {both.pool!r} and in the network {both.name!r}: "
-            "reserve it there, or take other ranges"
-        )
 
 
 def _pools(connection: sa.Connection, names: t.Sequence[str]) -> tuple[dict[str, Pool], dict[str, set[int]]]:

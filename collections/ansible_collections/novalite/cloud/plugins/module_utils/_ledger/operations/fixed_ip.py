@@ -1,0 +1,30 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Operation `fixed_ip`: an address for each interface of instances."""
+
+from __future__ import annotations
+
+import typing as t
+
+import sqlalchemy as sa
+
+from ..network.addresses import give_addresses
+
+
+def fixed_ip(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """`params["instances"]` with the addresses of their interfaces: see give_addresses(), and the module's text."""
+    given = give_addresses(connection, params["instances"])
+    result: dict[str, t.Any] = {
+        "changed": given.taken > 0,
+        "instances": given.instances,
+        "msg": f"{given.taken} addresses taken" if given.taken else "every interface has its address",
+    }
+    if given.warnings:
+        result["warnings"] = given.warnings
+    if given.taken:
+        result["diff"] = {"before": given.changes.before, "after": given.changes.after}
+    return result

@@ -1,0 +1,193 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Operation `network`: networks that there are to be, or not, and the pool of fixed IPs that each of them has."""
+
+from __future__ import annotations
+
+import ipaddress
+import typing as t
+import uuid
+
+import sqlalchemy as sa
+
+from ..._errors import ConflictError, NovaliteError
+from ..._rules import pools
+from ..._rules.records import Changes, checked_names, given
+from ..db import tables
+from ..db.engine import inserted_id
+from ..identity.quotas import check_quota
+from ..network.networks import DEFAULTS, Network, check_handed_out_once, check_others, fill_pool, numbered, reserve
+from ..network.pool_claims import pool_lock
+from ..queries.lookups import project_by_name
+
+NULLABLE = ("gateway", "cidr_v6", "gateway_v6", "bridge_interface")  # texts; an empty one takes the value away
+PLAIN = (
+    "manager",
+    "bridge",
+    "vlan",
+    "vni",
+    "dhcp",
+    "domain",
+    "mtu",
+    "lease_seconds",
+    "quarantine_seconds",
+    "isolated",
+    "snat",
+    "ipv6_mode",
+)
+COLUMNS = ("manager", "cidr", "bridge", "dhcp", "isolated", "snat", *DEFAULTS)
+# running guests, and what the hypervisors have for them, hang on these
+FIXED_WHEN_USED = (
+    "cidr",
+    "cidr_v6",
+    "manager",
+    "bridge",
+    "bridge_interface",
+    "vlan",
+    "vni",
+    "isolated",
+    "ipv6_mode",
+)
+
+
+def network(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """Make, change or remove `params["networks"]`, public ones or those of the project named `params["project"]`.
+
+    What is not given stays as it is; a new network needs its cidr, and has its pool filled. No two networks overlap,
+    whoever owns them (as in Nova): a host could not tell their guests apart. Isolated ones may, for on each host they
+    have a namespace of their own. Raises NovaliteError for settings that cannot work, ConflictError for what is taken
+    or in use, QuotaError.
+    """
+    owner = ""
+    if params["project"] is not None:
+        owner = project_by_name(connection, params["project"], lock=True)["id"]
+    pool_lock(connection)
+    names = checked_names("network", params["networks"])
+    table = tables.network
+    ids, there = _networks(connection, owner, names)
+    changes = Changes()
+    if params["state"] == "absent":
+        for name in names:
+            if name in there:
+                changes.note(name, there[name], None)
+                _remove(connection, ids[name], name)
+        return changes.result("networks", [])
+    for item, name in zip(params["networks"], names):
+        before = there.get(name)
+        after = _wanted(connection, item, before)
+        if not changes.note(name, before, after):
+            continue
+        check_others(connection, after, ids.get(name, 0), name)
+        values = {column: after[column] for column in COLUMNS}
+        if before is None:
+            new = sa.insert(table).values(uuid=str(uuid.uuid4()), owner=owner, name=name, **values)
+            fill_pool(connection, inserted_id(connection.execute(new)), after)
+        else:
+            _check_unused_where_fixed(connection, ids[name], name, before, after)
+            connection.execute(sa.update(table).where(table.c.id == ids[name]).values(**values))
+            if after["cidr"] != before["cidr"]:
+                connection.execute(sa.delete(tables.fixed_ip).where(tables.fixed_ip.c.network_id == ids[name]))
+                fill_pool(connection, ids[name], after)
+            else:
+                reserve(connection, ids[name], name, after)
+    if owner and changes.after:
+        used = sa.select(sa.func.count()).select_from(table).where(table.c.owner == owner)
+        check_quota(connection, owner, "networks", connection.execute(used).scalar_one())
+    if changes.after:
+        check_handed_out_once(connection)
+    ids, now = _networks(connection, owner, names)
+    query = sa.select(table.c.id, table.c.uuid).where(table.c.id.in_(list(ids.values())))
+    uuids = {row.id: row.uuid for row in connection.execute(query)}
+    return changes.result(
+        "networks", [{"id": ids[name], "uuid": uuids[ids[name]], "name": name, **now[name]} for name in names]
+    )
+
+
+def _networks(
+    connection: sa.Connection, owner: str, names: t.Sequence[str]
+) -> tuple[dict[str, int], dict[str, Network]]:
+    table, pool = tables.network, tables.fixed_ip
+    rows = connection.execute(sa.select(table).where(table.c.owner == owner, table.c.name.in_(names))).mappings().all()
+    ids: dict[str, int] = {row["name"]: row["id"] for row in rows}
+    reserved: dict[int, list[int]] = {key: [] for key in ids.values()}
+    query = sa.select(pool.c.network_id, pool.c.ip).where(pool.c.reserved == "user", pool.c.network_id.in_(reserved))
+    for key, address in connection.execute(query):
+        reserved[key].append(address)
+    return ids, {
+        row["name"]: {
+            **{column: row[column] for column in COLUMNS},
+            "reserved": pools.ranges(reserved[row["id"]]),
+        }
+        for row in rows
+    }
+
+
+def _wanted(connection: sa.Connection, item: t.Mapping[str, t.Any], before: Network | None) -> Network:
+    what = f"network {item['name']!r}"
+    if (before is None or before["cidr"] is None) and item["cidr"] is None:
+        raise NovaliteError(f"{what} {'does not exist yet' if before is None else 'has no range yet'}: give its cidr")
+    after: Network = {**DEFAULTS, "reserved": [], **(before or {}), **given(item, ("cidr", *PLAIN))}
+    after.update({key: text or None for key, text in given(item, NULLABLE).items()})
+    after.update(pools.manager_defaults(pools.manager_of(item, before), item, before))
+    cidr = pools.parse_cidr(what, after["cidr"])
+    after["cidr"] = str(cidr)
+    if after["gateway"] is not None:
+        after["gateway"] = str(pools.parse_gateway(what, after["gateway"], cidr))
+    cidr_v6 = None if after["cidr_v6"] is None else pools.parse_cidr_v6(what, after["cidr_v6"])
+    after["cidr_v6"] = None if cidr_v6 is None else str(cidr_v6)
+    if after["gateway_v6"] is not None:
+        after["gateway_v6"] = str(pools.parse_gateway_v6(what, after["gateway_v6"], cidr_v6))
+    for kind in ("dns", "ntp"):
+        if item[kind] is not None:
+            after[kind] = pools.parse_servers(f"{what}: {kind}", item[kind])
+    numbered(connection, what, after)
+    listed = after["reserved"] if item["reserved"] is None else item["reserved"]
+    kept = pools.roles(cidr, after["gateway"], pools.parse_ranges(f"{what}: reserved", listed, cidr))
+    if len(kept) >= cidr.num_addresses:
+        raise NovaliteError(f"{what}: all addresses of {cidr} are reserved: nothing is left for instances")
+    after["reserved"] = pools.ranges(address for address, role in kept.items() if role == "user")
+    pools.check_settings(what, after)
+    return after
+
+
+def _user(connection: sa.Connection, network_id: int) -> str | None:
+    """Some instance (or address) that uses the network; a host's own DHCP address is no use of it."""
+    vif, instance, pool = tables.vif, tables.instance, tables.fixed_ip
+    named = connection.execute(
+        sa.select(instance.c.name)
+        .join(vif, vif.c.instance_uuid == instance.c.uuid)
+        .where(vif.c.network_id == network_id, instance.c.deleted == 0)
+        .order_by(instance.c.id)
+    ).scalars().first()
+    if named is not None:
+        return f"the instance {named!r}"
+    taken = connection.execute(
+        sa.select(pool.c.ip).where(pool.c.network_id == network_id, pool.c.owner.like("vif:%")).order_by(pool.c.ip)
+    ).scalars().first()
+    return None if taken is None else f"the address {ipaddress.IPv4Address(taken)}, which was handed out"
+
+
+def _check_unused_where_fixed(
+    connection: sa.Connection, network_id: int, name: str, before: Network, after: Network
+) -> None:
+    changed = [key for key in FIXED_WHEN_USED if before[key] != after[key]]
+    user = _user(connection, network_id) if changed else None
+    if user is not None:
+        key = changed[0]
+        raise ConflictError(
+            f"network {name!r}: {key} cannot change from {before[key]} to {after[key]} while {user} uses it: "
+            "make another network, or remove the instances first"
+        )
+
+
+def _remove(connection: sa.Connection, network_id: int, name: str) -> None:
+    user = _user(connection, network_id)
+    if user is not None:
+        raise ConflictError(f"network {name!r} is in use by {user}: remove the instances first")
+    # interfaces of deleted instances; the pool goes with the network
+    connection.execute(sa.delete(tables.vif).where(tables.vif.c.network_id == network_id))
+    connection.execute(sa.delete(tables.network).where(tables.network.c.id == network_id))
