@@ -16,9 +16,9 @@ import sqlalchemy as sa
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import volume_types
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables, tables_volumes
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.volume_action import volume_action
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import (
     volume_attachments,
-    volume_requests,
     volume_snapshots,
     volumes,
 )
@@ -283,19 +283,19 @@ def test_a_volume_goes_with_its_snapshots(cloud: Cloud, doors: Doors) -> None:
     job = doors.jobs()[-1]
     assert (job["kind"], job["variables"]) == ("volume_delete", {"volumes": [number]})
     with transaction(cloud.engine) as connection:
-        plans = volume_requests.volume_action(connection, {"volumes": [number]})["hosts"]
+        plans = volume_action(connection, {"volumes": [number]})["hosts"]
         gone = plans["hv1"]["gone"]
         assert [one["kind"] for one in gone] == ["snapshot", "snapshot", "volume"]
         failed = [{"id": one["id"], "error": "disk on fire" if one["id"] == taken[1] else None} for one in gone]
         told = {"plans": plans, "outcomes": [{"host": "hv1", "results": failed}]}
-        volume_requests.volume_action(connection, told)
+        volume_action(connection, told)
     assert shown(doors.member, number)["status"] == "error_deleting"
     assert [one["id"] for one in doors.member.get("/snapshots")["snapshots"]] == [taken[1]]
     doors.member.delete(f"/volumes/{number}?cascade=True", 202)
     with transaction(cloud.engine) as connection:
-        plans = volume_requests.volume_action(connection, {"volumes": [number]})["hosts"]
+        plans = volume_action(connection, {"volumes": [number]})["hosts"]
         done = [{"id": one["id"], "error": None} for one in plans["hv1"]["gone"]]
-        volume_requests.volume_action(connection, {"plans": plans, "outcomes": [{"host": "hv1", "results": done}]})
+        volume_action(connection, {"plans": plans, "outcomes": [{"host": "hv1", "results": done}]})
     doors.member.get(f"/volumes/{number}", 404)
     assert doors.member.get("/snapshots")["snapshots"] == []
 

@@ -13,14 +13,14 @@ import pytest
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.firewall_plan import firewall_plan
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.reachability import reachability
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.security_group import security_group
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.security_group_info import (
+    security_group_info,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server_security_groups import (
     server_security_groups,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.reachability import (
-    reachability,
-    security_group_info,
-)
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.security_groups import security_group
 from tests.unit._ledger.servers.test_group_members import addresses, launch
 
 OPERATIONS = {one.__name__: one for one in (

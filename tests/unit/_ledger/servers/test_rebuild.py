@@ -24,8 +24,8 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.ledger_identity import ledger_id
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.host_record import host_record
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.ledger_rebuild import ledger_rebuild
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.security_group import security_group
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server_adopt import server_adopt
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.security_groups import security_group
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_attachments, volumes
 from tests.unit._ledger.servers.conftest import Cloud
 

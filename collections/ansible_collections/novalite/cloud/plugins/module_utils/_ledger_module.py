@@ -33,15 +33,10 @@ LEDGER_ARGUMENTS: dict[str, t.Any] = {
 # Which file of _ledger/ holds the operation of a module. They are imported when they are used, not above: this file is
 # imported by tools that have no SQLAlchemy.
 OPERATIONS = {
-    "reachability": "security.reachability",
-    "security_group": "security.security_groups",
-    "security_group_info": "security.reachability",
     "server": "compute.servers",
     "server_info": "compute.servers",
     "server_plan": "compute.plans",
     "server_state": "compute.server_states",
-    "volume": "volumes.volume_requests",
-    "volume_action": "volumes.volume_requests",
 }
 
 

@@ -30,18 +30,19 @@ from ..compute.server_states import server_state
 from ..compute.servers import server
 from ..identity.quotas import checked_quotas
 from ..queries.volume_views import volumes_by
-from ..security.security_groups import DEFAULT_GROUP, security_group
+from ..security.security_groups import DEFAULT_GROUP
 from ..stack import site_marks
 from ..stack.site_marks import Made
 from ..stack.site_servers import checked, launched_with, live_servers, wanted
-from ..volumes.volume_requests import volume
 from .flavor import flavor
 from .image import image, prepare_image
 from .keypair import keypair
 from .network import network
 from .project import project
+from .security_group import security_group
 from .server_group import server_group
 from .server_security_groups import server_security_groups
+from .volume import volume
 
 OPERATIONS: dict[str, t.Callable[[sa.Connection, t.Mapping[str, t.Any]], dict[str, t.Any]]] = {
     "flavor": flavor,

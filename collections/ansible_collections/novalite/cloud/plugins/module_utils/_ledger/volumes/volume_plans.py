@@ -24,7 +24,7 @@ from .volume_hosts import worker
 
 Plan = dict[str, t.Any]
 
-# status -> what is under way, as finish() of volume_requests.py knows it
+# status -> what is under way, as operations/volume_action.py knows it
 VOLUME_WORK = {"creating": "create", "downloading": "create", "deleting": "delete", "extending": "extend"}
 SNAPSHOT_WORK = {"creating": "snapshot_create", "deleting": "snapshot_delete"}
 ATTACHMENT_WORK = {"attaching": "attach", "detaching": "detach"}

@@ -4,7 +4,7 @@
 
 # This module_utils is PRIVATE to the collection and may change at any time.
 
-"""Operations `volume` and `volume_action`: what volumes there shall be, what is to be done to them, and how it went.
+"""Operation `volume_action`: what is to be done to volumes, attachments and snapshots, and how it went.
 
 What playbooks name by names begins here; what they name by ids was begun by the API, and only goes on.
 """
@@ -15,48 +15,14 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ..._errors import ConflictError, NovaliteError
+from ..._errors import NovaliteError
 from ..._host import STATE_DIR
-from ..._rules.records import Changes, checked_names, given
-from ..catalog import volume_types
 from ..db.tables import instance
 from ..queries import lookups
-from ..queries.volume_views import Volume, snapshots_by, volumes_by
-from . import volume_attachments, volume_plans, volume_snapshots, volume_sources, volumes
+from ..queries.volume_views import snapshots_by, volumes_by
+from ..volumes import volume_attachments, volume_plans, volume_snapshots, volume_sources, volumes
 
 Params = t.Mapping[str, t.Any]
-
-_SHOWN = ("type", "format", "host", "description", "metadata", "bootable", "readonly")
-
-
-def volume(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
-    """Operation `volume`: see the module's documentation. `begun` is what the hosts have still to do."""
-    owner = lookups.project_by_name(connection, params.get("project") or lookups.DEFAULT_PROJECT, lock=True)["id"]
-    types = [_type(connection, one) for one in params.get("types") or []]
-    items = params.get("volumes")
-    if items is None:
-        return {**Changes().result("volumes", volumes_by(connection, project_id=owner)), "begun": [],
-                "changed": any(types)}
-    names = checked_names("volume", items)
-    there = {one["name"]: one for one in volumes_by(connection, names=names, project_id=owner)}
-    changes = Changes()
-    begun = []
-    for item, name in zip(items, names):
-        before = there.get(name)
-        if params.get("state") == "absent":
-            after = _absent(connection, before)
-        elif before is None:
-            after = volumes.create_volume(
-                connection, owner, {**_creation(connection, owner, item, name), "limit_to": params.get("limit_to")}
-            )
-        else:
-            after = _changed(connection, before, item)
-        changes.note(name, _shown(before), None if params.get("state") == "absent" else _shown(after))
-        if after is not None and after["status"] in volume_plans.VOLUME_WORK:
-            begun.append(after["id"])
-    result = changes.result("volumes", volumes_by(connection, names=names, project_id=owner))
-    result["changed"] = result["changed"] or any(types)
-    return {**result, "begun": begun}
 
 
 def volume_action(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
@@ -104,68 +70,6 @@ def volume_action(connection: sa.Connection, params: Params) -> dict[str, t.Any]
         done = [one for each in hosts.values() for one in each["work"]]
         result["diff"] = {"before": {}, "after": {one["id"]: one["does"] for one in done}}
     return result
-
-
-# --- declared -------------------------------------------------------------------------------------------------------
-
-
-def _type(connection: sa.Connection, item: Params) -> bool:
-    """Have the volume type; whether it had to be made. Where volumes are is not changed for those that there are."""
-    found = volume_types.types_by(connection, names=[item["name"]])
-    if not found:
-        volume_types.create_type(connection, item)
-        return True
-    there = found[0]
-    backend = item.get("backend") or "file"
-    wanted = volume_types.checked_options(item["name"], backend, item.get("options") or {})
-    if (there["backend"], there["options"]) != (backend, wanted):
-        raise ConflictError(
-            f"volume type {item['name']!r} is on {there['backend']} with {there['options']}: make another type"
-        )
-    return False
-
-
-def _creation(connection: sa.Connection, owner: str, item: Params, name: str) -> dict[str, t.Any]:
-    params = {**item, "handle": name, "size_gb": item.get("size")}
-    if item.get("image"):
-        params["image"] = lookups.image_by_name(connection, item["image"], owner)
-    if item.get("snapshot"):
-        params["snapshot_id"] = volume_sources.snapshot_named(connection, owner, item["snapshot"])["id"]
-    if item.get("source_volume"):
-        params["source_volume_id"] = volume_sources.volume_named(connection, owner, item["source_volume"])["id"]
-    return {**params, "name": None, "private_types": True}  # whoever runs playbooks may name any
-
-
-def _changed(connection: sa.Connection, before: Volume, item: Params) -> Volume:
-    """What the user said and is otherwise, is changed; a volume is never made smaller, nor moved."""
-    name = item["name"]
-    for key, what in (("type", "type"), ("host", "host")):
-        if item.get(key) is not None and item[key] != before[what]:
-            raise ConflictError(f"volume {name!r} has the {what} {before[what]}, not {item[key]}: make another one")
-    size = item.get("size")
-    if size is not None and size < before["size_gb"]:
-        raise NovaliteError(f"volume {name!r} has {before['size_gb']} GiB: a volume cannot be made smaller ({size})")
-    said = given(item, ("description", "metadata", "bootable", "readonly"))
-    wanted = {key: value for key, value in said.items() if before[key] != value}
-    after = volumes.update_volume(connection, before["id"], wanted) if wanted else before
-    if size is not None and size > (before["new_size_gb"] or before["size_gb"]):
-        after = volumes.begin_extend(connection, before["id"], size)
-    return after
-
-
-def _absent(connection: sa.Connection, before: Volume | None) -> Volume | None:
-    if before is None:
-        return None
-    if before["status"] == "deleting":  # a run that was cut off: it goes on
-        return before
-    return volumes.begin_delete(connection, before["id"])
-
-
-def _shown(one: Volume | None) -> dict[str, t.Any] | None:
-    if one is None:
-        return None
-    shown = {key: one[key] for key in _SHOWN}
-    return {"size": one["new_size_gb"] or one["size_gb"], **shown}
 
 
 # --- by name --------------------------------------------------------------------------------------------------------
