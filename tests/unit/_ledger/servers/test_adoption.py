@@ -21,7 +21,6 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
     QuotaError,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import server_actions
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.plans import server_plan
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.ledger_identity import ledger_id
@@ -31,6 +30,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.host_differences import host_differences
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server_action import server_action
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server_adopt import server_adopt
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server_plan import server_plan
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server_security_groups import (
     server_security_groups,
 )

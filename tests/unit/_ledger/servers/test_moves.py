@@ -21,6 +21,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_m
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.migration import move_begin
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations import server_move
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.ledger_repair import ledger_repair
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server_plan import server_plan
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import flavor_of, instances_by
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes.volumes import create_volume
 from ansible_collections.novalite.cloud.plugins.modules import server_move as module
@@ -384,7 +385,7 @@ def test_who_is_deleted_while_resized_leaves_nothing(cloud: t.Any) -> None:
     (leaving,) = cloud.server({"name": "web"}, state="absent")["to_delete"]
     with transaction(cloud.engine) as connection:
         given = {"instances": [], "existing": [], "leaving": [leaving], "compute_hosts": [], "state_dir": "/x"}
-        hosts = plans.server_plan(connection, given)["hosts"]
+        hosts = server_plan(connection, given)["hosts"]
     assert hosts["hv1"]["vacate"]["disks"][0]["uuid"] == uuid
     assert "vacate" not in hosts["hv2"]
     cloud.state({"uuids": [uuid], "state": "deleted"})
@@ -411,7 +412,7 @@ def test_a_network_stays_on_the_host_that_one_moves_to(cloud: t.Any) -> None:
         with transaction(cloud.engine, check_mode=True) as connection:
             leaving = instances_by(connection, names=[name])
             params = {"leaving": leaving, "instances": [], "existing": [], "compute_hosts": [], "state_dir": "/state"}
-            plan = plans.server_plan(connection, params)["hosts"][host]["remove"]
+            plan = server_plan(connection, params)["hosts"][host]["remove"]
         return [one["name"] for one in plan["last_bridges"]]
 
     assert going("hv2", "last") == ["br-private"]

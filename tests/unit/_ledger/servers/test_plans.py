@@ -17,6 +17,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Nova
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import plans
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server_plan import server_plan
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
 
 ENDS = {"hv1": "192.0.2.11", "hv2": "192.0.2.12"}
@@ -31,7 +32,7 @@ def no_domains(monkeypatch: pytest.MonkeyPatch) -> None:
 def plan(cloud: t.Any, **params: t.Any) -> dict[str, t.Any]:
     given = {"instances": [], "existing": [], "leaving": [], "compute_hosts": [], "state_dir": "/s", **params}
     with transaction(cloud.engine) as connection:
-        return t.cast("dict[str, t.Any]", plans.server_plan(connection, given)["hosts"])
+        return t.cast("dict[str, t.Any]", server_plan(connection, given)["hosts"])
 
 
 def instances(cloud: t.Any, *names: str) -> list[dict[str, t.Any]]:

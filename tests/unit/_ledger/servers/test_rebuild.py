@@ -17,7 +17,6 @@ import sqlalchemy as sa
 from ansible_collections.novalite.cloud.plugins.module_utils import _records
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import plans
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.plans import server_plan
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.slices import Slicer
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import reading, transaction
@@ -26,6 +25,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.ledger_rebuild import ledger_rebuild
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.security_group import security_group
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server_adopt import server_adopt
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server_plan import server_plan
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_attachments, volumes
 from tests.unit._ledger.servers.conftest import Cloud
 

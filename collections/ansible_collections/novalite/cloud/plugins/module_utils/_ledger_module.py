@@ -35,7 +35,6 @@ LEDGER_ARGUMENTS: dict[str, t.Any] = {
 OPERATIONS = {
     "server": "compute.servers",
     "server_info": "compute.servers",
-    "server_plan": "compute.plans",
     "server_state": "compute.server_states",
 }
 

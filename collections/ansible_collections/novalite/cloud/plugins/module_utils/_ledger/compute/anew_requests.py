@@ -20,7 +20,7 @@ from ..db.tables import instance
 from ..queries import actions, lookups
 from ..queries.views import Instance
 from . import rebuilds, rescues, server_actions
-from .plans import server_plan
+from .plans import plan_hosts
 
 SNAPSHOT = "createImage"
 ACTIONS = (SNAPSHOT, "rebuild", "rescue")  # those with a request of their own
@@ -79,16 +79,14 @@ def plans(connection: sa.Connection, params: Params, instances: t.Sequence[Insta
     recorded of a success.
     """
     name = params["action"]
-    given: dict[str, t.Any] = {"instances": [], "existing": [], "leaving": [], "compute_hosts": []}
-    kind = "keep"
+    kind, existing = "keep", list(instances)
     if name == "rebuild":
-        kind, given["instances"] = "build", list(instances)
+        kind, existing = "build", []
     elif name == "rescue":
         chosen = rescues.images(connection, [one["uuid"] for one in instances])
-        given["existing"] = [_rescued(one, chosen[one["uuid"]]) for one in instances]
-    else:
-        given["existing"] = list(instances)
-    made = server_plan(connection, {**given, "state_dir": params["state_dir"]})["hosts"]
+        existing = [_rescued(one, chosen[one["uuid"]]) for one in instances]
+    built = instances if kind == "build" else ()
+    made = plan_hosts(connection, params["state_dir"], instances=built, existing=existing).hosts
     hosts = {host: {**of_host[kind], "starts": True} for host, of_host in made.items() if kind in of_host}
     running = rebuilds.running_after(connection, [one["uuid"] for one in instances])
     stopped = {one["name"] for one in instances if one["uuid"] not in running}

@@ -4,7 +4,7 @@
 
 # This module_utils is PRIVATE to the collection and may change at any time.
 
-"""Operation `server_plan`: the plan of every compute host that instances are on, or that they are to go to."""
+"""The plan of every compute host that instances are on, or that they are to go to."""
 
 from __future__ import annotations
 
@@ -28,29 +28,47 @@ NAMED_HOSTS = 16
 Instances = t.Sequence[t.Mapping[str, t.Any]]
 
 
-def server_plan(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
-    """`{"changed": False, "hosts": {host: {"build": plan, "keep": plan, "remove": plan, "peers": plan, "network":
-    plan}}}`; reads the ledger only. One that was adopted is in none: what it stands on is not novalite's.
+class HostPlans(t.NamedTuple):
+    """What hosts are to do, by their names and "build", "keep", "remove", "vacate", "peers", "network"."""
+
+    hosts: dict[str, dict[str, Plan]]
+    secret: bool  # whether something in them may be known to the guests only: then nobody is shown them
+
+
+def plan_hosts(
+    connection: sa.Connection,
+    state_dir: str,
+    *,
+    instances: Instances = (),
+    existing: Instances = (),
+    leaving: Instances = (),
+    compute_hosts: Instances = (),
+    network_hosts: t.Sequence[str] = (),
+    moving: bool = False,
+) -> HostPlans:
+    """The plans for these instances; reads the ledger only. One that was adopted is in none: what it stands on is not
+    novalite's.
 
     `instances` are to be built, `existing` run already (their plan is what they are compared with), `leaving` are to
     be taken away. An instance without a host is in no plan: nothing of it is on any. `peers` is for other hosts of the
     networks: where their VXLAN tunnels lead, and which names their DHCP servers know; `network` for the hosts named in
     `network_hosts`: what their networks need according to the ledger. Every plan has `ledger`, what the host's modules
-    mark their work with. Raises NovaliteError for a VXLAN network with a
-    host that has no tunnel address.
+    mark their work with. `compute_hosts` are facts that the ledger may not have yet. Those that leave because they are
+    `moving` keep what they have on the other host.
 
-    What only the guests may know is read here, for those to be built, and is in no other result. `secret` is set when
-    there is any: then nobody is shown the plans.
+    Raises NovaliteError for a VXLAN network with a host that has no tunnel address.
+
+    What only the guests may know is read here, for those to be built, and is in no other result.
     """
-    told = _guest_records(connection, [one["uuid"] for one in params["instances"] or []])
+    told = _guest_records(connection, [one["uuid"] for one in instances])
     rows = connection.execute(sa.select(compute_host.c.name, compute_host.c.facts))
     facts: dict[str, dict[str, t.Any]] = {row.name: row.facts for row in rows}
     ledger = ledger_id(connection)
-    for one in params["compute_hosts"] or []:
+    for one in compute_hosts:
         facts[one["name"]] = {**facts.get(one["name"], {}), **one}  # one that does not answer just now says little
     given = {
-        kind: [one for one in not_adopted(params[option] or []) if one["host"]]
-        for kind, option in (("build", "instances"), ("keep", "existing"), ("remove", "leaving"))
+        kind: [one for one in not_adopted(of_kind) if one["host"]]
+        for kind, of_kind in (("build", instances), ("keep", existing), ("remove", leaving))
     }
     given["build"] = [{**one, "guest": told.get(one["uuid"], {})} for one in given["build"]]
     ends = {host: of_host.get("tunnel_address") or of_host.get("address") for host, of_host in facts.items()}
@@ -64,7 +82,7 @@ def server_plan(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dic
             placed,
             facts,
             lambda one, of_host: render(
-                guest_of(one, of_host, state_dir=params["state_dir"], ledger=ledger)
+                guest_of(one, of_host, state_dir=state_dir, ledger=ledger)
             ),
             wires,
         ).items():
@@ -73,22 +91,22 @@ def server_plan(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dic
     for host, plans in hosts.items():
         for kind, plan in plans.items():
             _complete(connection, host, plan, given[kind], floating)
-            server_volumes.complete(connection, plan, kind, moving=bool(params.get("moving")))
-    for host, plan in _other_ends(connection, params, facts).items():
+            server_volumes.complete(connection, plan, kind, moving=moving)
+    for host, plan in _other_ends(connection, () if moving else leaving, facts).items():
         hosts.setdefault(host, {})["vacate"] = plan
     peers = _peers(connection, given, before, after, wires)
     for host, servers in _name_guests(connection, given, hosts).items():
         peers.setdefault(host, {"bridges": [], "dhcp_networks": []})["dhcp_networks"] = servers
     for host, plan in peers.items():
         hosts.setdefault(host, {})["peers"] = plan
-    for host, plan in _networks(connection, params.get("network_hosts") or [], ends).items():
+    for host, plan in _networks(connection, network_hosts, ends).items():
         hosts.setdefault(host, {})["network"] = plan
     group_members.complete(connection, hosts, given)
     _keep_records(connection, hosts)
     for of_host in hosts.values():
         for plan in of_host.values():
             plan["ledger"] = ledger
-    return {"changed": False, "hosts": hosts, "secret": any(map(_is_secret, told.values()))}
+    return HostPlans(hosts, any(map(_is_secret, told.values())))
 
 
 def _keep_records(connection: sa.Connection, hosts: t.Mapping[str, t.Mapping[str, Plan]]) -> None:
@@ -102,20 +120,18 @@ def _keep_records(connection: sa.Connection, hosts: t.Mapping[str, t.Mapping[str
 
 
 def _other_ends(
-    connection: sa.Connection, params: t.Mapping[str, t.Any], facts: t.Mapping[str, t.Mapping[str, t.Any]]
+    connection: sa.Connection, leaving: Instances, facts: t.Mapping[str, t.Mapping[str, t.Any]]
 ) -> dict[str, Plan]:
     """What those that leave for good still have on the other host of a move: disks, kept for a revert.
 
     Their networks there are none of it: the host was taken out of them when the move was done.
     """
-    if params.get("moving"):
-        return {}
-    leaving = {one["uuid"]: one for one in params["leaving"] or [] if one["host"]}
+    placed = {one["uuid"]: one for one in leaving if one["host"]}
     others: list[dict[str, t.Any]] = []
-    for uuid, move in (moves.open_moves(connection, leaving) if leaving else {}).items():
-        host = moves.other_host(move, leaving[uuid]["host"])
+    for uuid, move in (moves.open_moves(connection, placed) if placed else {}).items():
+        host = moves.other_host(move, placed[uuid]["host"])
         if host is not None:
-            others.append({**leaving[uuid], "host": host, "nics": []})
+            others.append({**placed[uuid], "host": host, "nics": []})
     return {
         host: {**plan, "last_bridges": [], "last_routers": [], "last_metadata_networks": [], "staying_routers": []}
         for host, plan in plan_by_host(others, facts, lambda _one, _of_host: "").items()

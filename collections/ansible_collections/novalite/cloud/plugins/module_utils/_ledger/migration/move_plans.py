@@ -12,7 +12,7 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ..compute.plans import server_plan
+from ..compute.plans import plan_hosts
 from ..db.tables import compute_host
 from ..network.addresses import give_addresses
 from ..queries.views import Instance
@@ -43,15 +43,14 @@ def plans(
         if not move["same_host"]:
             gone.append({**one, "host": move["from_host"], "flavor": move["from_flavor"]})
     confirming = params["action"] == "confirmResize"
-    given = {
-        "instances": [] if confirming else _addressed(connection, to),
-        "existing": [],
-        "leaving": _addressed(connection, gone),
-        "compute_hosts": params.get("compute_hosts") or [],
-        "moving": True,
-        "state_dir": params["state_dir"],
-    }
-    found = server_plan(connection, given)["hosts"]
+    found = plan_hosts(
+        connection,
+        params["state_dir"],
+        instances=() if confirming else _addressed(connection, to),
+        leaving=_addressed(connection, gone),
+        compute_hosts=params.get("compute_hosts") or (),
+        moving=True,
+    ).hosts
     ends = _ends(connection)
     hosts: dict[str, Plan] = {}
     for host, of_host in found.items():

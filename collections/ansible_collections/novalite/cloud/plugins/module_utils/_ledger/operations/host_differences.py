@@ -23,7 +23,7 @@ from ..._disk.layout import DISK, EPHEMERAL, KERNEL, RAMDISK, SWAP
 from ..._drift.report import Row, row
 from ..._errors import ConflictError
 from ..compute import moves, power_states, server_actions
-from ..compute.plans import server_plan
+from ..compute.plans import plan_hosts
 from ..db.tables import instance, vif
 from ..drift.kept_disks import kept_disks
 from ..queries import actions
@@ -60,8 +60,7 @@ def host_differences(connection: sa.Connection, params: t.Mapping[str, t.Any]) -
     ]  # fmt: skip
     theirs = [one for one in at_rest if one["adopted"] is not None]
     at_rest = [one for one in at_rest if one["adopted"] is None]
-    given = {"instances": [], "existing": at_rest, "leaving": [], "compute_hosts": []}
-    plans = server_plan(connection, {**given, "state_dir": params["state_dir"]})["hosts"]
+    plans = plan_hosts(connection, params["state_dir"], existing=at_rest).hosts
     keep = plans[host]["keep"] if at_rest else None
     guests = _Guests(connection, host, found, at_rest, keep or {})
     guests.judge()

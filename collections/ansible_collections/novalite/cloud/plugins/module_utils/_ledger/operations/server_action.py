@@ -21,7 +21,7 @@ from ..._errors import ConflictError, NotFoundError, NovaliteError
 from ..._guest import image_properties
 from ..catalog import image_snapshots
 from ..compute import anew_requests, power_states, server_actions, server_requests
-from ..compute.plans import server_plan
+from ..compute.plans import plan_hosts
 from ..compute.servers import BUILD_TIMEOUT
 from ..db.tables import instance
 from ..queries import actions, lookups
@@ -181,8 +181,7 @@ def _plans(connection: sa.Connection, params: Params, instances: list[Instance])
     if params["action"] in anew_requests.STARTS:
         hosts = anew_requests.plans(connection, params, instances)
     elif params["action"] in _STARTS:
-        given = {"instances": [], "existing": not_adopted(instances), "leaving": [], "compute_hosts": []}
-        full = server_plan(connection, {**given, "state_dir": params["state_dir"]})["hosts"]
+        full = plan_hosts(connection, params["state_dir"], existing=not_adopted(instances)).hosts
         hosts = {host: {**plans["keep"], "starts": True} for host, plans in full.items() if "keep" in plans}
         _add(hosts, [one for one in instances if one["adopted"] is not None], as_defined=True)
     else:

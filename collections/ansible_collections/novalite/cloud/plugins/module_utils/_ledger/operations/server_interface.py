@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from ..._errors import ConflictError, NovaliteError
 from ..compute import interfaces
 from ..compute.interfaces import ATTACHING, DETACHING, Wanted
-from ..compute.plans import server_plan
+from ..compute.plans import plan_hosts
 from ..db.tables import instance
 from ..queries import actions, lookups
 from ..queries.views import Instance, instances_by
@@ -184,8 +184,7 @@ def _leaving(keep: Plan, remove: Plan, rest: t.Sequence[Instance]) -> Plan:
 
 
 def _plan(connection: sa.Connection, state_dir: str, **given: t.Any) -> dict[str, dict[str, Plan]]:
-    asked = {"instances": [], "existing": [], "leaving": [], "compute_hosts": [], "state_dir": state_dir}
-    hosts: dict[str, dict[str, Plan]] = server_plan(connection, {**asked, **given})["hosts"]
+    hosts = plan_hosts(connection, state_dir, **given).hosts
     kinds = {"existing": "keep", "instances": "build", "leaving": "remove"}
     (kind,) = (kinds[key] for key in given)
     if kind == "keep":

@@ -1,0 +1,29 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Operation `server_plan`: the plan of every compute host that instances are on, or that they are to go to."""
+
+from __future__ import annotations
+
+import typing as t
+
+import sqlalchemy as sa
+
+from ..compute.plans import plan_hosts
+
+
+def server_plan(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """`{"changed": False, "hosts": {host: {"build": plan, "keep": plan, ...}}, "secret": bool}`: see plan_hosts()."""
+    plans = plan_hosts(
+        connection,
+        params["state_dir"],
+        instances=params["instances"] or (),
+        existing=params["existing"] or (),
+        leaving=params["leaving"] or (),
+        compute_hosts=params["compute_hosts"] or (),
+        network_hosts=params.get("network_hosts") or (),
+    )
+    return {"changed": False, **plans._asdict()}
