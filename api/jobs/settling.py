@@ -12,8 +12,9 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import interfaces, server_actions, servers
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.server_states import server_state
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import interfaces, server_actions
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.builds import begin_again as build_again
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.server_states import record_outcomes
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables import instance, instance_action
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import attachments_by
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import (
@@ -76,7 +77,7 @@ def settle(connection: sa.Connection, kind: str, uuids: t.Collection[str], reaso
     else:
         return
     if found:
-        server_state(connection, {"outcomes": [{"uuids": found, "state": "error", "reason": reason}]})
+        record_outcomes(connection, {uuid: {"state": "error", "reason": reason} for uuid in found})
 
 
 def settle_volumes(connection: sa.Connection, kind: str, variables: t.Mapping[str, t.Any], reason: str) -> None:
@@ -98,7 +99,7 @@ def begin_again(connection: sa.Connection, kind: str, uuids: t.Collection[str], 
     rows = _rows(connection, uuids)
     if kind == LAUNCH:
         failed = [row for row in rows if row.vm_state == "error" and row.task_state is None and row.host is None]
-        servers.begin_again(connection, failed, {}, request_id, int(time.time()))
+        build_again(connection, failed, {}, request_id, int(time.time()))
         return [row.uuid for row in failed]
     if kind == TERMINATE:
         return [row.uuid for row in rows]

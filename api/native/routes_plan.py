@@ -2,7 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a launch would do. The transaction that finds it out is rolled back, as in a playbook's check mode."""
+"""What a launch would do. The transaction that finds it out is rolled back, as in a playbook's check mode.
+
+It runs what a launch's tasks run, the operations `server` and `scheduler` themselves, so that it cannot say otherwise.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,10 @@ import typing as t
 from flask import current_app
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import servers
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import network_choices
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.scheduler import scheduler
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server import server
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import compute_hosts
 
 from .. import policy
@@ -48,7 +51,7 @@ def plan(body: dict[str, t.Any]) -> t.Any:
     with transaction(ledger.engine, check_mode=True) as connection:
         try:
             network_choices.check_servers(connection, caller.project, body["servers"], caller.is_admin)
-            asked = servers.server(connection, {"project": caller.project_name, "servers": body["servers"]})
+            asked = server(connection, {"project": caller.project_name, "servers": body["servers"]})
             placed = scheduler(
                 connection,
                 {

@@ -82,6 +82,27 @@ def test_arrows_point_one_way() -> None:
     assert not upwards
 
 
+def test_every_controller_module_has_its_operation() -> None:
+    actions = {path.stem for path in (PLUGINS / "action").glob("*.py") if "_action import" in path.read_text()}
+    files = sorted((UTILS / "_ledger/operations").glob("*.py"))
+    operations = {
+        node.name
+        for path in files
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.FunctionDef) and node.name == path.stem
+    }
+    assert operations == {path.stem for path in files} == actions
+
+
+def test_the_api_works_below_the_modules() -> None:
+    above = [
+        str(path.relative_to(REPOSITORY))
+        for path in sorted((REPOSITORY / "api").rglob("*.py"))
+        if "_ledger.operations" in path.read_text()
+    ]
+    assert above == ["api/native/routes_plan.py"]  # what a launch would do is what its modules would do
+
+
 def test_only_the_ledger_knows_sql() -> None:
     strangers = [
         str(path.relative_to(PLUGINS))

@@ -21,13 +21,13 @@ import uuid
 import sqlalchemy as sa
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.server_states import server_state
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.vifs import insert_vifs
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.fixed_ip import fixed_ip
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.floating_ip import floating_ip
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.ledger_repair import ledger_repair
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server_state import server_state
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
 
 if t.TYPE_CHECKING:

@@ -17,7 +17,6 @@ import uuid
 import pytest
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.server_states import server_state
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables import (
     allocation,
@@ -30,6 +29,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.ledger_repair import ledger_repair
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.scheduler import scheduler
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server_state import server_state
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import instances_by
 
 # One process that has imported all of this, and nothing of pytest's, is the parent of all workers

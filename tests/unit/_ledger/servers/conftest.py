@@ -14,10 +14,11 @@ import uuid
 import pytest
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.server_states import server_state
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.servers import server, server_info
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server import server
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server_info import server_info
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server_state import server_state
 
 GIB = 1024**3
 DEMO = "d" * 32

@@ -22,9 +22,9 @@ from hypothesis import strategies as st
 from ansible_collections.novalite.cloud.plugins.action.server import ActionModule as ServerAction
 from ansible_collections.novalite.cloud.plugins.action.server_plan import ActionModule as PlanAction
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError, QuotaError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.servers import prepare_server
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server import prepare_server
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server_plan import server_plan
 from ansible_collections.novalite.cloud.plugins.module_utils._rules import guest_requests
 

@@ -18,10 +18,10 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
     QuotaError,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import server_writes
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.servers import server
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import vifs
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server import server
 
 DEMO = "d" * 32
 Entry = dict[str, t.Any]
@@ -360,7 +360,7 @@ def test_the_quota_is_counted_again_after_the_writes(cloud: t.Any, monkeypatch: 
         )
 
     monkeypatch.setattr(
-        "ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.servers.write", write_and_more
+        "ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server.write", write_and_more
     )
     with pytest.raises(QuotaError, match="Requested 1, but already used 10 of 10 instances"):
         cloud.server(ask())

@@ -30,18 +30,13 @@ LEDGER_ARGUMENTS: dict[str, t.Any] = {
     "ledger_url": {"type": "str", "no_log": True},
 }
 
-# Which file of _ledger/ holds the operation of a module. They are imported when they are used, not above: this file is
-# imported by tools that have no SQLAlchemy.
-OPERATIONS = {
-    "server": "compute.servers",
-    "server_info": "compute.servers",
-    "server_state": "compute.server_states",
-}
-
 
 def operation_of(name: str) -> Operation:
-    """The function `name` that does the work of the module `name`. Raises ImportError without SQLAlchemy."""
-    room = importlib.import_module(f"{__package__}._ledger.{OPERATIONS.get(name, f'operations.{name}')}")
+    """The function `name` that does the work of the module `name`. Raises ImportError without SQLAlchemy.
+
+    It is imported when it is used, not above: this file is imported by tools that have no SQLAlchemy.
+    """
+    room = importlib.import_module(f"{__package__}._ledger.operations.{name}")
     return t.cast(Operation, getattr(room, name))
 
 

@@ -4,7 +4,7 @@
 
 # This module_utils is PRIVATE to the collection and may change at any time.
 
-"""Operation `server_state`: what became of a build or a deletion, by compare-and-swap.
+"""What became of a build or a deletion, by compare-and-swap.
 
 Each transition names the state that it expects in its UPDATE. An outcome that comes twice changes nothing the second
 time; one that comes too late (the server was deleted meanwhile, or another run took the build over) is refused for
@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 
 import sqlalchemy as sa
 
-from ..._errors import ConflictError, NovaliteError
+from ..._errors import ConflictError
 from ..catalog import image_snapshots
 from ..db.tables import compute_host, instance, instance_security_group, vif
 from ..network.addresses import release_addresses, release_host_address
@@ -54,14 +54,14 @@ class _Report:
         self.errors.append({"name": row.name, "uuid": row.uuid, "message": message})
 
 
-def server_state(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
-    """Operation `server_state`: see the module's documentation for `params` and what is returned.
+def record_outcomes(
+    connection: sa.Connection, outcomes: t.Mapping[str, Outcome], max_attempts: int = MAX_ATTEMPTS
+) -> dict[str, t.Any]:
+    """Record each server's own outcome, by UUID: a `state` of STATES, with `host`, `reason` and `power_state`.
 
-    Raises NovaliteError for outcomes that contradict each other; everything else that is wrong with one server is in
-    `errors`, beside those whose outcome was an error.
+    Returns what the module does. All that is wrong with one server is in `errors`, beside those whose outcome was an
+    error.
     """
-    outcomes = _by_uuid(params)
-    max_attempts = params.get("max_attempts") or MAX_ATTEMPTS
     now = int(time.time())
     report = _Report()
     before = {one["uuid"]: one for one in instances_by(connection, uuids=outcomes, deleted=True)}
@@ -95,22 +95,6 @@ def server_state(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> di
             "after": {one["name"]: _summary(one) for one in after if one["uuid"] in report.changed},
         }
     return result
-
-
-def _by_uuid(params: t.Mapping[str, t.Any]) -> dict[str, Outcome]:
-    """Each server's own outcome. What was to be built and is in none did not even get an answer from its host."""
-    outcomes: dict[str, Outcome] = {}
-    for outcome in params.get("outcomes") or []:
-        if outcome["state"] not in STATES:
-            raise NovaliteError(f"state '{outcome['state']}': give one of {', '.join(STATES)}")
-        for uuid in outcome["uuids"]:
-            if uuid in outcomes:
-                raise NovaliteError(f"server {uuid} has two outcomes in one call: give one")
-            outcomes[uuid] = outcome
-    for host, plans in (params.get("plans") or {}).items():
-        for uuid in plans.get("build", {}).get("uuids", []):
-            outcomes.setdefault(uuid, {"state": "retry", "host": host, "reason": f"host {host} did not answer"})
-    return outcomes
 
 
 def _active(connection: sa.Connection, pairs: list[tuple[t.Any, Outcome]], report: _Report, now: int) -> None:

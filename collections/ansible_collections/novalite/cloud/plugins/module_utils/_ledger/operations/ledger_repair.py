@@ -22,14 +22,14 @@ import sqlalchemy as sa
 
 from ..._addressing import pools
 from ..compute import server_actions
-from ..compute.server_states import server_state
-from ..compute.servers import BUILD_TIMEOUT
+from ..compute.builds import BUILD_TIMEOUT
 from ..db.tables import allocation, compute_host, fixed_ip, instance, network, vif
 from ..db.tables_jobs import job, job_instance
 from ..db.tables_moves import OPEN, migration
 from ..network.addresses import release_addresses
 from ..network.kept_ports import KEPT, let_go
 from ..volumes import volume_repair
+from .server_state import server_state
 
 SUMS = ("vcpus", "memory_mb", "disk_gb")
 IN_LINE = 5  # how many corrections the message names

@@ -21,8 +21,8 @@ from ..._errors import ConflictError, NotFoundError, NovaliteError
 from ..._guest import image_properties
 from ..catalog import image_snapshots
 from ..compute import anew_requests, power_states, server_actions, server_requests
+from ..compute.builds import BUILD_TIMEOUT
 from ..compute.plans import plan_hosts
-from ..compute.servers import BUILD_TIMEOUT
 from ..db.tables import instance
 from ..queries import actions, lookups
 from ..queries.adopted import not_adopted

@@ -19,7 +19,7 @@ import sqlalchemy as sa
 
 from ..._errors import ConflictError, NotFoundError, NovaliteError
 from ..compute import moves, power_states, server_actions, server_requests
-from ..compute.servers import BUILD_TIMEOUT
+from ..compute.builds import BUILD_TIMEOUT
 from ..db.tables import instance
 from ..db.tables_moves import migration
 from ..migration import move_ends, move_plans

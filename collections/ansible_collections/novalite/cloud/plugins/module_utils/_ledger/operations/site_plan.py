@@ -26,8 +26,6 @@ from ..._stack.document import SECTIONS, SHARED, Record, Server, Site
 from ..._stack.plan import ADD, CHANGE, REMOVE, REPLACE, Item
 from ..._stack.source import Where
 from ..compute import server_changes
-from ..compute.server_states import server_state
-from ..compute.servers import server
 from ..identity.quotas import checked_quotas
 from ..queries.volume_views import volumes_by
 from ..security.security_groups import DEFAULT_GROUP
@@ -40,8 +38,10 @@ from .keypair import keypair
 from .network import network
 from .project import project
 from .security_group import security_group
+from .server import server
 from .server_group import server_group
 from .server_security_groups import server_security_groups
+from .server_state import server_state
 from .volume import volume
 
 OPERATIONS: dict[str, t.Callable[[sa.Connection, t.Mapping[str, t.Any]], dict[str, t.Any]]] = {

@@ -4,10 +4,10 @@
 
 # This module_utils is PRIVATE to the collection and may change at any time.
 
-"""Operations `server` and `server_info`: which instances there shall be, and which there are.
+"""Operation `server`: servers that a project is to have, or not.
 
-`server` is what Nova's API does before it casts to the conductor: everything is looked up and checked first, then
-written in one go, and the quota is counted once more over what was written.
+It is what Nova's API does before it casts to the conductor: everything is looked up and checked first, then written in
+one go, and the quota is counted once more over what was written.
 """
 
 from __future__ import annotations
@@ -19,32 +19,25 @@ import uuid
 
 import sqlalchemy as sa
 
-from ..._addressing import pools
 from ..._addressing.macs import MAC_PREFIX
 from ..._errors import ConflictError, NotFoundError, NovaliteError
 from ..._guest import image_properties
 from ..._rules import guest_requests
 from ..._rules.volume_asks import IMAGE, SNAPSHOT, VOLUME, root_of
-from ..db.tables import instance, instance_action, network, vif
+from ..compute import recorded, server_requests
+from ..compute.builds import BUILD_TIMEOUT, begin_again
+from ..compute.server_requests import NetworkRequest, ServerRequest
+from ..compute.server_states import bury
+from ..compute.server_writes import Blueprint, NetworkRef, write
+from ..db.tables import instance, network
 from ..identity import quotas
-from ..network.addresses import release_addresses
-from ..network.kept_ports import interfaces_to_release
-from ..network.pool_claims import claim_one
 from ..placement import hints
-from ..placement.claims import release_claims
 from ..queries import actions, lookups
 from ..queries.usage import usage
 from ..queries.views import Instance, flavor_of, image_of, instances_by
 from ..volumes import server_volumes
-from . import recorded, server_requests
-from .server_requests import NetworkRequest, ServerRequest
-from .server_states import bury
-from .server_writes import Blueprint, NetworkRef, write
-
-BUILD_TIMEOUT = 600  # seconds without a sign of life, after which another run may take a build over
 
 Record = t.Mapping[str, t.Any]
-
 _SUMMARY = ("vm_state", "task_state", "host", "availability_zone", "metadata")
 
 
@@ -67,32 +60,6 @@ def server(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str
     owner = lookups.project_by_name(connection, params.get("project") or lookups.DEFAULT_PROJECT, lock=True)
     result = _absent(connection, owner["id"], params) if absent else _present(connection, owner, params)
     return {"to_build": [], "existing": [], "differences": [], "to_delete": [], **result}
-
-
-def server_info(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
-    """Operation `server_info`: the instances of a project, or of all, that meet the conditions in `params`.
-
-    Who asks for a host without naming a project means all that are on it.
-    """
-    names = None if params.get("names") is None else set(params["names"])
-    if params.get("name") is not None:
-        names = (names or set()) | {params["name"]}
-    project_id = None
-    whole_host = params.get("host") is not None and params.get("project") is None
-    if not (params.get("all_projects") or whole_host):
-        project_id = lookups.project_by_name(connection, params.get("project") or lookups.DEFAULT_PROJECT)["id"]
-    found = instances_by(
-        connection,
-        names=names,
-        project_id=project_id,
-        hosts=None if params.get("host") is None else [params["host"]],
-        deleted=bool(params.get("deleted")),
-    )
-    if params.get("actions"):
-        history = actions.history(connection, [one["uuid"] for one in found])
-        for one in found:
-            one["actions"] = history.get(one["uuid"], [])
-    return {"changed": False, "servers": found}
 
 
 # --- present --------------------------------------------------------------------------------------------------------
@@ -213,63 +180,6 @@ def _at_rest_or_again(
             raise ConflictError(f"'{row.name}' is in error on {row.host}: rebuild it, or delete it first")
         (again if row.vm_state in ("building", "error") else rest).append(row)
     return rest, again
-
-
-def begin_again(
-    connection: sa.Connection, rows: list[t.Any], passwords: t.Mapping[str, str], request_id: str, now: int
-) -> None:
-    """Make failed builds, and those of a run that died, new ones: same id, UUID, MACs, and what they were made with.
-
-    Of a password there is no telling whether it is another one: the hash that is given now (by name) counts.
-    """
-    failed = [row.uuid for row in rows if row.vm_state == "error"]
-    release_claims(connection, failed)
-    release_addresses(connection, interfaces_to_release(connection, failed), now)
-    for row in rows:
-        changed = connection.execute(
-            sa.update(instance)
-            .where(
-                instance.c.id == row.id,
-                instance.c.deleted == 0,
-                instance.c.vm_state == row.vm_state,
-                instance.c.task_state.is_not_distinct_from(row.task_state),
-            )
-            .values(
-                vm_state="building",
-                task_state="scheduling",
-                power_state=0,
-                # A run that died may have left a guest that runs: only on that same host will it be found and kept.
-                host=row.host if row.vm_state == "building" else None,
-                fault=None,
-                attempts=[],
-                password_hash=passwords.get(row.name, row.password_hash),
-                updated_at=now,
-            )
-        ).rowcount
-        if changed != 1:
-            raise ConflictError(f"'{row.name}' was changed by another run just now: run again")
-    uuids = [row.uuid for row in rows]
-    actions.abandon(connection, uuids, "ended without a result; begun again", now)
-    wanted = _wanted_addresses(connection, failed)
-    actions.start(connection, "create", {one: {} for one in uuids}, request_id, now)
-    for vif_id, where, address in wanted:
-        claim_one(connection, where, f"vif:{vif_id}", pools.to_int(address))
-
-
-def _wanted_addresses(connection: sa.Connection, uuids: list[str]) -> list[tuple[str, NetworkRef, str]]:
-    """(interface, network, address) for each address that these servers were asked for with."""
-    asked = connection.execute(
-        sa.select(instance_action.c.details["fixed_ips"]).where(
-            instance_action.c.instance_uuid.in_(uuids), instance_action.c.action == "create"
-        )
-    ).scalars()
-    wanted = {vif_id: address for addresses in asked for vif_id, address in (addresses or {}).items()}
-    rows = connection.execute(
-        sa.select(vif.c.id.label("vif_id"), network.c.id, network.c.name, network.c.cidr)
-        .join(network, network.c.id == vif.c.network_id)
-        .where(vif.c.id.in_(sorted(wanted)))
-    )
-    return [(row.vif_id, NetworkRef(row.id, row.name, row.cidr), wanted[row.vif_id]) for row in rows]
 
 
 def _with_hints_resolved(

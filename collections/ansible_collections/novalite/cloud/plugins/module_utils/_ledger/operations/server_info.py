@@ -1,0 +1,42 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Operation `server_info`: instances as the ledger knows them."""
+
+from __future__ import annotations
+
+import typing as t
+
+import sqlalchemy as sa
+
+from ..queries import actions, lookups
+from ..queries.views import instances_by
+
+
+def server_info(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """Operation `server_info`: the instances of a project, or of all, that meet the conditions in `params`.
+
+    Who asks for a host without naming a project means all that are on it.
+    """
+    names = None if params.get("names") is None else set(params["names"])
+    if params.get("name") is not None:
+        names = (names or set()) | {params["name"]}
+    project_id = None
+    whole_host = params.get("host") is not None and params.get("project") is None
+    if not (params.get("all_projects") or whole_host):
+        project_id = lookups.project_by_name(connection, params.get("project") or lookups.DEFAULT_PROJECT)["id"]
+    found = instances_by(
+        connection,
+        names=names,
+        project_id=project_id,
+        hosts=None if params.get("host") is None else [params["host"]],
+        deleted=bool(params.get("deleted")),
+    )
+    if params.get("actions"):
+        history = actions.history(connection, [one["uuid"] for one in found])
+        for one in found:
+            one["actions"] = history.get(one["uuid"], [])
+    return {"changed": False, "servers": found}

@@ -1,0 +1,40 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Operation `server_state`: what became of builds and deletions."""
+
+from __future__ import annotations
+
+import typing as t
+
+import sqlalchemy as sa
+
+from ..._errors import NovaliteError
+from ..compute.server_states import MAX_ATTEMPTS, STATES, Outcome, record_outcomes
+
+
+def server_state(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """Operation `server_state`: see the module's documentation for `params` and what is returned.
+
+    Raises NovaliteError for outcomes that contradict each other.
+    """
+    return record_outcomes(connection, _by_uuid(params), params.get("max_attempts") or MAX_ATTEMPTS)
+
+
+def _by_uuid(params: t.Mapping[str, t.Any]) -> dict[str, Outcome]:
+    """Each server's own outcome. What was to be built and is in none did not even get an answer from its host."""
+    outcomes: dict[str, Outcome] = {}
+    for outcome in params.get("outcomes") or []:
+        if outcome["state"] not in STATES:
+            raise NovaliteError(f"state '{outcome['state']}': give one of {', '.join(STATES)}")
+        for uuid in outcome["uuids"]:
+            if uuid in outcomes:
+                raise NovaliteError(f"server {uuid} has two outcomes in one call: give one")
+            outcomes[uuid] = outcome
+    for host, plans in (params.get("plans") or {}).items():
+        for uuid in plans.get("build", {}).get("uuids", []):
+            outcomes.setdefault(uuid, {"state": "retry", "host": host, "reason": f"host {host} did not answer"})
+    return outcomes
