@@ -24,7 +24,7 @@ from ..db.tables import fixed_ip, floating_pool, instance, network, vif
 from ..db.tables import floating_ip as table
 from ..identity.quotas import check_quota
 from ..queries import adopted
-from ..queries.lookups import project_by_name, unknown
+from ..queries.lookups import project_by_name, unknown, unknown_server
 
 QUARANTINE = 600  # seconds, as for fixed IPs; the address that was free for longest goes out first in any case
 
@@ -232,8 +232,7 @@ def _nics(work: _Work, item: Item) -> list[t.Any]:
         .order_by(vif.c.position)
     ).all()  # fmt: skip
     if not rows:
-        names = work.connection.execute(sa.select(instance.c.name).where(mine).order_by(instance.c.id)).scalars()
-        raise unknown("server", name, names)
+        raise unknown_server(work.connection, work.project["id"], name)
     if rows[0].task_state == "deleting":
         raise ConflictError(f"server {name!r} is being deleted: no floating IP can lead to it")
     adopted.refuse(work.connection, [rows[0].uuid], "give a floating IP to")

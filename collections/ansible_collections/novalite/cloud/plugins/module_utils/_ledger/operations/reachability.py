@@ -14,7 +14,7 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._firewall import reach
-from ..db.tables import instance, security_group
+from ..db.tables import security_group
 from ..queries import group_members, lookups
 from ..queries.views import instances_by
 
@@ -52,9 +52,7 @@ def _end(connection: sa.Connection, project_id: str, name: str) -> reach.End:
     except ValueError:
         found = instances_by(connection, names=[name], project_id=project_id)
         if not found:
-            mine = sa.and_(instance.c.project_id == project_id, instance.c.deleted == 0)
-            others = connection.execute(sa.select(instance.c.name).where(mine).order_by(instance.c.name)).scalars()
-            raise lookups.unknown("server", name, others) from None
+            raise lookups.unknown_server(connection, project_id, name) from None
         return _instance_end(found[0])
     for one in instances_by(connection, project_id=project_id):
         end = _instance_end(one, address)

@@ -12,7 +12,6 @@ given by UUID come from the API, which began their action when it was asked; her
 
 from __future__ import annotations
 
-import time
 import typing as t
 
 import sqlalchemy as sa
@@ -21,10 +20,9 @@ from ..._errors import ConflictError, NotFoundError, NovaliteError
 from ..._guest import image_properties
 from ..catalog import image_snapshots
 from ..compute import anew_requests, power_states, server_actions, server_requests
-from ..compute.builds import BUILD_TIMEOUT
+from ..compute.named_servers import servers_named, take_over
 from ..compute.plans import plan_hosts
-from ..db.tables import instance
-from ..queries import actions, lookups
+from ..queries import actions
 from ..queries.adopted import not_adopted
 from ..queries.views import Instance, instances_by
 
@@ -86,15 +84,8 @@ def _by_uuid(connection: sa.Connection, uuids: t.Sequence[str]) -> list[Instance
 
 
 def _by_name(connection: sa.Connection, params: Params) -> list[Instance]:
-    owner = lookups.project_by_name(connection, params.get("project") or lookups.DEFAULT_PROJECT)
-    entries = [one if isinstance(one, dict) else {"name": one} for one in params.get("servers") or []]
-    names = server_requests.expand_names(entries)
-    found = instances_by(connection, names=names, project_id=owner["id"])
-    there = {one["name"] for one in found}
-    if missing := next((name for name in names if name not in there), None):
-        mine = sa.select(instance.c.name).where(instance.c.project_id == owner["id"], instance.c.deleted == 0)
-        raise lookups.unknown("server", missing, connection.execute(mine.order_by(instance.c.id)).scalars())
-    return found
+    entries = [entry if isinstance(entry, dict) else {"name": entry} for entry in params.get("servers") or []]
+    return servers_named(connection, params.get("project"), server_requests.expand_names(entries))
 
 
 def _why_not(name: str, one: Instance) -> str:
@@ -109,7 +100,7 @@ def _begin(connection: sa.Connection, params: Params, found: list[Instance]) -> 
     name = params["action"]
     details = {"type": server_actions.HARD if params.get("hard") else server_actions.SOFT} if name == "reboot" else {}
     rules = server_actions.action_of(name, details)
-    _take_over(connection, params, found)
+    take_over(connection, found, params.get("action_timeout"), bool(params.get("takeover")))
     # A reboot is an event and no state: whoever asks for one gets one.
     settled = [one for one in found if name != "reboot" and one["vm_state"] == rules.vm_state]
     settled += anew_requests.settled(connection, params, found)
@@ -132,25 +123,6 @@ def _begin(connection: sa.Connection, params: Params, found: list[Instance]) -> 
         "request_id": request_id,
         "diff": {"before": _states(to_begin), "after": _states(begun)},
     }
-
-
-def _take_over(connection: sa.Connection, params: Params, found: list[Instance]) -> None:
-    """End the actions of runs that died: long silent ones, or, when asked to, all. Raises ConflictError for others."""
-    now = int(time.time())
-    patience = BUILD_TIMEOUT if params.get("action_timeout") is None else params["action_timeout"]
-    busy = [one for one in found if server_actions.action_in(one["task_state"])]
-    queued = server_actions.with_open_job(connection, [one["uuid"] for one in busy])
-    for one in busy:
-        age = max(0, now - one["updated_at"])
-        if not params.get("takeover") and (age < patience or one["uuid"] in queued):
-            raise ConflictError(
-                f"'{one['name']}' is {one['task_state']} since {age} s: wait for that to end, "
-                "or, if the run that did it was killed, set takeover=true"
-            )
-    for one in busy:
-        dead = server_actions.action_in(one["task_state"]) or ""
-        message = "ended without a result; another action was begun"
-        server_actions.interrupt(connection, dead, [one["uuid"]], message)
 
 
 def _lock(connection: sa.Connection, params: Params, found: list[Instance]) -> dict[str, t.Any]:

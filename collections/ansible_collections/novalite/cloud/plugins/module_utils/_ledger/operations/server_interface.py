@@ -15,9 +15,9 @@ import sqlalchemy as sa
 from ..._errors import ConflictError, NovaliteError
 from ..compute import interfaces
 from ..compute.interfaces import ATTACHING, DETACHING, Wanted
+from ..compute.named_servers import servers_named
 from ..compute.plans import plan_hosts
-from ..db.tables import instance
-from ..queries import actions, lookups
+from ..queries import actions
 from ..queries.views import Instance, instances_by
 from ..security import firewalls
 
@@ -60,7 +60,7 @@ def _begin(connection: sa.Connection, status: str, params: Params) -> tuple[list
     """The servers that are named, and whether any of them changes: what is as it shall be is left alone."""
     wanted, changed = [], False
     for item in params["interfaces"]:
-        one = _server(connection, params, item["server"])
+        (one,) = servers_named(connection, params.get("project"), [item["server"]])
         row = interfaces.server_row(connection, one["uuid"])
         there = _matching(one, item)
         if bool(there) == (status == ATTACHING):
@@ -85,15 +85,6 @@ def _begin(connection: sa.Connection, status: str, params: Params) -> tuple[list
     return wanted, changed
 
 
-def _server(connection: sa.Connection, params: Params, name: str) -> Instance:
-    owner = lookups.project_by_name(connection, params.get("project") or lookups.DEFAULT_PROJECT)
-    found = instances_by(connection, names=[name], project_id=owner["id"])
-    if not found:
-        mine = sa.select(instance.c.name).where(instance.c.project_id == owner["id"], instance.c.deleted == 0)
-        raise lookups.unknown("server", name, connection.execute(mine.order_by(instance.c.id)).scalars())
-    return found[0]
-
-
 def _matching(one: Instance, item: t.Mapping[str, t.Any]) -> list[dict[str, t.Any]]:
     return [
         nic
@@ -106,7 +97,7 @@ def _matching(one: Instance, item: t.Mapping[str, t.Any]) -> list[dict[str, t.An
 
 def _nics_of(connection: sa.Connection, params: Params) -> dict[str, list[str]]:
     names = sorted({item["server"] for item in params["interfaces"]})
-    servers = [_server(connection, params, name) for name in names]
+    servers = servers_named(connection, params.get("project"), names)
     return {one["name"]: [f"{nic['ip']} in {nic['network']['name']} ({nic['mac']})" for nic in one["nics"]]
             for one in servers}  # fmt: skip
 

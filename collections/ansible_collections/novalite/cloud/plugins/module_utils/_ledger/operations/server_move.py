@@ -19,7 +19,7 @@ import sqlalchemy as sa
 
 from ..._errors import ConflictError, NotFoundError, NovaliteError
 from ..compute import moves, power_states, server_actions, server_requests
-from ..compute.builds import BUILD_TIMEOUT
+from ..compute.named_servers import servers_named, take_over
 from ..db.tables import instance
 from ..db.tables_moves import migration
 from ..migration import move_ends, move_plans
@@ -105,8 +105,12 @@ def _begun_here(connection: sa.Connection, params: Params, result: dict[str, t.A
     """Those that are named, but for what is already as it shall be."""
     action = params["action"]
     asked = _asked(params)
-    found = _by_name(connection, params, list(asked)) if _named(params) else _chosen(connection, params)
-    _take_over(connection, params, found)
+    if _named(params):
+        found = servers_named(connection, params.get("project"), list(asked))
+    else:
+        found = _chosen(connection, params)
+    take_over(connection, found, params.get("action_timeout"), bool(params.get("takeover")))
+    found = instances_by(connection, uuids=[server["uuid"] for server in found])
     going = []
     for one in found:
         wish = asked.get(one["name"], {})
@@ -171,16 +175,6 @@ def _asked(params: Params) -> dict[str, dict[str, t.Any]]:
     return {name: entry for entry in entries for name in server_requests.expand_names([entry])}
 
 
-def _by_name(connection: sa.Connection, params: Params, names: list[str]) -> list[Instance]:
-    owner = lookups.project_by_name(connection, params.get("project") or lookups.DEFAULT_PROJECT)
-    found = instances_by(connection, names=names, project_id=owner["id"])
-    there = {one["name"] for one in found}
-    if missing := next((name for name in names if name not in there), None):
-        mine = sa.select(instance.c.name).where(instance.c.project_id == owner["id"], instance.c.deleted == 0)
-        raise lookups.unknown("server", missing, connection.execute(mine.order_by(instance.c.id)).scalars())
-    return found
-
-
 def _settled(connection: sa.Connection, action: str, one: Instance, flavor: str | None, host: str | None) -> bool:
     """Whether the instance is already what `action` would make it."""
     if one["task_state"] is not None:
@@ -199,27 +193,6 @@ def _settled(connection: sa.Connection, action: str, one: Instance, flavor: str 
         .order_by(migration.c.id.desc())
     ).scalar()
     return not waits and last == (moves.CONFIRMED if action == "confirmResize" else moves.REVERTED)
-
-
-def _take_over(connection: sa.Connection, params: Params, found: list[Instance]) -> None:
-    """End what a run that died was doing. Raises ConflictError for one that may be alive."""
-    now = moves.now_()
-    patience = BUILD_TIMEOUT if params.get("action_timeout") is None else params["action_timeout"]
-    queued = server_actions.with_open_job(connection, [one["uuid"] for one in found])
-    for one in found:
-        dead = server_actions.action_in(one["task_state"])
-        if dead is None:
-            continue
-        age = max(0, now - one["updated_at"])
-        if not params.get("takeover") and (age < patience or one["uuid"] in queued):
-            raise ConflictError(
-                f"'{one['name']}' is {one['task_state']} since {age} s: wait for that to end, "
-                "or, if the run that did it was killed, set takeover=true"
-            )
-        message = "ended without a result; another action was begun"
-        server_actions.interrupt(connection, dead, [one["uuid"]], message)
-    for one, fresh in zip(found, instances_by(connection, uuids=[one["uuid"] for one in found])):
-        one.update(fresh)
 
 
 def _place(connection: sa.Connection, one: Instance, move: t.Any, params: Params, result: dict[str, t.Any]) -> bool:

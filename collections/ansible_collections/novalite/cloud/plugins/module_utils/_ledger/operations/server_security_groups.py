@@ -73,8 +73,7 @@ def _instances(connection: sa.Connection, project_id: str, names: t.Sequence[str
     found = {row.name: (row.id, row.uuid) for row in rows}
     for name in names:
         if name not in found:
-            others = connection.execute(sa.select(instance.c.name).where(mine).order_by(instance.c.name)).scalars()
-            raise lookups.unknown("server", name, others)
+            raise lookups.unknown_server(connection, project_id, name)
     return {name: found[name] for name in names}
 
 

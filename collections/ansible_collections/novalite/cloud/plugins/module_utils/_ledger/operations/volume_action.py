@@ -81,8 +81,7 @@ def _server(connection: sa.Connection, owner: str, name: str) -> str:
         sa.select(instance.c.uuid).where(mine, sa.or_(instance.c.name == name, instance.c.uuid == name))
     ).scalar()
     if found is None:
-        names = connection.execute(sa.select(instance.c.name).where(mine).order_by(instance.c.id)).scalars()
-        raise lookups.unknown("server", name, names)
+        raise lookups.unknown_server(connection, owner, name)
     return str(found)
 
 

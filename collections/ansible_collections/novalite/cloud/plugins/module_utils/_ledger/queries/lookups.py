@@ -227,6 +227,13 @@ def unknown(kind: str, name: str, names: t.Iterable[str]) -> NotFoundError:
                          f"{', '.join(there[:NAMES_SHOWN])}{more}")
 
 
+def unknown_server(connection: sa.Connection, project_id: str, name: str) -> NotFoundError:
+    """The error for a server that the project does not have; it tells which ones it has."""
+    c = tables.instance.c
+    names = sa.select(c.name).where(c.project_id == project_id, c.deleted == 0).order_by(c.id)
+    return unknown("server", name, connection.execute(names).scalars())
+
+
 def _public(properties: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
     return {key: value for key, value in properties.items() if not key.startswith(PRIVATE)}
 

@@ -1,0 +1,52 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Servers that a person names: found by their names, and taken over from runs that died."""
+
+from __future__ import annotations
+
+import time
+import typing as t
+
+import sqlalchemy as sa
+
+from ..._errors import ConflictError
+from ..queries import lookups
+from ..queries.views import Instance, instances_by
+from . import server_actions
+from .builds import BUILD_TIMEOUT
+
+
+def servers_named(connection: sa.Connection, project: str | None, names: t.Sequence[str]) -> list[Instance]:
+    """The servers of a project (None: the default one) with these names. Raises NotFoundError for one unknown."""
+    owner = lookups.project_by_name(connection, project or lookups.DEFAULT_PROJECT)["id"]
+    servers = instances_by(connection, names=names, project_id=owner)
+    known = {server["name"] for server in servers}
+    for name in names:
+        if name not in known:
+            raise lookups.unknown_server(connection, owner, name)
+    return servers
+
+
+def take_over(
+    connection: sa.Connection, servers: t.Iterable[Instance], action_timeout: int | None, takeover: bool
+) -> None:
+    """End the actions of runs that died: those silent for `action_timeout` seconds (None: BUILD_TIMEOUT) or, with
+    `takeover`, all. Raises ConflictError for others: their runs may be alive."""
+    now = int(time.time())
+    patience = BUILD_TIMEOUT if action_timeout is None else action_timeout
+    busy = [server for server in servers if server_actions.action_in(server["task_state"])]
+    queued = server_actions.with_open_job(connection, [server["uuid"] for server in busy])
+    for server in busy:
+        age = max(0, now - server["updated_at"])
+        if not takeover and (age < patience or server["uuid"] in queued):
+            raise ConflictError(
+                f"'{server['name']}' is {server['task_state']} since {age} s: wait for that to end, "
+                "or, if the run that did it was killed, set takeover=true"
+            )
+        dead = server_actions.action_in(server["task_state"]) or ""
+        message = "ended without a result; another action was begun"
+        server_actions.interrupt(connection, dead, [server["uuid"]], message)
