@@ -360,7 +360,7 @@ def test_the_quota_is_counted_again_after_the_writes(cloud: t.Any, monkeypatch: 
         )
 
     monkeypatch.setattr(
-        "ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server.write", write_and_more
+        "ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.create.write", write_and_more
     )
     with pytest.raises(QuotaError, match="Requested 1, but already used 10 of 10 instances"):
         cloud.server(ask())

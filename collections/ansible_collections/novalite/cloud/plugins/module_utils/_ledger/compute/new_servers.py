@@ -6,8 +6,8 @@
 
 """Servers that the API is asked for: named by ids, of any name, recorded for a job to build.
 
-What a playbook asks for by name goes through servers.py. A name there is one server's handle; here it is only shown,
-and several servers may have the same, so that each gets a handle of its own.
+What a playbook asks for by name goes through operations/server.py. A name there is one server's handle; here it is only
+shown, and several servers may have the same, so that each gets a handle of its own.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from dataclasses import dataclass, field
 import sqlalchemy as sa
 
 from ..._errors import ConflictError, NotFoundError, NovaliteError
-from ..._guest import image_properties
 from ..._rules.guest_requests import GuestRequest
 from ..._rules.volume_asks import IMAGE, VolumeRequest, root_of
 from ..db.tables import compute_host, instance, keypair, network, security_group
@@ -34,8 +33,9 @@ from ..queries.usage import usage
 from ..queries.views import flavor_of, image_of
 from ..volumes import server_volumes
 from . import server_requests
+from .create import amounts, check_image, record_servers
 from .server_requests import NetworkRequest, ServerRequest
-from .server_writes import Blueprint, Labels, NetworkRef, write
+from .server_writes import Blueprint, Labels, NetworkRef
 
 MAX_LABEL = 63  # RFC 1035
 FEW = 10  # servers that are written before the quotas are looked at: counted once, they are not counted twice
@@ -114,9 +114,7 @@ def create(
     flavor = flavor_of(lookups.flavor_by_id(connection, wanted.flavor, private, project_id))
     volumes = server_volumes.resolved(connection, project_id, wanted.volumes, private)
     image = _image(connection, project_id, wanted, root_of(volumes))
-    own_root = {} if root_of(volumes) is None else {"root_gb": 0}  # its volume's size is looked at by that
-    server_requests.check_fits(wanted.name, {**flavor, **own_root}, image)
-    image_properties.check(image)
+    check_image(wanted.name, flavor, image, volumes)
     _check_zone(connection, wanted.availability_zone)
     public_key = None if wanted.key is None else _public_key(connection, project_id, wanted.key)
     nics = _networks(connection, project_id, wanted.networks, private)
@@ -162,9 +160,7 @@ def create(
             made, names, handles(connection, project_id, names, made, wanted.hostname)
         )
     ]
-    server_requests.check_own_quota(plans[0].request, limits)
-    write(connection, project_id, plans, request_id, now, user_id=user_id)
-    _check_quota(connection, project_id, flavor, count, len(nics), limits)
+    record_servers(connection, project_id, plans, limits, request_id, now, user_id=user_id)
     return Created(made, reservation_id)
 
 
@@ -301,15 +297,6 @@ def _resolved(connection: sa.Connection, project_id: str, wanted: Wanted) -> dic
     return hints.resolve(connection, project_id, {wanted.name: asked}, {})[wanted.name]
 
 
-def _amounts(flavor: t.Mapping[str, t.Any], count: int, nics: int) -> dict[str, int]:
-    return {
-        "instances": count,
-        "cores": count * flavor["vcpus"],
-        "ram": count * flavor["memory_mb"],
-        "fixed_ips": count * nics,
-    }
-
-
 def _count(
     connection: sa.Connection,
     project_id: str,
@@ -321,26 +308,11 @@ def _count(
     """How many to make: as many as the quotas allow, if that is enough."""
     if wanted.min_count == wanted.max_count <= FEW:
         return wanted.max_count
-    used, each = usage(connection, project_id), _amounts(flavor, 1, nics)
+    used, each = usage(connection, project_id), amounts([flavor], nics)
     room = [(limits[what] - used[what]) // each[what] for what in used if each[what] and limits.get(what, -1) >= 0]
     count = min([wanted.max_count, *room])
     if count < wanted.min_count:
-        server_requests.check_quota(_amounts(flavor, wanted.min_count, nics), used, limits)
+        server_requests.check_quota(amounts([flavor] * wanted.min_count, wanted.min_count * nics), used, limits)
     if count > server_requests.MAX_SERVERS:
         raise NovaliteError(f"{count} servers in one request: ask for at most {server_requests.MAX_SERVERS}")
     return count
-
-
-def _check_quota(
-    connection: sa.Connection,
-    project_id: str,
-    flavor: t.Mapping[str, t.Any],
-    count: int,
-    nics: int,
-    limits: t.Mapping[str, int],
-) -> None:
-    """Raise QuotaError if the project has more than it may, what was just written included."""
-    asked = _amounts(flavor, count, nics)
-    limited = [what for what in asked if limits.get(what, -1) >= 0]
-    used = usage(connection, project_id, limited)
-    server_requests.check_quota(asked, {what: used[what] - asked[what] for what in used}, limits)

@@ -4,7 +4,7 @@
 
 # This module_utils is PRIVATE to the collection and may change at any time.
 
-"""Users, and what they are in which project: for operation `user` (user_records.py) and for the API."""
+"""Users, and what they are in which project: for the operation `user` and for the API."""
 
 from __future__ import annotations
 

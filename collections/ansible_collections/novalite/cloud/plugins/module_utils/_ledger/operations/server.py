@@ -21,14 +21,14 @@ import sqlalchemy as sa
 
 from ..._addressing.macs import MAC_PREFIX
 from ..._errors import ConflictError, NotFoundError, NovaliteError
-from ..._guest import image_properties
 from ..._rules import guest_requests
 from ..._rules.volume_asks import IMAGE, SNAPSHOT, VOLUME, root_of
 from ..compute import recorded, server_requests
 from ..compute.builds import BUILD_TIMEOUT, begin_again
+from ..compute.create import amounts, check_image, record_servers
 from ..compute.server_requests import NetworkRequest, ServerRequest
 from ..compute.server_states import bury
-from ..compute.server_writes import Blueprint, NetworkRef, write
+from ..compute.server_writes import Blueprint, NetworkRef
 from ..db.tables import instance, network
 from ..identity import quotas
 from ..placement import hints
@@ -76,19 +76,15 @@ def _present(connection: sa.Connection, owner: Record, params: t.Mapping[str, t.
     new = [request for request in requests if request.name not in stored]
     blueprints = _blueprints(connection, owner, new, uuids)
     limits = quotas.quota_limits(connection, owner["id"])
-    asked = _amounts(blueprints)
+    asked = amounts([plan.flavor for plan in blueprints], sum(len(plan.nics) for plan in blueprints))
     server_requests.check_quota(asked, usage(connection, owner["id"]), limits)
-    for request in new:
-        server_requests.check_own_quota(request, limits)
 
     request_id = actions.new_request_id()
     before += instances_by(connection, uuids=[row.uuid for row in again])
     passwords = {request.name: request.guest.password_hash for request in requests if request.guest.password_hash}
     begin_again(connection, again, passwords, request_id, now)
-    write(connection, owner["id"], blueprints, request_id, now, params.get("mac_prefix") or MAC_PREFIX)
-    # What was counted above may have grown since, where the database lets two transactions read at once.
-    used = usage(connection, owner["id"])
-    server_requests.check_quota(asked, {what: used[what] - asked[what] for what in used}, limits)
+    mac_prefix = params.get("mac_prefix") or MAC_PREFIX
+    record_servers(connection, owner["id"], blueprints, limits, request_id, now, mac_prefix=mac_prefix)
 
     to_build = instances_by(connection, uuids=[row.uuid for row in again] + [plan.uuid for plan in blueprints])
     result: dict[str, t.Any] = {
@@ -226,9 +222,7 @@ def _blueprints(
             image = server_volumes.image_for(connection, owner_id, root)
         else:
             image = images[request.image or ""]
-        own_root = {} if root is None else {"root_gb": 0}  # its volume's size is looked at when that is recorded
-        server_requests.check_fits(request.name, {**flavor, **own_root}, image)
-        image_properties.check(image)  # now, and not when a host is asked to build, or to take away
+        check_image(request.name, flavor, image, volumes)
         blueprints.append(
             Blueprint(
                 uuid=uuids[request.name],
@@ -274,15 +268,6 @@ def _only_network(connection: sa.Connection, owner: Record, name: str) -> Record
 
 def _ref(record: Record) -> NetworkRef:
     return NetworkRef(record["id"], record["name"], record["cidr"])
-
-
-def _amounts(blueprints: list[Blueprint]) -> dict[str, int]:
-    return {
-        "instances": len(blueprints),
-        "cores": sum(plan.flavor["vcpus"] for plan in blueprints),
-        "ram": sum(plan.flavor["memory_mb"] for plan in blueprints),
-        "fixed_ips": sum(len(plan.nics) for plan in blueprints),
-    }
 
 
 # --- absent ---------------------------------------------------------------------------------------------------------

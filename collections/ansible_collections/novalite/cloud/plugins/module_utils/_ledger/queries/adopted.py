@@ -4,7 +4,7 @@
 
 # This module_utils is PRIVATE to the collection and may change at any time.
 
-"""What may be done to an instance whose guest somebody else made (adoption.py): nothing that touches what is theirs."""
+"""What may be done to an instance whose guest somebody else made: nothing that touches what is theirs."""
 
 from __future__ import annotations
 
