@@ -71,7 +71,7 @@ def allocate(
 
     Returns its id.
     """
-    project = str(project_name(connection, owner or current().project))
+    project = project_name(connection, owner or current().project)
     item = {"address": address, "pool": pool, "server": None, "fixed_ip": None, "new": address is None}
     done = floating_ips.write_floating_ips(connection, project, [item])
     if not done["changed"]:
@@ -103,7 +103,7 @@ def delete_floating_ip(number: str) -> Answer:
 def release(connection: sa.Connection, before: Record) -> None:
     """Take a floating IP from the project."""
     item = {"address": before["address"], "pool": None, "server": None, "fixed_ip": None}
-    floating_ips.release_floating_ips(connection, str(project_name(connection, before["project_id"])), [item])
+    floating_ips.release_floating_ips(connection, project_name(connection, before["project_id"]), [item])
     tell_hosts_of(connection, before, None)
 
 
@@ -133,7 +133,7 @@ def associate(connection: sa.Connection, number: str, port: Record | None) -> No
         "server": port["instance_name"] if port is not None and attached else "",
         "fixed_ip": port["ip"] if port is not None and attached else None,
     }
-    floating_ips.write_floating_ips(connection, str(project_name(connection, before["project_id"])), [item])
+    floating_ips.write_floating_ips(connection, project_name(connection, before["project_id"]), [item])
     if port is not None and not attached:
         floating_ips.lead_to_port(connection, before["project_id"], number, port["id"], port["ip"])
     after = _row(connection, number)

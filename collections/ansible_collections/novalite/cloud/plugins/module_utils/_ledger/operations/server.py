@@ -38,6 +38,7 @@ from ..queries.views import Instance, flavor_of, image_of, instances_by
 from ..volumes import server_volumes
 
 Record = t.Mapping[str, t.Any]
+
 _SUMMARY = ("vm_state", "task_state", "host", "availability_zone", "metadata")
 
 
