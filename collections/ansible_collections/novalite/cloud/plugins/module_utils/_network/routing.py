@@ -168,8 +168,8 @@ def _forward(work: _Run, wanted: t.Sequence[Router]) -> None:
         work.before["net"], work.after["net"] = dict(found), dict(name)
         if not work.check_mode:
             # It sets every device's own switch, and those of isolated networks are off.
-            sysctl.put({f"ipv4/conf/{device}/forwarding": "0" for device in work.links
-                          if namespaces.port_name(device) in work.links})
+            isolated = [device for device in work.links if namespaces.port_name(device) in work.links]
+            sysctl.put({f"ipv4/conf/{device}/forwarding": "0" for device in isolated})
 
 
 def _check_interfaces(work: _Run, one: Router) -> None:
