@@ -15,7 +15,7 @@ import typing as t
 
 from .._errors import NovaliteError
 from .._guest import image_properties
-from .._plan.networks import namespace_of
+from .._network.namespaces import namespace_of
 
 GROUPED_BY = ("project", "zone", "host", "metadata", "security_group", "network")
 # names that mean something else to Ansible, in a pattern or as a host

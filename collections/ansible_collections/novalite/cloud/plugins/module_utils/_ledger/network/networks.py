@@ -8,13 +8,14 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 import typing as t
 import uuid
 
+import netaddr
 import sqlalchemy as sa
 
+from ..._addressing.pools import to_text
 from ..._errors import ConflictError, NovaliteError
 from ..._rules import pools
 from ..._rules.records import Changes, checked_names, given
@@ -166,7 +167,7 @@ def _wanted(connection: sa.Connection, item: t.Mapping[str, t.Any], before: Netw
     numbered(connection, what, after)
     listed = after["reserved"] if item["reserved"] is None else item["reserved"]
     kept = pools.roles(cidr, after["gateway"], pools.parse_ranges(f"{what}: reserved", listed, cidr))
-    if len(kept) >= cidr.num_addresses:
+    if len(kept) >= cidr.size:
         raise NovaliteError(f"{what}: all addresses of {cidr} are reserved: nothing is left for instances")
     after["reserved"] = pools.ranges(address for address, role in kept.items() if role == "user")
     pools.check_settings(what, after)
@@ -219,14 +220,13 @@ def check_others(connection: sa.Connection, wanted: Network, own_id: int, name: 
 
 def fill_pool(connection: sa.Connection, network_id: int, record: Network) -> None:
     """Make the rows of a pool."""
-    cidr = ipaddress.IPv4Network(record["cidr"])
+    cidr = netaddr.IPNetwork(record["cidr"])
     kept = pools.roles(cidr, record["gateway"], pools.parse_ranges("network: reserved", record["reserved"], cidr))
-    first = int(cidr.network_address)
     connection.execute(
         sa.insert(tables.fixed_ip),
         [
             {"network_id": network_id, "ip": address, "reserved": kept.get(address)}
-            for address in range(first, first + cidr.num_addresses)
+            for address in range(cidr.first, cidr.last + 1)
         ],
     )
     if connection.dialect.name == "postgresql":
@@ -238,7 +238,7 @@ def fill_pool(connection: sa.Connection, network_id: int, record: Network) -> No
 def reserve(connection: sa.Connection, network_id: int, name: str, record: Network) -> None:
     """Bring what is reserved in an existing pool in line with `record`. Raises ConflictError for an address in use."""
     pool = tables.fixed_ip
-    cidr = ipaddress.IPv4Network(record["cidr"])
+    cidr = netaddr.IPNetwork(record["cidr"])
     kept = pools.roles(cidr, record["gateway"], pools.parse_ranges("network: reserved", record["reserved"], cidr))
     mine = pool.c.network_id == network_id
     query = sa.select(pool.c.ip, pool.c.reserved).where(mine, pool.c.reserved.is_not(None))
@@ -256,7 +256,7 @@ def reserve(connection: sa.Connection, network_id: int, name: str, record: Netwo
         done = connection.execute(write, {"address": address, "role": kept.get(address)})
         if done.rowcount != 1:
             raise ConflictError(
-                f"network {name!r}: {ipaddress.IPv4Address(address)} is in use: it can be reserved when it is free"
+                f"network {name!r}: {to_text(address)} is in use: it can be reserved when it is free"
             )
 
 
@@ -274,7 +274,7 @@ def _user(connection: sa.Connection, network_id: int) -> str | None:
     taken = connection.execute(
         sa.select(pool.c.ip).where(pool.c.network_id == network_id, pool.c.owner.like("vif:%")).order_by(pool.c.ip)
     ).scalars().first()
-    return None if taken is None else f"the address {ipaddress.IPv4Address(taken)}, which was handed out"
+    return None if taken is None else f"the address {to_text(taken)}, which was handed out"
 
 
 def _check_unused_where_fixed(

@@ -8,11 +8,11 @@
 
 from __future__ import annotations
 
-import ipaddress
 import typing as t
 
 import sqlalchemy as sa
 
+from ..._addressing.texts import parse_address
 from ..._firewall import reach
 from ..._graph import security_groups
 from ..db.tables import instance, instance_security_group, project, security_group, security_group_rule
@@ -83,7 +83,7 @@ def security_group_info(connection: sa.Connection, params: t.Mapping[str, t.Any]
 def _end(connection: sa.Connection, project_id: str, name: str) -> reach.End:
     """An instance by its name or one of its addresses; otherwise an address that is nobody's."""
     try:
-        address = str(ipaddress.ip_address(name))
+        address = str(parse_address(name))
     except ValueError:
         found = instances_by(connection, names=[name], project_id=project_id)
         if not found:
