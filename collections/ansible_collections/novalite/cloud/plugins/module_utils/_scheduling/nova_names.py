@@ -66,12 +66,12 @@ def resolved(kind: str, names: t.Iterable[str], ours: t.Collection[str], classes
             chosen += [classes[plain]] if plain in classes else []
             placement = OF_PLACEMENT if kind == "filter" else ()
         else:
-            raise NovaliteError(f"there is no scheduler {kind} {name!r}{_remedy(plain, [*ours, *classes])}")
+            raise NovaliteError(f"there is no scheduler {kind} {name!r}{_remedy(plain, ours, classes)}")
     return [*chosen, *placement]
 
 
-def _remedy(name: str, known: t.Sequence[str]) -> str:
+def _remedy(name: str, ours: t.Collection[str], classes: t.Collection[str]) -> str:
     if name in REFUSED:
         return f": {REFUSED[name]}; take it out"
-    nearest = "".join(f"; the nearest is {near}" for near in difflib.get_close_matches(name, known, 1))
-    return f"; take some of: {', '.join(sorted(known))}{nearest}"
+    nearest = "".join(f"; the nearest is {near}" for near in difflib.get_close_matches(name, [*ours, *classes], 1))
+    return f"; take some of: {', '.join(sorted(ours))}, or Nova's names for them{nearest}"
