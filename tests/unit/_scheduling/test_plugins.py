@@ -95,7 +95,7 @@ def test_the_names_of_a_nova_conf(tmp_path: pathlib.Path) -> None:
 )
 def test_a_name_of_a_nova_conf_that_nothing_here_has(kind: str, name: str, message: str) -> None:
     with pytest.raises(NovaliteError, match=message):
-        getattr(plugins, f"{kind}_for")(Options(**{f"enabled_{kind}": [name]}))
+        getattr(plugins, f"{kind}_for")(Options.of({f"enabled_{kind}": [name]}))
 
 
 def test_the_classes_are_those_that_the_parity_cases_compare_with() -> None:

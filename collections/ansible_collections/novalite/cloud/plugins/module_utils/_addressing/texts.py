@@ -17,13 +17,14 @@ import typing as t
 
 import netaddr
 
+_Version = t.Literal[4, 6, None]
 _NETWORK = re.compile(r"[0-9A-Fa-f:.]+(/[0-9.]+)?")
 
 
 def parse_address(text: str, version: int | None = None) -> netaddr.IPAddress:
     """Return the address, of `version` if it is given. Raises ValueError."""
     try:
-        return netaddr.IPAddress(text, version)
+        return netaddr.IPAddress(text, t.cast("_Version", version))
     except netaddr.AddrFormatError as error:
         raise ValueError(str(error)) from None
 
@@ -34,7 +35,7 @@ def parse_network(text: str, strict: bool = True, version: int | None = None) ->
     Without `strict`, `ip` of what is returned is the address as it was written.
     """
     try:
-        network = netaddr.IPNetwork(text, version=version) if _NETWORK.fullmatch(text) else None
+        network = netaddr.IPNetwork(text, version=t.cast("_Version", version)) if _NETWORK.fullmatch(text) else None
     except netaddr.AddrFormatError:
         network = None
     if network is None:
