@@ -6,14 +6,14 @@
 
 from __future__ import annotations
 
-import ipaddress
 import typing as t
 
+import netaddr
 from werkzeug.middleware.proxy_fix import ProxyFix
 
+from ansible_collections.novalite.cloud.plugins.module_utils._addressing.texts import parse_address, parse_network
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 
-Network = t.Union[ipaddress.IPv4Network, ipaddress.IPv6Network]
 Environ = dict[str, t.Any]
 StartResponse = t.Callable[..., t.Any]
 Application = t.Callable[[Environ, StartResponse], t.Iterable[bytes]]
@@ -23,26 +23,25 @@ PASSED_ON = ("HTTP_FORWARDED", "HTTP_VIA")  # what else proxies say
 STRANGER = "novalite.forwarded_by_a_stranger"
 
 
-def networks(text: str | None, name: str) -> list[Network]:
+def networks(text: str | None, name: str) -> list[netaddr.IPNetwork]:
     """Addresses and networks, with commas between them. Raises NovaliteError for what is none; `name` says whose."""
-    found: list[Network] = []
+    found: list[netaddr.IPNetwork] = []
     for part in (text or "").split(","):
         if not part.strip():
             continue
         try:
-            found.append(ipaddress.ip_network(part.strip()))
+            found.append(parse_network(part.strip()))
         except ValueError as error:
             raise NovaliteError(f"{name}: {part.strip()!r} is no address or network ({error})") from None
     return found
 
 
-def within(address: str | None, among: t.Sequence[Network]) -> bool:
+def within(address: str | None, among: t.Sequence[netaddr.IPNetwork]) -> bool:
     try:
-        found = ipaddress.ip_address((address or "").partition("%")[0])
+        peer = parse_address((address or "").partition("%")[0])
     except ValueError:
         return False
-    mapped = getattr(found, "ipv4_mapped", None)
-    return any((mapped or found) in network for network in among)
+    return any((peer.ipv4() if peer.is_ipv4_mapped() else peer) in network for network in among)
 
 
 def is_told_by_a_stranger(environ: t.Mapping[str, t.Any]) -> bool:
@@ -56,7 +55,7 @@ class TrustedProxies:
     The proxy must set each of them itself: of a list the last one counts, which is what the proxy saw.
     """
 
-    def __init__(self, application: Application, trusted: t.Sequence[Network]) -> None:
+    def __init__(self, application: Application, trusted: t.Sequence[netaddr.IPNetwork]) -> None:
         self._application = application
         self._trusted = trusted
         self._fixed = ProxyFix(t.cast(t.Any, application), x_for=1, x_proto=1, x_host=1, x_prefix=1)

@@ -11,13 +11,13 @@ can be talked to, and is refused as Nova refuses it where it cannot: changePassw
 from __future__ import annotations
 
 import functools
-import ipaddress
 import typing as t
 
 import sqlalchemy as sa
 from flask import Response, request
 from werkzeug.exceptions import NotFound
 
+from ansible_collections.novalite.cloud.plugins.module_utils._addressing.texts import parse_address
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import image_snapshots
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import rebuilds, rescues
@@ -170,12 +170,10 @@ def _rebuild_request(connection: sa.Connection, row: Row, value: t.Mapping[str, 
         asked["metadata"] = value["metadata"]
     if "OS-DCF:diskConfig" in value:
         asked["disk_config"] = value["OS-DCF:diskConfig"]
-    for field, column, kind in (
-        ("accessIPv4", "access_ip_v4", ipaddress.IPv4Address),
-        ("accessIPv6", "access_ip_v6", ipaddress.IPv6Address),
-    ):
+    for version in (4, 6):
+        field = f"accessIPv{version}"
         if field in value:
-            asked[column] = _address(value[field], field, kind)
+            asked[f"access_ip_v{version}"] = _address(value[field], field, version)
     if "key_name" in value:
         key = value["key_name"]
         asked["key"] = None if key is None else lookups.keypair_by_name(connection, key, row.project_id)
@@ -187,11 +185,11 @@ def _rebuild_request(connection: sa.Connection, row: Row, value: t.Mapping[str, 
     return asked
 
 
-def _address(value: str | None, field: str, kind: t.Callable[[str], t.Any]) -> str | None:
+def _address(value: str | None, field: str, version: int) -> str | None:
     if not value:
         return None
     try:
-        return str(kind(value))
+        return str(parse_address(value, version))
     except ValueError:
         raise BadRequestError(f"Invalid input for field/attribute {field}. '{value[:45]}' is no such address") from None
 

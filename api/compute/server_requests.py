@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import base64
 import binascii
-import ipaddress
 import secrets
 import typing as t
 
+from ansible_collections.novalite.cloud.plugins.module_utils._addressing.texts import parse_address
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.new_servers import Wanted
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.server_requests import NetworkRequest
@@ -101,11 +101,11 @@ def text(value: str | None, what: str) -> str | None:
 def access_addresses(server: Body) -> dict[str, str | None]:
     """accessIPv4 and accessIPv6 as the ledger has them: null, or an address. Raises BadRequestError."""
     found: dict[str, str | None] = {"access_ip_v4": None, "access_ip_v6": None}
-    for version, kind in ((4, ipaddress.IPv4Address), (6, ipaddress.IPv6Address)):
+    for version in (4, 6):
         said = server.get(f"accessIPv{version}")
         if said:
             try:
-                found[f"access_ip_v{version}"] = str(kind(said))
+                found[f"access_ip_v{version}"] = str(parse_address(said, version))
             except ValueError:
                 raise BadRequestError(
                     f"Invalid input for field/attribute accessIPv{version}. Value: {said[:45]}. It is no address of "
@@ -222,7 +222,7 @@ def _address(value: str | None) -> str | None:
     if value is None:
         return None
     try:
-        return str(ipaddress.IPv4Address(value))
+        return str(parse_address(value, 4))
     except ValueError:
         raise BadRequestError(f"Invalid fixed IP address ({value}): give an IPv4 address") from None
 

@@ -10,8 +10,9 @@ internet gateway and one network ACL, which let everything pass. Security groups
 
 from __future__ import annotations
 
-import ipaddress
 import typing as t
+
+import netaddr
 
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_tags
 
@@ -203,8 +204,7 @@ def describe_subnets(asked: Asked) -> Body:
 
 
 def _subnet(place: Place, number: str, row: Row, is_default: bool) -> Body:
-    ranges = [tuple(int(ipaddress.IPv4Address(one)) for one in pair) for pair in row["ranges"]]
-    size = sum(last - first + 1 for first, last in ranges)
+    size = sum(netaddr.IPRange(first, last).size for first, last in row["ranges"])
     return {
         "subnetId": number,
         "vpcId": place.vpc,

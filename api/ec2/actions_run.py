@@ -7,12 +7,12 @@
 from __future__ import annotations
 
 import base64
-import ipaddress
 import secrets
 import typing as t
 
 import sqlalchemy as sa
 
+from ansible_collections.novalite.cloud.plugins.module_utils._addressing.texts import parse_address
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, QuotaError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import flavor_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import new_servers
@@ -276,6 +276,6 @@ def _interfaces(
 
 def _address(text: str) -> str:
     try:
-        return str(ipaddress.IPv4Address(text))
+        return str(parse_address(text, 4))
     except ValueError:
         raise invalid("PrivateIpAddress", text, "it is no IPv4 address") from None

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import typing as t
 
 import sqlalchemy as sa
@@ -18,6 +17,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network imp
     tenant_networks,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
+from ansible_collections.novalite.cloud.plugins.module_utils._rules import pools
 
 from .. import policy, validation
 from ..context import current
@@ -146,10 +146,10 @@ def _free_port(connection: sa.Connection, number: str) -> tuple[str, Record, int
 def _check_overlap(connection: sa.Connection, row: Record, of_network: Record, version: int) -> None:
     """A router could not tell two networks with the same addresses apart."""
     column = "cidr" if version == 4 else "cidr_v6"
-    ours = ipaddress.ip_network(of_network[column])
+    ours = of_network[column]
     for one in routers.interfaces(connection, row["id"]):
         other = records.network_row(connection, one["network_uuid"])[column]
-        if one["version"] == version and other is not None and ours.overlaps(ipaddress.ip_network(other)):
+        if one["version"] == version and other is not None and pools.overlap(ours, other):
             raise BadRequestError(
                 f"Bad router request: Cidr {ours} of subnet {network_records.subnet_id(of_network['uuid'], version)} "
                 f"overlaps with cidr {other} of subnet {network_records.subnet_id(one['network_uuid'], version)}."

@@ -6,9 +6,11 @@
 
 from __future__ import annotations
 
-import ipaddress
 import typing as t
 
+import netaddr
+
+from ansible_collections.novalite.cloud.plugins.module_utils._addressing.texts import of_version
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.network_records import (
     pool_network_id,
     subnet_id,
@@ -86,13 +88,13 @@ def subnets(row: Record, said: t.Mapping[tuple[int, int], Record]) -> list[Recor
                 "cidr": row["cidr"],
                 "gateway_ip": row["gateway"],
                 "enable_dhcp": bool(row["dhcp"]),
-                "dns_nameservers": _of_family(row["dns"], 4),
+                "dns_nameservers": of_version(row["dns"], 4),
                 "allocation_pools": _ranges(row["ranges"]),
                 "host_routes": row["routes"],
             }
         )
     if row["cidr_v6"] is not None:
-        whole = ipaddress.IPv6Network(row["cidr_v6"])
+        whole = netaddr.IPNetwork(row["cidr_v6"])
         found.append(
             {
                 **_subnet(row["uuid"], 6, row["owner"]),
@@ -100,7 +102,7 @@ def subnets(row: Record, said: t.Mapping[tuple[int, int], Record]) -> list[Recor
                 "cidr": row["cidr_v6"],
                 "gateway_ip": row["gateway_v6"],
                 "enable_dhcp": True,
-                "dns_nameservers": _of_family(row["dns"], 6),
+                "dns_nameservers": of_version(row["dns"], 6),
                 "allocation_pools": _ranges([(str(whole[1]), str(whole[-1]))]),
                 "ipv6_ra_mode": "slaac",
                 "ipv6_address_mode": "slaac",
@@ -145,10 +147,6 @@ def _subnet(network_uuid: str, version: int, owner: str) -> Record:
         "tags": [],
         "revision_number": 1,
     }
-
-
-def _of_family(addresses: t.Iterable[str], version: int) -> list[str]:
-    return [one for one in addresses if ipaddress.ip_address(one).version == version]
 
 
 def _ranges(ranges: t.Iterable[tuple[str, str]]) -> list[Record]:

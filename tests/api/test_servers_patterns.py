@@ -7,12 +7,13 @@
 from __future__ import annotations
 
 import re
+import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api.compute.patterns import MAX_PATTERN, MAX_STEPS, Matcher
+from api.compute.patterns import MAX_PATTERN, Matcher
 from api.errors import BadRequestError
 
 CHARACTERS = st.sampled_from("ab1-. ")
@@ -59,11 +60,10 @@ def test_hostile_expressions_end(pattern: str) -> None:
     assert Matcher(pattern)("a" * 60 + "!") is False
 
 
-def test_all_texts_together_are_bounded() -> None:
-    matcher = Matcher("(a|b|c|d|e|f)*x" + "(.?)" * 60)
-    with pytest.raises(BadRequestError, match="too expensive"):
-        for _text in range(MAX_STEPS // 1000):
-            matcher("abcdef" * 40)
+def test_many_texts_cost_little() -> None:
+    matcher, began = Matcher("(a|b|c|d|e|f)*x" + "(.?)" * 60), time.process_time()
+    assert not any(matcher("abcdef" * 40) for _text in range(2000))
+    assert time.process_time() - began < 5
 
 
 def test_a_pattern_is_bounded() -> None:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import ipaddress
 import random
+import typing as t
 
-import netaddr
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.novalite.cloud.plugins.module_utils._addressing import ipv6, pools
+from ansible_collections.novalite.cloud.plugins.module_utils._addressing import ipv6, pools, texts
 from ansible_collections.novalite.cloud.plugins.module_utils._addressing.ipv6 import (
     RESERVED,
     host_ipv6,
@@ -47,11 +47,38 @@ def test_prefixes_that_no_guest_may_have_are_refused(prefix: str, reason: str) -
         new_mac(prefix)
 
 
-def test_eui64_is_netaddrs() -> None:
-    rng = random.Random(1)
-    for _case in range(200):
-        mac, network = new_mac(rng=rng), netaddr.IPNetwork((rng.getrandbits(64) << 64, 64), version=6)
-        assert eui64(str(network), mac) == str(netaddr.EUI(mac).ipv6(network.first))
+@pytest.mark.parametrize(
+    "text",
+    [
+        "10.20.0.5", "10.20.0.0/24", "10.20.0.5/24", "10.20.0.0/255.255.255.0", "10.20.0.0/0.0.0.255", "10.20.0.0/08",
+        "fd00::1", "fd00::/64", "fd00::1/64", "::ffff:10.0.0.1", "FD00::A",
+        # what netaddr or the C library would take, and what neither does
+        "1", "10.1", "10.20", "010.20.0.5", "0x0a.0.0.1", " 10.20.0.5", "10.20.0.5\n",
+        "10.20.0.0/24\n", "10.20.0.0/ 24",
+        "10.20.0.0/+24", "10.20.0.0/-1", "10.20.0.0/\u0662\u0664", "10.20.0.0/33", "10.20.0.0/255.0.255.0", "10/8",
+        "fd00::/129", "fd00::/ffff::", "fd00:::1", "10.20.0.0/24/24", "10.20.0.0/", "/24", "", "web", "10.20.0.5\x00",
+    ],
+)  # fmt: skip
+def test_addresses_and_ranges_are_read_as_strictly_as_by_python(text: str) -> None:
+    def read(by: t.Callable[[str], t.Any]) -> tuple[int, int] | None:
+        try:
+            read = by(text)
+        except ValueError:
+            return None
+        return (int(read), read.version) if hasattr(read, "__int__") else (int(read[0]), int(read[-1]))
+
+    assert read(texts.parse_address) == read(ipaddress.ip_address)
+    assert read(texts.parse_network) == read(ipaddress.ip_network)
+    assert read(lambda text: texts.parse_network(text, strict=False)) == read(
+        lambda text: ipaddress.ip_network(text, strict=False)
+    )
+
+
+@pytest.mark.parametrize("text", ["fe80::1%eth0", "fe80::1%eth0/64", "10.0.0.1%\n-j ACCEPT"])
+def test_a_zone_is_no_part_of_an_address(text: str) -> None:
+    for parse in (texts.parse_address, texts.parse_network):
+        with pytest.raises(ValueError):
+            parse(text)
 
 
 def test_eui64_as_in_rfc_4291() -> None:

@@ -12,13 +12,19 @@ import textwrap
 import pytest
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._scheduling import filters_table, plugins, weighers_table
+from ansible_collections.novalite.cloud.plugins.module_utils._scheduling import (
+    filters,
+    plugins,
+    weighers,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.options import Options
 from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.rows import HostState, Request
 from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.select import select
+from tests.parity import cases
 
 HOSTS = [HostState(name=name, vcpus=8, memory_mb=8192, disk_gb=100) for name in ("even-2", "odd-1", "odd-3")]
 REQUEST = Request(uuid="u", name="web-1", vcpus=1, memory_mb=512, disk_gb=1)
+PLACEMENT = {"requested_host", "retry", "availability_zone", "traits", "vcpu", "ram", "disk"}
 
 
 def write(path: pathlib.Path, text: str) -> str:
@@ -30,13 +36,13 @@ def test_every_enabled_name_is_a_plug_in_and_every_plug_in_has_its_own_name() ->
     options = Options()
     assert [one.name for one in plugins.weighers_for(options)] == list(options.enabled_weighers)
     assert {one.name for one in plugins.filters_for(options)} == set(options.enabled_filters)
-    for modules in (filters_table.FILTERS, weighers_table.WEIGHERS):
+    for modules in (plugins.ours_in(filters), plugins.ours_in(weighers)):
         names = [one.NAME for one in modules]
-        assert len(set(names)) == len(names)
+        assert len(set(names)) == len(names) > 10
 
 
 def test_every_weigher_has_an_option_for_its_multiplier() -> None:
-    for one in weighers_table.WEIGHERS:
+    for one in plugins.ours_in(weighers):
         assert isinstance(getattr(Options(), f"{one.NAME}_weight_multiplier"), float)
 
 
@@ -45,8 +51,57 @@ def test_options_are_checked_by_name() -> None:
     assert Options.of(None) == Options()
     with pytest.raises(NovaliteError, match="no scheduler option 'cpu_multiplier'"):
         Options.of({"cpu_multiplier": 2})
-    with pytest.raises(NovaliteError, match=r"no scheduler filter 'CoreFilter'; take some of: .*vcpu"):
-        select(HOSTS, [REQUEST], options=Options(enabled_filters=["CoreFilter"]))
+    with pytest.raises(NovaliteError, match=r"no scheduler filter 'CoreFiltre'; take some of: .*vcpu"):
+        select(HOSTS, [REQUEST], options=Options(enabled_filters=["CoreFiltre"]))
+
+
+def test_the_names_of_a_nova_conf(tmp_path: pathlib.Path) -> None:
+    def filters_of(*names: str) -> set[str]:
+        chosen = {one.name for one in plugins.filters_for(Options(enabled_filters=names))}
+        assert chosen >= PLACEMENT  # which Nova has beside its filters
+        return chosen - PLACEMENT
+
+    def weighers_of(*names: str) -> list[str]:
+        return [one.name for one in plugins.weighers_for(Options(enabled_weighers=names))]
+
+    assert filters_of("ComputeFilter", "RamFilter", "IoOpsFilter", "AggregateInstanceExtraSpecsFilter", "json") == {
+        "compute", "io_ops", "aggregate_instance_extra_specs", "json"
+    }  # fmt: skip
+    assert filters_of("nova.scheduler.filters.io_ops_filter.IoOpsFilter", "io_ops", "AllHostsFilter") == {"io_ops"}
+    assert filters_of("nova.scheduler.filters.all_filters") == set(Options().enabled_filters) - PLACEMENT
+    assert filters_of("AllHostsFilter") == set()
+    assert [one.name for one in plugins.filters_for(Options(enabled_filters=["ram"]))] == ["ram"]
+    assert weighers_of("RAMWeigher", "CPUWeigher") == ["ram", "cpu"]
+    assert weighers_of("nova.scheduler.weights.affinity.ServerGroupSoftAffinityWeigher") == ["soft_affinity"]
+    assert weighers_of("nova.scheduler.weights.all_weighers") == list(Options().enabled_weighers)
+    # a user's own in the place of ours keeps Nova's name for it
+    own = write(tmp_path / "own.py", 'NAME = "ram"\ndef passes(host, request, options):\n    return "no"\n')
+    chosen = {one.name: one for one in plugins.filters_for(Options(enabled_filters=["RamFilter"], plugin_paths=[own]))}
+    assert chosen["ram"].passes(HOSTS[0], REQUEST, Options()) == "no"
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "message"),
+    [
+        ("filters", "RamFiltre", "the nearest is RamFilter$"),
+        ("filters", "nova.scheduler.filters.ram_filter.RamFiltre", "the nearest is RamFilter$"),
+        ("filters", "PciPassthroughFilter", "Filter': no PCI devices are passed through here; take it out"),
+        ("filters", "AggregateCoreFilter", r": a ratio is the host's \(compute_node_cpu_ratio .*\), and vcpu holds it"),
+        ("filters", "nova.scheduler.weights.all_weighers", "take some of"),
+        ("filters", "corp.filters.RamFilter", "no scheduler filter 'corp.filters.RamFilter'; take some of"),
+        ("weighers", "RamWeigher", "the nearest is RAMWeigher$"),
+        ("weighers", "PCIWeigher", "no PCI devices"),
+    ],
+)
+def test_a_name_of_a_nova_conf_that_nothing_here_has(kind: str, name: str, message: str) -> None:
+    with pytest.raises(NovaliteError, match=message):
+        getattr(plugins, f"{kind}_for")(Options.of({f"enabled_{kind}": [name]}))
+
+
+def test_the_classes_are_those_that_the_parity_cases_compare_with() -> None:
+    for package, theirs in ((filters, cases.FILTERS), (weighers, cases.WEIGHERS)):
+        ours = {one.NAME: getattr(one, "NOVA", None) for one in plugins.ours_in(package)}
+        assert theirs == {name: ours[name] for name in theirs}
 
 
 def test_a_filter_and_a_weigher_of_the_users_own(tmp_path: pathlib.Path) -> None:

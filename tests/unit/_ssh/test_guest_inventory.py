@@ -112,6 +112,24 @@ def test_a_guest_without_an_address_is_not_looked_for_by_its_name() -> None:
     assert connection(listed(nics=[nic(ip=None)]), Way())["ansible_host"] == UUID
 
 
+def test_a_guest_with_an_agent_is_reached_through_it_where_that_is_asked_for() -> None:
+    image = {"id": "i", "name": "ami", "properties": {"hw_qemu_guest_agent": "yes"}}
+    way = Way(agent="unaddressed", agent_uri="qemu+ssh://ops@{host}.example.org:2222/system")
+    assert connection(listed(image=image, nics=[]), way) == {
+        "ansible_connection": "community.libvirt.libvirt_qemu",
+        "ansible_libvirt_uri": "qemu+ssh://ops@hv1.example.org:2222/system",
+        "ansible_host": "instance-00000001",
+    }
+    assert connection(listed(image=image), Way(agent="always"))["ansible_libvirt_uri"] == "qemu+ssh://root@hv1/system"
+    for guest_, by in [
+        (listed(image=image), way),  # has an address
+        (listed(image=image, nics=[]), Way()),  # not asked for
+        (listed(nics=[]), way),  # has no agent
+        (listed(image=image, nics=[], host=None), way),  # is nowhere
+    ]:
+        assert "ansible_connection" not in connection(guest_, by)
+
+
 def test_the_image_says_who_logs_in() -> None:
     image = {"id": "i", "name": "ami", "properties": {"os_admin_user": "debian"}}
     found = connection(listed(image=image), Way(user="nobody", identity_file="/keys/test"))

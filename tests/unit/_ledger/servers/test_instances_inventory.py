@@ -14,7 +14,10 @@ import sys
 import typing as t
 
 import pytest
+import sqlalchemy as sa
 import yaml
+
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables import image
 
 ROOT = pathlib.Path(__file__).parents[4]
 EXAMPLE = ROOT / "inventories" / "instances.novalite.yml"
@@ -83,6 +86,17 @@ def test_the_example_shows_what_was_launched(cloud: t.Any, inventory: Inventory)
     assert web["ansible_ssh_common_args"] == f"-F {inventory.home}/ssh_config"
     assert web["novalite_host"] == "hv1"
     assert web["ansible_host"] == web["novalite_networks"][0]["ip"]
+
+
+def test_the_guest_agent_is_the_way_in_where_it_is_asked_for(cloud: t.Any, inventory: Inventory) -> None:
+    launch(cloud, "web")
+    cloud.write(sa.update(image).where(image.c.name == "ami-tiny").values(properties={"hw_qemu_guest_agent": "yes"}))
+    launch(cloud, "silent")
+    hosts = inventory.hosts({"agent": "always"})
+    assert hosts["silent"]["ansible_connection"] == "community.libvirt.libvirt_qemu"
+    assert hosts["silent"]["ansible_host"] == hosts["silent"]["novalite_domain_name"]
+    assert hosts["silent"]["ansible_libvirt_uri"] == "qemu+ssh://root@hv1/system"
+    assert "ansible_connection" not in hosts["web"]
 
 
 def test_what_a_tenant_wrote_is_no_template(cloud: t.Any, inventory: Inventory) -> None:

@@ -18,7 +18,8 @@ options:
     suboptions:
       enabled_filters:
         description:
-          - Names of the filters to use, those of C(plugin_paths) among them.
+          - Names of the filters to use, those of C(plugin_paths) among them. Nova's class names will do, such as
+            V(RamFilter) or V(nova.scheduler.filters.ram_filter.RamFilter).
           - V(retry), V(requested_host), V(compute), V(availability_zone), V(traits),
             V(compute_capabilities), V(image_properties), V(same_host), V(different_host),
             V(simple_cidr_affinity), V(requirements), V(server_group_anti_affinity),
@@ -27,8 +28,8 @@ options:
         elements: str
       enabled_weighers:
         description:
-          - Names of the weighers to use, those of C(plugin_paths) among them. All that novalite has when
-            left out.
+          - Names of the weighers to use, those of C(plugin_paths) among them. Nova's class names will do, such as
+            V(RAMWeigher). All that novalite has when left out.
         type: list
         elements: str
       plugin_paths:

@@ -19,7 +19,8 @@ description:
   - The variables are C(novalite_uuid), C(novalite_name), C(novalite_hostname), C(novalite_domain_name),
     C(novalite_project), C(novalite_zone), C(novalite_host), C(novalite_vm_state), C(novalite_task_state),
     C(novalite_flavor), C(novalite_image), C(novalite_key_name), C(novalite_metadata), C(novalite_security_groups),
-    C(novalite_networks), C(novalite_created_at) and C(novalite_launched_at). Nothing secret is among them.
+    C(novalite_networks), C(novalite_agent), C(novalite_created_at) and C(novalite_launched_at). Nothing secret is among
+    them.
 extends_documentation_fragment:
   - ansible.builtin.constructed
   - ansible.builtin.inventory_cache
@@ -94,6 +95,22 @@ options:
   identity_file:
     description: Private key to log in with. Without it, ssh takes what O(ssh_config) says or what it has.
     type: str
+  agent:
+    description:
+      - Which guests are reached through QEMU's guest agent instead of ssh, by the connection plug-in
+        C(community.libvirt.libvirt_qemu), of those whose image has the property C(hw_qemu_guest_agent).
+      - With V(unaddressed) those without an address, with V(always) all of them.
+      - The plug-in runs on the controller and needs libvirt's Python binding there. In the guest, C(guest-exec) and the
+        C(guest-file-*) commands of the agent must be allowed.
+    type: str
+    choices: [never, unaddressed, always]
+    default: never
+  agent_uri:
+    description:
+      - The libvirt URI of a compute host for O(agent), with C({host}) where its name belongs.
+      - libvirt calls ssh itself, which finds the host, port, user and key by its own configuration.
+    type: str
+    default: qemu+ssh://root@{host}/system
 seealso:
   - module: novalite.cloud.server_access
   - module: novalite.cloud.server_info
@@ -205,6 +222,8 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             ssh_config=ssh_config if os.path.exists(ssh_config) else None,
             user=self._text("user") or "root",
             identity_file=self._path("identity_file"),
+            agent=self.get_option("agent"),
+            agent_uri=str(self.get_option("agent_uri")),
         )
 
     def _add(self, name: str, one: guests.Guest, connection: dict[str, t.Any], strict: bool) -> None:

@@ -8,9 +8,11 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import hmac
-import ipaddress
+
+import netaddr
 
 from .._errors import NovaliteError
 
@@ -30,7 +32,7 @@ def host_ipv6(cidr_v6: str, v4: str) -> str:
 
     The IPv4 address is the hypervisor's alone, hence this one, too, without a record of it.
     """
-    return str(slash_64(cidr_v6).network_address + int(ipaddress.IPv4Address(v4)))
+    return str(netaddr.IPAddress(slash_64(cidr_v6) + int(netaddr.IPAddress(v4, 4)), 6))
 
 
 def stable_privacy(cidr_v6: str, interface: str, network: str, secret: bytes, dad_counter: int = 0) -> str:
@@ -42,16 +44,20 @@ def stable_privacy(cidr_v6: str, interface: str, network: str, secret: bytes, da
     """
     prefix = slash_64(cidr_v6)
     while True:
-        words = (prefix.network_address.packed[:8].hex(), interface, network, str(dad_counter))
+        words = (f"{prefix >> PREFIX:016x}", interface, network, str(dad_counter))
         number = int.from_bytes(hmac.digest(secret, "\0".join(words).encode(), hashlib.sha256)[-8:], "big")
         if not any(low <= number <= high for low, high in RESERVED):
-            return str(prefix.network_address + number)
+            return str(netaddr.IPAddress(prefix + number, 6))
         dad_counter += 1
 
 
-def slash_64(cidr: str) -> ipaddress.IPv6Network:
-    """`cidr`, if it is an IPv6 /64: 64 bits is what interface identifiers have. Raises NovaliteError."""
-    network = ipaddress.ip_network(cidr)  # not netaddr: its import takes 0.1 s, and every launch comes by here
-    if not isinstance(network, ipaddress.IPv6Network) or network.prefixlen != PREFIX:
+@functools.lru_cache(maxsize=1024)
+def slash_64(cidr: str) -> int:
+    """The first address of `cidr`, if that is an IPv6 /64: 64 bits is what interface identifiers have.
+
+    Raises NovaliteError.
+    """
+    network = netaddr.IPNetwork(cidr)
+    if network.version != 6 or network.prefixlen != PREFIX:
         raise NovaliteError(f"{cidr} is not an IPv6 /{PREFIX}, which addresses by EUI-64 need: give the network one")
-    return network
+    return int(network.first)

@@ -11,6 +11,8 @@ from __future__ import annotations
 import random
 import re
 
+import netaddr
+
 from .._errors import NovaliteError
 from .ipv6 import slash_64
 
@@ -44,6 +46,4 @@ def eui64(cidr: str, mac: str) -> str:
 
     Raises NovaliteError when the prefix has another length: stateless autoconfiguration needs 64 bits.
     """
-    octets = int(mac.replace(":", ""), 16)
-    interface = (octets >> 24 ^ 0x020000) << 40 | 0xFFFE << 24 | octets & 0xFFFFFF
-    return str(slash_64(cidr).network_address + interface)
+    return str(netaddr.EUI(mac).ipv6(slash_64(cidr)))

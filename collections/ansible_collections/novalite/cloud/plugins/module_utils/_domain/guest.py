@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import ipaddress
 import os
 import re
 import typing as t
+
+import netaddr
 
 from .._addressing.macs import LINK_LOCAL, eui64
 from .._disk.layout import RESCUE
@@ -278,12 +279,12 @@ def _filter_parameters(nic: t.Mapping[str, t.Any], with_ipv6: bool) -> t.Iterato
     if network.get("gateway_v6"):
         yield "RASERVER", network["gateway_v6"]
     if network.get("cidr"):
-        v4 = ipaddress.IPv4Network(network["cidr"])
-        yield "PROJNET", str(v4.network_address)
+        v4 = netaddr.IPNetwork(network["cidr"])
+        yield "PROJNET", str(v4.network)
         yield "PROJMASK", str(v4.netmask)
     if network.get("cidr_v6"):
-        v6 = ipaddress.IPv6Network(network["cidr_v6"])
-        yield "PROJNETV6", str(v6.network_address)
+        v6 = netaddr.IPNetwork(network["cidr_v6"])
+        yield "PROJNETV6", str(v6.network)
         yield "PROJMASKV6", str(v6.prefixlen)
 
 

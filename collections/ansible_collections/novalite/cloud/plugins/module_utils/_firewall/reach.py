@@ -12,8 +12,9 @@ The same questions in the same order as a packet meets them: what the sender may
 from __future__ import annotations
 
 import dataclasses
-import ipaddress
 import typing as t
+
+import netaddr
 
 from .rules import Rule, parse_rule
 
@@ -171,9 +172,9 @@ def _about(rule: Rule, talk: Talk, family: str) -> bool:
 
 
 def _covers(rule: Rule, far: Address, remotes: Remotes) -> bool:
-    address = ipaddress.ip_address(far.text)
+    address = netaddr.IPAddress(far.text)
     if rule.remote_group_id is not None:
         there = remotes.get(rule.remote_group_id)
         members = () if there is None else there.members.get(far.scope, ())
-        return any(address == ipaddress.ip_address(one) for one in members)
-    return rule.cidr is None or address in ipaddress.ip_network(rule.cidr, strict=False)
+        return any(address == netaddr.IPAddress(one) for one in members)
+    return rule.cidr is None or address in netaddr.IPNetwork(rule.cidr)

@@ -14,11 +14,11 @@ import ipaddress
 import socket
 import typing as t
 
-from .._addressing.texts import MAX_PAIR as MAX_RANGE
 from .._errors import NovaliteError
 
 FAMILIES = ("IPv4", "IPv6")
 DIRECTIONS = ("ingress", "egress")
+MAX_RANGE = 256  # addresses of an allowed address pair: each has a rule of its own
 
 
 _AF = {"IPv4": socket.AF_INET, "IPv6": socket.AF_INET6}

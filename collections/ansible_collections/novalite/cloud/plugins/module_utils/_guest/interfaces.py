@@ -8,8 +8,9 @@
 
 from __future__ import annotations
 
-import ipaddress
 import typing as t
+
+import netaddr
 
 Interface = dict[str, t.Any]
 
@@ -30,7 +31,7 @@ def interfaces_of(instance: t.Mapping[str, t.Any]) -> list[Interface]:
             routed.add(family)
         return {
             "address": text,
-            "prefix": ipaddress.ip_network(cidr).prefixlen,
+            "prefix": netaddr.IPNetwork(cidr).prefixlen,
             "gateway": gateway if first else None,
         }
 

@@ -8,10 +8,12 @@
 
 from __future__ import annotations
 
-import ipaddress
 import typing as t
 
+import netaddr
+
 from .._addressing.ipv6 import host_ipv6
+from .._addressing.texts import of_version
 
 Nic = t.Mapping[str, t.Any]
 
@@ -61,7 +63,7 @@ def _ipv4(nic: Nic) -> dict[str, t.Any] | None:
     return {
         "type": "ipv4",
         "ip_address": nic["ip"],
-        "netmask": str(ipaddress.IPv4Network(network["cidr"]).netmask),
+        "netmask": str(netaddr.IPNetwork(network["cidr"]).netmask),
         "routes": [{"network": "0.0.0.0", "netmask": "0.0.0.0", "gateway": gateway}] if gateway else [],
         "services": _services(network["dns"], 4),
     }
@@ -76,7 +78,7 @@ def _ipv6(nic: Nic) -> dict[str, t.Any] | None:
     if network["dhcp"]:
         # an address that does not follow from the MAC is the DHCP server's to give
         return {"type": "ipv6_dhcpv6-stateful"}
-    subnet = ipaddress.IPv6Network(network["cidr_v6"])
+    subnet = netaddr.IPNetwork(network["cidr_v6"])
     gateway = network["gateway_v6"]
     if gateway is None and nic["dhcp_server"] and not network.get("isolated"):
         gateway = host_ipv6(network["cidr_v6"], nic["dhcp_server"])
@@ -91,4 +93,4 @@ def _ipv6(nic: Nic) -> dict[str, t.Any] | None:
 
 def _services(addresses: t.Iterable[str], version: int) -> list[dict[str, str]]:
     """The DNS servers that are reached over this version of IP."""
-    return [{"type": "dns", "address": one} for one in addresses if ipaddress.ip_address(one).version == version]
+    return [{"type": "dns", "address": address} for address in of_version(addresses, version)]

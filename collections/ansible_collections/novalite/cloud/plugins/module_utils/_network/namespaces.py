@@ -33,6 +33,11 @@ def check_name(name: str) -> str:
     return name
 
 
+def namespace_of(network: t.Mapping[str, t.Any]) -> str | None:
+    """Where a host has its own side of the network; None for its own namespace, Nova's way."""
+    return f"{PREFIX}{network['bridge']}" if network["isolated"] else None
+
+
 def port_name(bridge: str) -> str:
     """The bridge's port into its namespace. The other end bears the bridge's own name, so that a server inside is
     configured as one outside is."""

@@ -12,8 +12,9 @@ no decision is left to Jinja. The same plan serves building and taking away.
 
 from __future__ import annotations
 
-import ipaddress
 import typing as t
+
+import netaddr
 
 from .._addressing.macs import LINK_LOCAL, eui64
 from .._domain.guest import disk_backend, tap_device
@@ -285,7 +286,7 @@ def _without_common(nic: t.Mapping[str, t.Any], cidr: str) -> list[str]:
     A pair that no host can judge (too many addresses) allows nothing, rather than making every plan of its host fail.
     """
     network = nic["network"]
-    around = ipaddress.ip_network(network["cidr"])
+    around = netaddr.IPNetwork(network["cidr"])
     common = {network["gateway"], network["gateway_v6"], nic["dhcp_server"], str(around[0]), str(around[-1])}
     try:
         addresses = expanded(cidr)

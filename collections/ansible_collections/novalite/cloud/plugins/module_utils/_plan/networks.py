@@ -8,24 +8,21 @@
 
 from __future__ import annotations
 
-import ipaddress
 import typing as t
+
+import netaddr
 
 from .._addressing.ipv6 import host_ipv6
 from .._addressing.macs import LINK_LOCAL
 from .._firewall import reach
 from .._guest import image_properties
+from .._network.namespaces import namespace_of
 
 Instance = t.Mapping[str, t.Any]
 Network = t.Mapping[str, t.Any]
 Nic = t.Mapping[str, t.Any]
 Plan = dict[str, t.Any]
 Wires = t.Mapping[int, t.Mapping[str, t.Optional[str]]]  # id of a VXLAN network -> host -> its tunnel end
-
-
-def namespace_of(network: Network) -> str | None:
-    """Where a host has its own side of the network; None for its own namespace, Nova's way."""
-    return f"nova-{network['bridge']}" if network["isolated"] else None
 
 
 def router_link_local(address: str) -> str:
@@ -62,7 +59,7 @@ def bridge(network: Network, host: str, address: str | None, wires: Wires) -> Pl
     """The bridge of a network on a host that has `address` in it."""
     addresses = []
     if address:
-        addresses.append(f"{address}/{ipaddress.ip_network(network['cidr']).prefixlen}")
+        addresses.append(f"{address}/{netaddr.IPNetwork(network['cidr']).prefixlen}")
         if network["cidr_v6"]:
             addresses += [f"{host_ipv6(network['cidr_v6'], address)}/64", f"{router_link_local(address)}/64"]
     vxlan = None
@@ -131,7 +128,7 @@ def router(network: Network, address: str | None, floating: t.Sequence[Plan]) ->
         "cidr": network["cidr"],
         "address": address,
         "snat": network["snat"],
-        "floating": sorted(floating, key=lambda one: ipaddress.ip_address(one["floating"])),
+        "floating": sorted(floating, key=lambda one: netaddr.IPAddress(one["floating"])),
     }
 
 

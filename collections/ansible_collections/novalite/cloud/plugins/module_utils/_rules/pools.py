@@ -11,11 +11,14 @@ IPv4 addresses are integers, as in the table fixed_ip.
 
 from __future__ import annotations
 
-import ipaddress
 import re
 import typing as t
 
+import netaddr
+
 from .._addressing.ipv6 import host_ipv6
+from .._addressing.pools import to_text
+from .._addressing.texts import parse_address, parse_network
 from .._errors import NovaliteError
 from .records import check_range, check_text
 
@@ -30,70 +33,75 @@ MANAGERS = ("flat", "flat_dhcp", "vlan", "vxlan")
 IPV6_MODES = ("eui64", "stable-privacy")
 # The number that keeps a manager's networks apart: where it is stored, the first that is given out, the last there is
 NUMBERED = {"vlan": ("vlan", 100, 4094), "vxlan": ("vni", 10000, 2**24 - 1)}  # 100 is Nova's vlan_start
+# What a host may have of it: neither "this network", loopback, link-local, multicast nor reserved (RFC 6890); of IPv6
+# global, unique local and the former site-local addresses
+USABLE = netaddr.IPSet(["0.0.0.0/0", "2000::/3", "fc00::/7", "fec0::/10"]) - netaddr.IPSet(
+    ["0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/3"]
+)
 LEAST_LEASE = 120  # seconds; dnsmasq raises anything below to this
 
 
-def parse_cidr(what: str, text: str) -> ipaddress.IPv4Network:
+def parse_cidr(what: str, text: str) -> netaddr.IPNetwork:
     """An IPv4 range fit for a pool. Raises NovaliteError."""
     network = _network(f"{what}: cidr", text, 4)
     if not LARGEST_POOL <= network.prefixlen <= SMALLEST_POOL:
         raise NovaliteError(
-            f"{what}: cidr {text} has {network.num_addresses} addresses: "
+            f"{what}: cidr {text} has {network.size} addresses: "
             f"a pool must lie between /{LARGEST_POOL} and /{SMALLEST_POOL}"
-        )
-    return t.cast(ipaddress.IPv4Network, network)
-
-
-def parse_cidr_v6(what: str, text: str) -> ipaddress.IPv6Network:
-    """An IPv6 range in which guests make their address out of their MAC (SLAAC, RFC 4862). Raises NovaliteError."""
-    network = _network(f"{what}: cidr_v6", text, 6)
-    if network.prefixlen != 64:
-        raise NovaliteError(f"{what}: cidr_v6 {text} must have a prefix of /64, for guests address themselves (SLAAC)")
-    return t.cast(ipaddress.IPv6Network, network)
-
-
-def parse_gateway(what: str, text: str, network: ipaddress.IPv4Network) -> ipaddress.IPv4Address:
-    """A gateway that is an ordinary address of `network`. Raises NovaliteError."""
-    address = _address(f"{what}: gateway", text, 4)
-    if address not in network or address in (network.network_address, network.broadcast_address):
-        raise NovaliteError(f"{what}: gateway {text} is no host's address in {network}")
-    return t.cast(ipaddress.IPv4Address, address)
-
-
-def parse_gateway_v6(what: str, text: str, network: ipaddress.IPv6Network | None) -> ipaddress.IPv6Address:
-    """A gateway in `network`, or a link-local one. Raises NovaliteError."""
-    address = _address(f"{what}: gateway_v6", text, 6)
-    if network is None:
-        raise NovaliteError(f"{what}: gateway_v6 {text} needs a cidr_v6")
-    if not address.is_link_local and (address not in network or address == network.network_address):
-        raise NovaliteError(f"{what}: gateway_v6 {text} is neither an address in {network} nor link-local")
-    return t.cast(ipaddress.IPv6Address, address)
-
-
-def parse_floating_cidr(what: str, text: str) -> ipaddress.IPv4Network:
-    """The IPv4 range of a pool of floating IPs; a single address will do. Raises NovaliteError."""
-    network = t.cast(ipaddress.IPv4Network, _network(f"{what}: cidr", text, 4))
-    if network.prefixlen < LARGEST_POOL:
-        raise NovaliteError(
-            f"{what}: cidr {text} has {network.num_addresses} addresses: a pool has at most a /{LARGEST_POOL}"
         )
     return network
 
 
-def parse_ranges(what: str, items: t.Iterable[str], network: ipaddress.IPv4Network) -> set[int]:
+def parse_cidr_v6(what: str, text: str) -> netaddr.IPNetwork:
+    """An IPv6 range in which guests make their address out of their MAC (SLAAC, RFC 4862). Raises NovaliteError."""
+    network = _network(f"{what}: cidr_v6", text, 6)
+    if network.prefixlen != 64:
+        raise NovaliteError(f"{what}: cidr_v6 {text} must have a prefix of /64, for guests address themselves (SLAAC)")
+    return network
+
+
+def parse_gateway(what: str, text: str, network: netaddr.IPNetwork) -> netaddr.IPAddress:
+    """A gateway that is an ordinary address of `network`. Raises NovaliteError."""
+    address = _address(f"{what}: gateway", text, 4)
+    if address not in network or int(address) in (network.first, network.last):
+        raise NovaliteError(f"{what}: gateway {text} is no host's address in {network}")
+    return address
+
+
+def parse_gateway_v6(what: str, text: str, network: netaddr.IPNetwork | None) -> netaddr.IPAddress:
+    """A gateway in `network`, or a link-local one. Raises NovaliteError."""
+    address = _address(f"{what}: gateway_v6", text, 6)
+    if network is None:
+        raise NovaliteError(f"{what}: gateway_v6 {text} needs a cidr_v6")
+    if not address.is_link_local() and (address not in network or address == network.network):
+        raise NovaliteError(f"{what}: gateway_v6 {text} is neither an address in {network} nor link-local")
+    return address
+
+
+def parse_floating_cidr(what: str, text: str) -> netaddr.IPNetwork:
+    """The IPv4 range of a pool of floating IPs; a single address will do. Raises NovaliteError."""
+    network = _network(f"{what}: cidr", text, 4)
+    if network.prefixlen < LARGEST_POOL:
+        raise NovaliteError(
+            f"{what}: cidr {text} has {network.size} addresses: a pool has at most a /{LARGEST_POOL}"
+        )
+    return network
+
+
+def parse_ranges(what: str, items: t.Iterable[str], network: netaddr.IPNetwork) -> set[int]:
     """The addresses in a list of "a", "a-b" and "a/prefix". Raises NovaliteError for one outside `network`."""
     found: set[int] = set()
     for item in items:
         first, dash, last = (part.strip() for part in item.partition("-"))
         if "/" in first and not dash:
             inner = _network(what, first, 4)
-            low, high = int(inner.network_address), int(inner.broadcast_address)
+            low, high = inner.first, inner.last
         else:
             low = int(_address(what, first, 4))
             high = int(_address(what, last, 4)) if dash else low
         if low > high:
             raise NovaliteError(f"{what} {item!r} ends before it begins")
-        if low < int(network.network_address) or high > int(network.broadcast_address):
+        if low < network.first or high > network.last:
             raise NovaliteError(f"{what} {item!r} is not within {network}")
         found.update(range(low, high + 1))
     return found
@@ -101,7 +109,8 @@ def parse_ranges(what: str, items: t.Iterable[str], network: ipaddress.IPv4Netwo
 
 def overlap(one: str, other: str) -> bool:
     """Whether two ranges of the same family have an address in common."""
-    return ipaddress.ip_network(one).overlaps(ipaddress.ip_network(other))
+    ours, theirs = netaddr.IPNetwork(one), netaddr.IPNetwork(other)
+    return ours in theirs or theirs in ours
 
 
 def bounds(addresses: t.Iterable[int]) -> list[tuple[int, int]]:
@@ -117,17 +126,16 @@ def bounds(addresses: t.Iterable[int]) -> list[tuple[int, int]]:
 
 def ranges(addresses: t.Iterable[int]) -> list[str]:
     """`addresses` as the shortest list of "a" and "a-b", in order."""
-    texts = [(str(ipaddress.IPv4Address(low)), str(ipaddress.IPv4Address(high))) for low, high in bounds(addresses)]
-    return [low if low == high else f"{low}-{high}" for low, high in texts]
+    return [to_text(low) if low == high else f"{to_text(low)}-{to_text(high)}" for low, high in bounds(addresses)]
 
 
-def roles(network: ipaddress.IPv4Network, gateway: str | None, user: t.Iterable[int]) -> dict[int, str]:
+def roles(network: netaddr.IPNetwork, gateway: str | None, user: t.Iterable[int]) -> dict[int, str]:
     """Which addresses of `network` are kept out of the pool, and as what: the value of fixed_ip.reserved."""
     kept = dict.fromkeys(user, "user")
     if gateway is not None:
-        kept[int(ipaddress.IPv4Address(gateway))] = "gateway"
-    kept[int(network.network_address)] = "network"
-    kept[int(network.broadcast_address)] = "broadcast"
+        kept[int(netaddr.IPAddress(gateway, 4))] = "gateway"
+    kept[network.first] = "network"
+    kept[network.last] = "broadcast"
     return kept
 
 
@@ -227,9 +235,9 @@ def _check_gateway_v6(what: str, record: t.Mapping[str, t.Any]) -> None:
     """A hypervisor's IPv6 address follows from its IPv4 address: the gateway must be none of those."""
     if record["gateway_v6"] is None:
         return
-    pool = ipaddress.IPv4Network(record["cidr"])
-    first, last = (ipaddress.IPv6Address(host_ipv6(record["cidr_v6"], str(pool[end]))) for end in (0, -1))
-    if first <= ipaddress.IPv6Address(record["gateway_v6"]) <= last:
+    pool = netaddr.IPNetwork(record["cidr"])
+    first, last = (host_ipv6(record["cidr_v6"], str(pool[end])) for end in (0, -1))
+    if netaddr.IPAddress(record["gateway_v6"]) in netaddr.IPRange(first, last):
         raise NovaliteError(
             f"{what}: gateway_v6 {record['gateway_v6']} is among the hypervisors' own addresses, {first} to {last}: "
             "take another"
@@ -241,38 +249,26 @@ def parse_servers(what: str, items: t.Iterable[str]) -> list[str]:
     return [str(_address(what, item, None)) for item in items]
 
 
-def _network(what: str, text: str, version: int) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
+def _network(what: str, text: str, version: int) -> netaddr.IPNetwork:
     check_text(what, text, 43)
     try:
-        if "%" in text or "/" not in text:
-            raise ValueError
-        interface = ipaddress.ip_interface(text)
+        network = parse_network(text if "/" in text else "", strict=False)
     except ValueError:
         example = "10.20.0.0/24" if version == 4 else "fd00:20::/64"
         raise NovaliteError(f"{what} {text!r} is no address range: write for example {example}") from None
-    network = interface.network
     if network.version != version:
         raise NovaliteError(f"{what} {text} is not IPv{version}")
-    if interface.ip != network.network_address:
-        raise NovaliteError(f"{what} {text} has bits set beyond its prefix: write {network}")
-    if (
-        network.is_multicast
-        or network.is_loopback
-        or network.is_link_local
-        or network.is_unspecified
-        or network.is_reserved
-        or (version == 4 and network.network_address.packed[0] == 0)
-    ):
+    if network.ip != network.network:
+        raise NovaliteError(f"{what} {text} has bits set beyond its prefix: write {network.cidr}")
+    if network.network not in USABLE:
         raise NovaliteError(f"{what} {text} is a range that no host may use: take a private one, such as 10.20.0.0/24")
     return network
 
 
-def _address(what: str, text: str, version: int | None) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+def _address(what: str, text: str, version: int | None) -> netaddr.IPAddress:
     check_text(what, text, 43)
     try:
-        if "%" in text:
-            raise ValueError
-        address = ipaddress.ip_address(text)
+        address = parse_address(text)
     except ValueError:
         raise NovaliteError(f"{what} {text!r} is no IP address") from None
     if version is not None and address.version != version:

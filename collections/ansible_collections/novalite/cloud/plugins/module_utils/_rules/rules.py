@@ -8,9 +8,9 @@
 
 from __future__ import annotations
 
-import ipaddress
 import typing as t
 
+from .._addressing.texts import parse_network
 from .._errors import NovaliteError
 from .records import check_range
 
@@ -97,13 +97,13 @@ def _source(rule: t.Mapping[str, t.Any], protocol: str) -> tuple[str | None, str
         ethertype = ethertype or ("IPv6" if protocol == "icmpv6" else "IPv4")
         return EVERYONE[ethertype], ethertype
     try:
-        if "%" in text:  # an IPv6 zone is a matter of one host, and ipaddress would carry it along
-            raise ValueError
-        network = ipaddress.ip_network(text, strict=False)
+        network = parse_network(text, strict=False)
     except ValueError:
         raise NovaliteError(f"rule: {text[:60]!r} is no address range: write for example 10.0.0.0/8") from None
-    if "/" in text and ipaddress.ip_interface(text).ip != network.network_address:
-        raise NovaliteError(f"rule: {text} has bits set beyond its prefix: write {network}, or one address with /32")
+    if network.ip != network.network:
+        raise NovaliteError(
+            f"rule: {text} has bits set beyond its prefix: write {network.cidr}, or one address with /32"
+        )
     if ethertype is not None and ethertype != f"IPv{network.version}":
         raise NovaliteError(f"rule: {text} is no {ethertype} range: leave ethertype out")
     return str(network), f"IPv{network.version}"

@@ -8,6 +8,7 @@
 
 A **filter** (`filters/<name>.py`) is a module with
     NAME                                as it stands in the options and in explanations
+    NOVA                                optional: Nova's class that it does the work of; the options take that, too
     RUN_ONCE_PER_REQUEST                true: what earlier choices of this call claimed cannot change its answer
     LOOKS_AT_OTHER_HOSTS                true: a choice changes its answer for other hosts than the chosen one (affinity)
     passes(host, request, options)      None, or why the host is refused, worded to follow the host's name
@@ -18,6 +19,7 @@ A host that a filter refuses stays refused for the rest of the call: claims only
 
 A **weigher** (`weighers/<name>.py`) is a module with
     NAME                                its multiplier is the option `<NAME>_weight_multiplier`
+    NOVA                                optional, as a filter's
     weigh(hosts, request, options)      a number for each host; more is better while the multiplier is above zero
     MINIMUM                             optional: weights below it count as it, and normalisation begins there
     SIGN                                optional: -1 turns the multiplier around
@@ -27,9 +29,9 @@ A **weigher** (`weighers/<name>.py`) is a module with
 A **choice** (`choices/<name>.py`) has NAME, USES_WEIGHERS, scores(candidates, rng) and
     details(candidates, position, score), which tells what a score was made of.
 
-They are plain functions of plain values: no state, no logging, no input or output. One of ours is a file and its line
-in the tables below. One of the user's is a file named in `plugin_paths`, or in a directory named there, with the same
-attributes; it is enabled by being there, and takes the place of ours when it has the same NAME.
+They are plain functions of plain values: no state, no logging, no input or output. One of ours is a file in its folder
+here. One of the user's is a file named in `plugin_paths`, or in a directory named there, with the same attributes; it
+is enabled by being there, and takes the place of ours when it has the same NAME.
 """
 
 from __future__ import annotations
@@ -38,12 +40,14 @@ import dataclasses
 import functools
 import importlib.util
 import pathlib
+import pkgutil
 import types
 import typing as t
 
 from .._errors import NovaliteError
-from . import filters_table, weighers_table
+from . import filters, weighers
 from .choices import chance, filter_scheduler, simple, zone
+from .nova_names import resolved
 from .options import Options
 from .rows import HostState, Request
 
@@ -64,6 +68,7 @@ class Filter:
     looks_around: bool = False
     concerns: t.Callable[[Request, Options], bool] = _always
     refused: t.Callable[[t.Sequence[HostState], Request, Options], list[int]] | None = None
+    nova: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,6 +81,7 @@ class Weigher:
     minimum: float | None = None
     sign: int = 1
     concerns: t.Callable[[Request, Options], bool] = _always
+    nova: str | None = None
 
     @property
     def option(self) -> str:
@@ -96,15 +102,15 @@ class Choice(t.Protocol):
 
 def filters_for(options: Options) -> list[Filter]:
     """The enabled filters and the user's, in running order. NovaliteError for a name that none has."""
-    users = {one.NAME: _filter(one) for one in _users(options, "passes")}
+    users = {module.NAME: _filter(module) for module in _users(options, "passes")}
     return in_running_order(_enabled("filter", options.enabled_filters, _FILTERS, users))
 
 
 def weighers_for(options: Options) -> list[Weigher]:
     """The enabled weighers and the user's, with their multipliers. NovaliteError for a name that none has."""
-    known = {one.NAME: one for one in weighers_table.WEIGHERS}
-    users = {one.NAME: one for one in _users(options, "weigh")}
-    return [_weigher(one, options) for one in _enabled("weigher", options.enabled_weighers, known, users)]
+    ours = {module.NAME: _weigher(module, options) for module in ours_in(weighers)}
+    users = {module.NAME: _weigher(module, options) for module in _users(options, "weigh")}
+    return _enabled("weigher", options.enabled_weighers, ours, users)
 
 
 def in_running_order(filters: t.Iterable[Filter]) -> list[Filter]:
@@ -123,6 +129,13 @@ def choice_named(name: str) -> Choice:
     return known[name]
 
 
+@functools.cache
+def ours_in(folder: types.ModuleType) -> tuple[t.Any, ...]:
+    """The plug-ins that lie in the package `folder`: each file there is one."""
+    files = pkgutil.iter_modules(folder.__path__)
+    return tuple(importlib.import_module(f"{folder.__name__}.{file.name}") for file in files)
+
+
 def _filter(module: t.Any) -> Filter:
     return Filter(
         module.NAME,
@@ -131,10 +144,11 @@ def _filter(module: t.Any) -> Filter:
         bool(getattr(module, "LOOKS_AT_OTHER_HOSTS", False)),
         getattr(module, "concerns", _always),
         getattr(module, "refused", None),
+        getattr(module, "NOVA", None),
     )
 
 
-_FILTERS = {one.NAME: _filter(one) for one in filters_table.FILTERS}
+_FILTERS = {module.NAME: _filter(module) for module in ours_in(filters)}
 
 
 def _weigher(module: t.Any, options: Options) -> Weigher:
@@ -143,19 +157,23 @@ def _weigher(module: t.Any, options: Options) -> Weigher:
     multiplier = getattr(options, f"{module.NAME}_weight_multiplier", None)
     if multiplier is None:
         multiplier = options.weight_multipliers.get(module.NAME, default)
-    concerns = getattr(module, "concerns", _always)
-    return Weigher(module.NAME, module.weigh, sign * multiplier, getattr(module, "MINIMUM", None), sign, concerns)
+    return Weigher(
+        module.NAME,
+        module.weigh,
+        sign * multiplier,
+        getattr(module, "MINIMUM", None),
+        sign,
+        getattr(module, "concerns", _always),
+        getattr(module, "NOVA", None),
+    )
 
 
 def _enabled(
     kind: str, names: t.Iterable[str], known: t.Mapping[str, t.Any], users: t.Mapping[str, t.Any]
 ) -> list[t.Any]:
     available = {**known, **users}
-    unknown = [name for name in names if name not in available]
-    if unknown:
-        exist = ", ".join(sorted(available))
-        raise NovaliteError(f"there is no scheduler {kind} {unknown[0]!r}; take some of: {exist}")
-    return [available[name] for name in dict.fromkeys([*names, *users])]
+    classes = {plugin.nova: plugin.name for plugin in [*known.values(), *users.values()] if plugin.nova}
+    return [available[name] for name in dict.fromkeys([*resolved(kind, names, available, classes), *users])]
 
 
 def _users(options: Options, function: str) -> list[t.Any]:

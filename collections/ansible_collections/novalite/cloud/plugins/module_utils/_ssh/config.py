@@ -19,7 +19,7 @@ import typing as t
 
 from .._errors import NovaliteError
 from .._guest import image_properties
-from .._plan.networks import namespace_of
+from .._network.namespaces import namespace_of
 from .._relay import TO_ADDRESS
 
 JUMP_VARIABLES = (

@@ -9,17 +9,19 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import re
 import shlex
 import typing as t
 
 from .._errors import NovaliteError
 from .._guest import image_properties
-from .._plan.networks import namespace_of
+from .._network.namespaces import namespace_of
 
 GROUPED_BY = ("project", "zone", "host", "metadata", "security_group", "network")
 # names that mean something else to Ansible, in a pattern or as a host
 RESERVED = frozenset({"all", "ungrouped", "localhost"})
+AGENT = "community.libvirt.libvirt_qemu"  # the connection plug-in, which runs on the controller
 Guest = dict[str, t.Any]
 
 
@@ -28,10 +30,10 @@ def guest(instance: t.Mapping[str, t.Any], zone: str | None) -> Guest:
 
     It is what a cache may keep, so it is JSON's types alone.
     """
-    try:
+    user, agent = None, False
+    with contextlib.suppress(NovaliteError):  # the image was registered before such values were refused
         user = image_properties.login_user(instance["image"]) if _says_user(instance["image"]) else None
-    except NovaliteError:
-        user = None  # it was registered before such names were refused
+        agent = image_properties.guest_agent(instance["image"])
     return {
         "uuid": instance["uuid"],
         "name": instance["name"],
@@ -45,6 +47,7 @@ def guest(instance: t.Mapping[str, t.Any], zone: str | None) -> Guest:
         "flavor": {key: instance["flavor"].get(key) for key in ("name", "vcpus", "memory_mb", "root_gb")},
         "image": {"id": instance["image"].get("id"), "name": instance["image"].get("name")},
         "admin_user": user,
+        "agent": agent,
         "key_name": instance["key"]["name"] if instance["key"] else None,
         "metadata": dict(instance["metadata"]),
         "security_groups": [group["name"] for group in instance["security_groups"]],
@@ -109,21 +112,33 @@ def variables(one: Guest) -> dict[str, t.Any]:
 
 
 class Way(t.NamedTuple):
-    """How guests are reached: `ssh_config` is the file that `server_access` keeps, None where there is none."""
+    """How guests are reached: `ssh_config` is the file that `server_access` keeps, None where there is none.
+
+    `agent` says which of those that have a guest agent are reached by that: "never" one, "unaddressed" ones, "always".
+    `agent_uri` is libvirt's URI of a compute host, with `{host}` for its name.
+    """
 
     floating: bool = False
     jump: bool = True
     ssh_config: str | None = None
     user: str = "root"
     identity_file: str | None = None
+    agent: str = "never"
+    agent_uri: str = "qemu+ssh://root@{host}/system"
 
 
 def connection(one: Guest, way: Way, shared: t.Collection[str] = ()) -> dict[str, t.Any]:
-    """The variables by which Ansible's ssh connection finds the guest.
+    """The variables by which Ansible's ssh connection, or the one to its guest agent, finds the guest.
 
     `shared` are the fixed IPs that several guests have, as they may on isolated networks: the ssh_config knows those
     guests by their UUIDs alone. A floating IP is reached directly.
     """
+    first = one["networks"][0] if one["networks"] else None
+    address = first and (first["ip"] or first["ipv6"])
+    agent = way.agent == "always" or (way.agent == "unaddressed" and address is None)
+    if agent and one["host"] and one.get("agent"):
+        uri = way.agent_uri.replace("{host}", one["host"])
+        return {"ansible_connection": AGENT, "ansible_libvirt_uri": uri, "ansible_host": one["domain_name"]}
     found: dict[str, t.Any] = {
         "ansible_user": one["admin_user"] or way.user,
         # A connection that is kept open belongs to this guest, not to the one that gets its address next.
@@ -135,8 +150,6 @@ def connection(one: Guest, way: Way, shared: t.Collection[str] = ()) -> dict[str
     if way.floating and floating:
         found["ansible_host"] = floating[0]
         return found
-    first = one["networks"][0] if one["networks"] else None
-    address = first and (first["ip"] or first["ipv6"])
     if first is None or address is None:
         # Nobody's: ssh must not try the name, which may be some other machine's in the DNS.
         found["ansible_host"] = one["uuid"]

@@ -8,12 +8,13 @@
 
 from __future__ import annotations
 
-import ipaddress
 import typing as t
 import uuid as uuids
 
+import netaddr
 import sqlalchemy as sa
 
+from ..._addressing.texts import parse_address
 from ..._errors import ConflictError, NovaliteError
 from ..compute.server_writes import NetworkRef
 from ..db.tables import fixed_ip, network, vif
@@ -133,11 +134,11 @@ def _address(domain: str, nic: Record, row: t.Any, told: str | None) -> int | No
         return None
     if told is not None:
         try:
-            return int(ipaddress.IPv4Address(told))
+            return int(parse_address(told, 4))
         except ValueError:
             raise NovaliteError(f"address {told!r} is no IPv4 address") from None
-    around = ipaddress.IPv4Network(row.cidr)
-    known = [one for one in map(ipaddress.IPv4Address, nic["addresses"]) if one in around]
+    around = netaddr.IPNetwork(row.cidr)
+    known = [address for address in map(netaddr.IPAddress, nic["addresses"]) if address in around]
     if len(known) != 1:
         what = f"is one of {', '.join(map(str, known))}" if known else "is not known here"
         raise NovaliteError(

@@ -8,11 +8,11 @@
 
 from __future__ import annotations
 
-import ipaddress
 import typing as t
 
 import sqlalchemy as sa
 
+from ..._addressing.texts import parse_address
 from ..db.tables import compute_host, fixed_ip, instance, network, vif
 from ..db.tables_ec2 import ec2_instance
 from ..placement.aggregates import memberships, zone_of
@@ -43,7 +43,7 @@ def instance_at(connection: sa.Connection, network_uuid: str, address: str, host
 def uuid_at(connection: sa.Connection, network_uuid: str, address: str, host: str) -> str | None:
     """The UUID of that instance, with one query."""
     try:
-        asked = ipaddress.ip_address(address)
+        asked = parse_address(address)
     except ValueError:
         return None
     query = (

@@ -8,11 +8,11 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 import typing as t
 from dataclasses import dataclass
 
+from ..._addressing.texts import parse_address
 from ..._errors import NovaliteError, QuotaError
 from ..._rules import guest_requests, volume_asks
 from ..._rules.guest_requests import GuestRequest
@@ -257,7 +257,7 @@ def _network_of(name: str, item: t.Any) -> NetworkRequest:
     if address is None:
         return NetworkRequest(_text(name, "network", item["name"]) or "")
     try:
-        parsed = ipaddress.IPv4Address(address if isinstance(address, str) else "")
+        parsed = parse_address(address if isinstance(address, str) else "", 4)
     except ValueError:
         raise NovaliteError(f"fixed_ip {_shown(address)} of '{name}' is not an IPv4 address") from None
     return NetworkRequest(_text(name, "network", item["name"]) or "", str(parsed))

@@ -15,11 +15,12 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import ipaddress
 import typing as t
 
+import netaddr
 import sqlalchemy as sa
 
+from ..._addressing.texts import parse_address
 from ..db.tables_identity import auth_failure as table
 
 LENGTH = 255
@@ -49,13 +50,13 @@ def subject(kind: str, name: str) -> str:
     """What to count failures under. Of an IPv6 address it is the /64, which one machine may have all of."""
     if kind == "address":
         try:
-            address = ipaddress.ip_address(name.partition("%")[0])
+            address = parse_address(name.partition("%")[0])
         except ValueError:
             return "address:unknown"
         if address.version == 6:
-            if address.ipv4_mapped is not None:
-                return f"address:{address.ipv4_mapped}"
-            return f"address:{ipaddress.ip_network((int(address), 64), strict=False)}"
+            if address.is_ipv4_mapped():
+                return f"address:{address.ipv4()}"
+            return f"address:{netaddr.IPNetwork((int(address), 64), version=6).cidr}"
         return f"address:{address}"
     text = f"{kind}:{name.casefold()}"
     # not cut off: two long names would share what is known of one

@@ -8,10 +8,10 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 import typing as t
 
+import netaddr
 import sqlalchemy as sa
 
 from ..._addressing.pools import to_text
@@ -110,14 +110,13 @@ def check_handed_out_once(connection: sa.Connection) -> None:
 
 def fill_pool(connection: sa.Connection, network_id: int, record: Network) -> None:
     """Make the rows of a pool."""
-    cidr = ipaddress.IPv4Network(record["cidr"])
+    cidr = netaddr.IPNetwork(record["cidr"])
     kept = pools.roles(cidr, record["gateway"], pools.parse_ranges("network: reserved", record["reserved"], cidr))
-    first = int(cidr.network_address)
     connection.execute(
         sa.insert(tables.fixed_ip),
         [
             {"network_id": network_id, "ip": address, "reserved": kept.get(address)}
-            for address in range(first, first + cidr.num_addresses)
+            for address in range(cidr.first, cidr.last + 1)
         ],
     )
     if connection.dialect.name == "postgresql":
@@ -129,7 +128,7 @@ def fill_pool(connection: sa.Connection, network_id: int, record: Network) -> No
 def reserve(connection: sa.Connection, network_id: int, name: str, record: Network) -> None:
     """Bring what is reserved in an existing pool in line with `record`. Raises ConflictError for an address in use."""
     pool = tables.fixed_ip
-    cidr = ipaddress.IPv4Network(record["cidr"])
+    cidr = netaddr.IPNetwork(record["cidr"])
     kept = pools.roles(cidr, record["gateway"], pools.parse_ranges("network: reserved", record["reserved"], cidr))
     mine = pool.c.network_id == network_id
     query = sa.select(pool.c.ip, pool.c.reserved).where(mine, pool.c.reserved.is_not(None))
@@ -147,5 +146,5 @@ def reserve(connection: sa.Connection, network_id: int, name: str, record: Netwo
         done = connection.execute(write, {"address": address, "role": kept.get(address)})
         if done.rowcount != 1:
             raise ConflictError(
-                f"network {name!r}: {ipaddress.IPv4Address(address)} is in use: it can be reserved when it is free"
+                f"network {name!r}: {to_text(address)} is in use: it can be reserved when it is free"
             )

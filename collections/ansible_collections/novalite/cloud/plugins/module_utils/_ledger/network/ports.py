@@ -12,17 +12,18 @@ not an interface's: while a server has a port, the port's groups are the server'
 
 from __future__ import annotations
 
-import ipaddress
 import re
 import time
 import typing as t
 import uuid
 
+import netaddr
 import sqlalchemy as sa
 
 from ..._addressing import texts
 from ..._addressing.macs import MAC_PREFIX
 from ..._errors import NotFoundError, NovaliteError
+from ..._firewall.rules import MAX_RANGE
 from ..db.tables import fixed_ip, floating_ip, instance, network, security_group, vif
 from ..db.tables_networking import port, port_security_group, resource_tag, router_interface
 from ..identity.quotas import check_quota
@@ -123,7 +124,7 @@ def _asked(row: Record, wanted: t.Sequence[Record] | None) -> dict[int, str | No
         if version is None:
             raise NovaliteError("Invalid input for operation: IP allocation requires subnet_id or ip_address.")
         if ranges[version] is None or (
-            address is not None and ipaddress.ip_address(address) not in ipaddress.ip_network(ranges[version])
+            address is not None and netaddr.IPAddress(address) not in netaddr.IPNetwork(ranges[version])
         ):
             raise NovaliteError(
                 f"IP address {address} is not a valid IP for any of the subnets on the specified network."
@@ -134,7 +135,7 @@ def _asked(row: Record, wanted: t.Sequence[Record] | None) -> dict[int, str | No
     return found
 
 
-def _parsed(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+def _parsed(text: str) -> netaddr.IPAddress:
     try:
         return texts.parse_address(text)
     except ValueError:
@@ -266,8 +267,8 @@ def checked_pairs(listed: t.Sequence[Record]) -> list[dict[str, t.Any]]:
     for one in listed:
         try:
             parsed = texts.parse_network(one["ip_address"])
-            if parsed.num_addresses > texts.MAX_PAIR:
-                raise ValueError(f"{parsed} has more than {texts.MAX_PAIR} addresses")
+            if parsed.size > MAX_RANGE:
+                raise ValueError(f"{parsed} has more than {MAX_RANGE} addresses")
             cidr = str(parsed)
         except ValueError as error:
             raise NovaliteError(f"Invalid input for allowed_address_pairs. Reason: {str(error)[:100]}") from None

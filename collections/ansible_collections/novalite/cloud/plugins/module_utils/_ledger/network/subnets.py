@@ -8,10 +8,10 @@
 
 from __future__ import annotations
 
-import ipaddress
 import time
 import typing as t
 
+import netaddr
 import sqlalchemy as sa
 
 from ..._addressing import texts
@@ -26,18 +26,17 @@ from .networks import check_handed_out_once
 from .pool_claims import pool_lock
 from .tenant_networks import TenantError, check_no_port
 
+OTHER = {4: 6, 6: 4}  # versions of IP
 MAX_ROUTES = 20  # Neutron's max_subnet_host_routes
 MAX_SERVERS = 5  # Neutron's max_dns_nameservers
 
 Record = t.Mapping[str, t.Any]
-Address = t.Union[ipaddress.IPv4Address, ipaddress.IPv6Address]
-Range = t.Union[ipaddress.IPv4Network, ipaddress.IPv6Network]
 
 
 class Wanted(t.NamedTuple):
     """A subnet as it shall be, its addresses checked."""
 
-    cidr: Range
+    cidr: netaddr.IPNetwork
     gateway: str | None
     pools: list[tuple[str, str]]
     dns: list[str]
@@ -97,7 +96,7 @@ def update_subnet(connection: sa.Connection, row: Record, before: Record, given:
         "cidr": cidr,
         "gateway": before["gateway"],
         "pools": before["pools"],
-        "dns": [one for one in row["dns"] if ipaddress.ip_address(one).version == version],
+        "dns": texts.of_version(row["dns"], version),
         "routes": row["routes"] if version == 4 else [],
         **{key: before[key] for key in ("enable_dhcp", "name", "description")},
     }
@@ -131,7 +130,7 @@ def delete_subnet(connection: sa.Connection, row: Record, version: int) -> None:
     mine = sa.and_(subnet.c.network_id == row["id"], subnet.c.version == version)
     connection.execute(sa.delete(subnet).where(mine))
     connection.execute(sa.delete(resource_tag).where(resource_tag.c.resource_id == number))
-    values: dict[str, t.Any] = {"dns": [one for one in row["dns"] if ipaddress.ip_address(one).version != version]}
+    values: dict[str, t.Any] = {"dns": texts.of_version(row["dns"], OTHER[version])}
     if version == 4:
         connection.execute(sa.delete(fixed_ip).where(fixed_ip.c.network_id == row["id"]))
         values |= {"cidr": None, "routes": []}
@@ -143,7 +142,7 @@ def delete_subnet(connection: sa.Connection, row: Record, version: int) -> None:
 def _checked(given: Record, before: Record | None) -> Wanted:
     version = given["version"]
     what = "subnet"
-    cidr: Range = pools.parse_cidr(what, given["cidr"]) if version == 4 else pools.parse_cidr_v6(what, given["cidr"])
+    cidr = pools.parse_cidr(what, given["cidr"]) if version == 4 else pools.parse_cidr_v6(what, given["cidr"])
     gateway = str(cidr[1]) if "gateway" not in given else given["gateway"]
     if gateway is not None:
         gateway = str(_address(what, "gateway_ip", gateway, cidr))
@@ -151,7 +150,7 @@ def _checked(given: Record, before: Record | None) -> Wanted:
     dns = pools.parse_servers(f"{what}: dns_nameservers", given.get("dns") or [])
     if len(dns) > MAX_SERVERS or len(set(dns)) != len(dns):
         raise NovaliteError(f"{what}: dns_nameservers: give at most {MAX_SERVERS}, each once")
-    if any(ipaddress.ip_address(one).version != version for one in dns):
+    if dns != texts.of_version(dns, version):
         raise NovaliteError(f"{what}: dns_nameservers of a subnet of IPv{version} are addresses of that family")
     routes = _routes(what, version, given.get("routes") or [])
     enable = given.get("enable_dhcp", True)
@@ -160,47 +159,42 @@ def _checked(given: Record, before: Record | None) -> Wanted:
     return Wanted(cidr, gateway, ranges, dns, routes, enable, given.get("name", ""), given.get("description", ""))
 
 
-def _address(what: str, field: str, text: str, cidr: Range) -> Address:
+def _address(what: str, field: str, text: str, cidr: netaddr.IPNetwork) -> netaddr.IPAddress:
     try:
         found = texts.parse_address(text)
     except ValueError:
         raise NovaliteError(f"{what}: {field} {text[:45]!r} is no IP address") from None
-    ends = (cidr.network_address, cidr.broadcast_address if cidr.version == 4 else cidr.network_address)
-    if found.version != cidr.version or found not in cidr or found in ends:
+    if found not in cidr or int(found) in (cidr.first, cidr.last if cidr.version == 4 else cidr.first):
         raise NovaliteError(f"{what}: {field} {found} is no host's address in {cidr}")
     return found
 
 
-def _ranges(cidr: Range, gateway: str | None, listed: t.Sequence[t.Sequence[str]] | None) -> list[tuple[str, str]]:
+def _ranges(
+    cidr: netaddr.IPNetwork, gateway: str | None, listed: t.Sequence[t.Sequence[str]] | None
+) -> list[tuple[str, str]]:
     """The allocation pools: those that are listed, or all but the gateway."""
     if cidr.version == 6:
         if listed is not None and list(map(tuple, listed)) != [_whole_v6(cidr)]:
             raise NovaliteError("subnet: allocation_pools of IPv6 are the whole range: guests make their addresses")
         return [_whole_v6(cidr)]
-    first, last = int(cidr[1]), int(cidr[-2])
     if listed is None:
-        hole = int(ipaddress.IPv4Address(gateway)) if gateway is not None else first - 1
-        parts = [(first, hole - 1), (max(first, hole + 1), last)]
-        return [(_text(low), _text(high)) for low, high in parts if first <= low <= high]
-    bounds = []
-    for low, high in listed:
-        ends = [_address("subnet", "allocation_pools", one, cidr) for one in (low, high)]
-        bounds.append((int(ends[0]), int(ends[1])))
-    bounds.sort()
-    for number, (low_, high_) in enumerate(bounds):
-        if low_ > high_ or (number and low_ <= bounds[number - 1][1]):
-            raise NovaliteError(f"subnet: the allocation pool {_text(low_)}-{_text(high_)} overlaps, or ends too early")
-        if gateway is not None and low_ <= int(ipaddress.IPv4Address(gateway)) <= high_:
+        hosts = netaddr.IPSet(netaddr.IPRange(cidr[1], cidr[-2])) - netaddr.IPSet([gateway] if gateway else [])
+        return [(str(part[0]), str(part[-1])) for part in hosts.iter_ipranges()]
+    bounds = sorted(tuple(_address("subnet", "allocation_pools", end, cidr) for end in pair) for pair in listed)
+    for number, (low, high) in enumerate(bounds):
+        if low > high or (number and low <= bounds[number - 1][1]):
+            raise NovaliteError(f"subnet: the allocation pool {low}-{high} overlaps, or ends too early")
+        if gateway is not None and low <= netaddr.IPAddress(gateway) <= high:
             raise TenantError(
                 "GatewayConflictWithAllocationPools",
-                f"Gateway ip {gateway} conflicts with allocation pool {_text(low_)}-{_text(high_)}.",
+                f"Gateway ip {gateway} conflicts with allocation pool {low}-{high}.",
             )
     if not bounds:
         raise NovaliteError("subnet: allocation_pools is empty: leave it out for all addresses")
-    return [(_text(low_), _text(high_)) for low_, high_ in bounds]
+    return [(str(low), str(high)) for low, high in bounds]
 
 
-def _whole_v6(cidr: Range) -> tuple[str, str]:
+def _whole_v6(cidr: netaddr.IPNetwork) -> tuple[str, str]:
     return str(cidr[1]), str(cidr[-1])
 
 
@@ -214,8 +208,8 @@ def _routes(what: str, version: int, listed: t.Sequence[t.Mapping[str, str]]) ->
         try:
             found.append(
                 {
-                    "destination": str(ipaddress.IPv4Network(one["destination"])),
-                    "nexthop": str(ipaddress.IPv4Address(one["nexthop"])),
+                    "destination": str(texts.parse_network(one["destination"], version=4)),
+                    "nexthop": str(texts.parse_address(one["nexthop"], 4)),
                 }
             )
         except ValueError as error:
@@ -235,7 +229,7 @@ def _kept(wanted: Wanted) -> dict[str, t.Any]:
 
 def _told(row: Record, version: int, wanted: Wanted) -> dict[str, t.Any]:
     """What hosts are told of it, in columns of the network."""
-    others = [one for one in row["dns"] if ipaddress.ip_address(one).version != version]
+    others = texts.of_version(row["dns"], OTHER[version])
     values: dict[str, t.Any] = {"dns": [*wanted.dns, *others] if version == 4 else [*others, *wanted.dns]}
     if version == 4:
         values |= {"dhcp": wanted.enable_dhcp, "routes": wanted.routes}
@@ -244,14 +238,9 @@ def _told(row: Record, version: int, wanted: Wanted) -> dict[str, t.Any]:
 
 def _pool(wanted: Wanted) -> dict[str, t.Any]:
     """The record that a pool is filled by: what is in no allocation pool is reserved."""
-    cidr = t.cast(ipaddress.IPv4Network, wanted.cidr)
-    kept, at = [], int(cidr.network_address) + 1
-    for low, high in [*((int(ipaddress.IPv4Address(a)), int(ipaddress.IPv4Address(b))) for a, b in wanted.pools),
-                      (int(cidr.broadcast_address), 0)]:  # fmt: skip
-        if at < low:
-            kept.append(f"{_text(at)}-{_text(low - 1)}")
-        at = high + 1
-    return {"cidr": str(cidr), "gateway": wanted.gateway, "reserved": kept}
+    hosts = netaddr.IPSet(netaddr.IPRange(wanted.cidr[1], wanted.cidr[-2]))
+    kept = hosts - netaddr.IPSet(netaddr.IPRange(*ends) for ends in wanted.pools)
+    return {"cidr": str(wanted.cidr), "gateway": wanted.gateway, "reserved": list(map(str, kept.iter_ipranges()))}
 
 
 def _routed(connection: sa.Connection, network_id: int, version: int) -> bool:
@@ -259,7 +248,3 @@ def _routed(connection: sa.Connection, network_id: int, version: int) -> bool:
     return connection.execute(
         sa.select(c.vif_id).where(c.network_id == network_id, c.version == version)
     ).first() is not None  # fmt: skip
-
-
-def _text(number: int) -> str:
-    return str(ipaddress.IPv4Address(number))

@@ -94,7 +94,7 @@ def _wanted(item: t.Mapping[str, t.Any], before: Pool | None, members: set[int])
         if not addresses:
             raise NovaliteError(f"{what}: addresses is empty: leave it out for all of {cidr}")
     elif before is None or before["cidr"] != after["cidr"]:
-        addresses = {int(address) for address in cidr.hosts()}
+        addresses = {int(address) for address in cidr.iter_hosts()}
     else:
         addresses = members
     after["addresses"] = pools.ranges(addresses)

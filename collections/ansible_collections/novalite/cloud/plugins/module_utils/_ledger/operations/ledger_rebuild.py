@@ -13,13 +13,13 @@ they were, since hosts know them: in the names of chains, domains and filters. T
 from __future__ import annotations
 
 import collections
-import ipaddress
 import re
 import typing as t
 import uuid as uuids
 
 import sqlalchemy as sa
 
+from ..._addressing.pools import to_text
 from ..._errors import ConflictError
 from ..compute.slices import POOL
 from ..db import tables
@@ -207,10 +207,9 @@ class _Writer:
                 )
             ).rowcount
             if not took:
-                address = ipaddress.IPv4Address(row["ip"])
                 raise ConflictError(
-                    f"the address {address} is {holder or 'nobody'}'s here and {row['owner']}'s on the hosts: "
-                    "end the one that came later, or make the lost ledger again in an empty one"
+                    f"the address {to_text(row['ip'])} is {holder or 'nobody'}'s here and {row['owner']}'s on the "
+                    "hosts: end the one that came later, or make the lost ledger again in an empty one"
                 )
             self.added["addresses"] += 1
 

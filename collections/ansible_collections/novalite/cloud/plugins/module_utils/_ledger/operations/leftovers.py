@@ -16,8 +16,9 @@ import typing as t
 
 import sqlalchemy as sa
 
+from ..._network.namespaces import namespace_of
 from ..._network.ownership import Mark, Owner
-from ..._plan.networks import bridge, namespace_of, routed, router
+from ..._plan.networks import bridge, routed, router
 from ..compute import moves
 from ..db.ledger_identity import ledger_id
 from ..db.tables import allocation, compute_host, fixed_ip, instance, network, vif

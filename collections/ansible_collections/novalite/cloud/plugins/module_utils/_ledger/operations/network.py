@@ -8,12 +8,12 @@
 
 from __future__ import annotations
 
-import ipaddress
 import typing as t
 import uuid
 
 import sqlalchemy as sa
 
+from ..._addressing.pools import to_text
 from ..._errors import ConflictError, NovaliteError
 from ..._rules import pools
 from ..._rules.records import Changes, checked_names, given
@@ -147,7 +147,7 @@ def _wanted(connection: sa.Connection, item: t.Mapping[str, t.Any], before: Netw
     numbered(connection, what, after)
     listed = after["reserved"] if item["reserved"] is None else item["reserved"]
     kept = pools.roles(cidr, after["gateway"], pools.parse_ranges(f"{what}: reserved", listed, cidr))
-    if len(kept) >= cidr.num_addresses:
+    if len(kept) >= cidr.size:
         raise NovaliteError(f"{what}: all addresses of {cidr} are reserved: nothing is left for instances")
     after["reserved"] = pools.ranges(address for address, role in kept.items() if role == "user")
     pools.check_settings(what, after)
@@ -168,7 +168,7 @@ def _user(connection: sa.Connection, network_id: int) -> str | None:
     taken = connection.execute(
         sa.select(pool.c.ip).where(pool.c.network_id == network_id, pool.c.owner.like("vif:%")).order_by(pool.c.ip)
     ).scalars().first()
-    return None if taken is None else f"the address {ipaddress.IPv4Address(taken)}, which was handed out"
+    return None if taken is None else f"the address {to_text(taken)}, which was handed out"
 
 
 def _check_unused_where_fixed(

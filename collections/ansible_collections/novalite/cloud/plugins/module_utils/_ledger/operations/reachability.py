@@ -8,11 +8,11 @@
 
 from __future__ import annotations
 
-import ipaddress
 import typing as t
 
 import sqlalchemy as sa
 
+from ..._addressing.texts import parse_address
 from ..._firewall import reach
 from ..db.tables import security_group
 from ..queries import group_members, lookups
@@ -48,7 +48,7 @@ def reachability(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> di
 def _end(connection: sa.Connection, project_id: str, name: str) -> reach.End:
     """An instance by its name or one of its addresses; otherwise an address that is nobody's."""
     try:
-        address = str(ipaddress.ip_address(name))
+        address = str(parse_address(name))
     except ValueError:
         found = instances_by(connection, names=[name], project_id=project_id)
         if not found:

@@ -12,11 +12,11 @@ is kept: a filter of the user's own may have.
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import re
 import typing as t
 
+from ..._addressing.texts import parse_address
 from ..._errors import NovaliteError
 from ..._scheduling import expressions
 
@@ -126,7 +126,7 @@ def _near(name: str, hints: Hints) -> None:
     if "build_near_host_ip" in hints:
         address = _one_text(name, "build_near_host_ip", hints["build_near_host_ip"])
         try:
-            bits = ipaddress.ip_address(address).max_prefixlen
+            bits = 32 if parse_address(address).version == 4 else 128
         except ValueError:
             raise NovaliteError(f"hint build_near_host_ip of '{name}': '{address}' is not an IP address") from None
         cidr = re.fullmatch(r"/?([0-9]{1,3})", _one_text(name, "cidr", str(hints.get("cidr", "/24"))))

@@ -8,12 +8,13 @@
 
 from __future__ import annotations
 
-import ipaddress
 import time
 import typing as t
 
+import netaddr
 import sqlalchemy as sa
 
+from ..._addressing.pools import to_text
 from ..._errors import NotFoundError
 from ..._scheduling.rows import HostState
 from ..db import tables
@@ -125,8 +126,8 @@ def address_map(connection: sa.Connection, uuid: str, project_id: str | None) ->
     row = connection.execute(sa.select(network).where(*conditions)).mappings().first()
     if row is None:
         raise NotFoundError(f"Network {uuid[:255]} could not be found.")
-    cidr = ipaddress.IPv4Network(row["cidr"])
-    first, block = int(cidr.network_address), max(1, cidr.num_addresses // MAP_CELLS)
+    cidr = netaddr.IPNetwork(row["cidr"])
+    first, block = cidr.first, max(1, cidr.size // MAP_CELLS)
     cell = (fixed_ip.c.ip - first) // block
     query = (
         sa.select(cell.label("cell"), *_counts(int(time.time())))
@@ -136,7 +137,7 @@ def address_map(connection: sa.Connection, uuid: str, project_id: str | None) ->
         .order_by("cell")
     )
     cells: list[dict[str, t.Any]] = [
-        {"first": str(ipaddress.IPv4Address(first + number * block)), **_named(counts)}
+        {"first": to_text(first + number * block), **_named(counts)}
         for number, *counts in connection.execute(query)
     ]
     owners = (
@@ -157,7 +158,7 @@ def address_map(connection: sa.Connection, uuid: str, project_id: str | None) ->
         "cells": cells,
         "owners": [
             {
-                "address": str(ipaddress.IPv4Address(one.ip)),
+                "address": to_text(one.ip),
                 "uuid": one.uuid,
                 "name": one.display_name or one.name,
                 "mac": one.mac,
@@ -223,7 +224,7 @@ def instance_page(
         .order_by(vif.c.instance_uuid, vif.c.position)
     )
     for uuid, ipv6, number in connection.execute(plugged):
-        addresses[uuid] += [str(ipaddress.IPv4Address(number))] if number is not None else []
+        addresses[uuid] += [to_text(number)] if number is not None else []
         addresses[uuid] += [ipv6] if ipv6 else []
     found = [{**row._mapping, "addresses": addresses[row.uuid]} for row in rows]
     return found, rows[-1].id if len(rows) == PAGE else None

@@ -12,11 +12,12 @@ the address is given to somebody else, so this is asked whenever a host is told,
 
 from __future__ import annotations
 
-import ipaddress
 import typing as t
 
+import netaddr
 import sqlalchemy as sa
 
+from ..._addressing.texts import parse_network
 from ..db.tables import fixed_ip, instance, vif
 from ..db.tables_networking import port
 
@@ -33,7 +34,7 @@ def without_others(
     allowed: list[Pair] = []
     for pair in pairs or ():
         try:
-            around = ipaddress.ip_network(pair["ip_address"])
+            around = parse_network(pair["ip_address"])
         except ValueError:
             continue  # of before pairs were checked: it allows nothing
         taken = _of_others(connection, project_id, network_id, around)
@@ -48,14 +49,14 @@ def _of_others(
     connection: sa.Connection,
     project_id: str,
     network_id: int,
-    around: ipaddress.IPv4Network | ipaddress.IPv6Network,
-) -> set[ipaddress.IPv4Address | ipaddress.IPv6Address]:
+    around: netaddr.IPNetwork,
+) -> set[netaddr.IPAddress]:
     others = sa.and_(vif.c.network_id == network_id, _OWNER.is_distinct_from(project_id))
     if around.version == 6:
         query = sa.select(vif.c.ipv6).select_from(_PORTS).where(others, vif.c.ipv6.is_not(None))
-        addresses = map(ipaddress.ip_address, connection.execute(query).scalars())
+        addresses = map(netaddr.IPAddress, connection.execute(query).scalars())
         return {address for address in addresses if address in around}
     held = sa.and_(fixed_ip.c.network_id == vif.c.network_id, fixed_ip.c.owner == "vif:" + vif.c.id)
-    between = fixed_ip.c.ip.between(int(around[0]), int(around[-1]))
+    between = fixed_ip.c.ip.between(around.first, around.last)
     query = sa.select(fixed_ip.c.ip).select_from(_PORTS.join(fixed_ip, held)).where(others, between)
-    return {ipaddress.IPv4Address(number) for number in connection.execute(query).scalars()}
+    return {netaddr.IPAddress(number, 4) for number in connection.execute(query).scalars()}

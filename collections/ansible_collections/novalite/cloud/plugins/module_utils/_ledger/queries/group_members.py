@@ -13,12 +13,12 @@ one range of addresses, otherwise the bridge of the isolated one.
 from __future__ import annotations
 
 import contextlib
-import ipaddress
 import typing as t
 
 import sqlalchemy as sa
 
 from ..._addressing.macs import LINK_LOCAL, eui64
+from ..._addressing.pools import to_text
 from ..._errors import NovaliteError
 from ..._firewall.rules import expanded
 from ..._plan.host_plan import Plan
@@ -77,7 +77,7 @@ def members_of(
     )
     for row in rows.all():
         if row.uuid not in leaving:
-            address = None if row.ip is None else str(ipaddress.IPv4Address(row.ip))
+            address = None if row.ip is None else to_text(row.ip)
             scope = row.bridge if row.isolated else EVERYWHERE
             found[row.group_id].setdefault(scope, set()).update(
                 _addresses(row.mac, address, row.ipv6, without_others(

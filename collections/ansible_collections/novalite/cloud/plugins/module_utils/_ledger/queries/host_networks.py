@@ -8,11 +8,11 @@
 
 from __future__ import annotations
 
-import ipaddress
 import typing as t
 
 import sqlalchemy as sa
 
+from ..._addressing.pools import to_text
 from ..db.tables import fixed_ip, floating_ip, floating_pool, instance, network, vif
 from ..db.tables_moves import UNDER_WAY, migration
 
@@ -63,7 +63,7 @@ def addresses(connection: sa.Connection, ids: t.Iterable[int], hosts: t.Iterable
             fixed_ip.c.network_id.in_(sorted(ids)), fixed_ip.c.owner.in_(sorted(owners))
         )
     )
-    return {(row.network_id, owners[row.owner]): str(ipaddress.IPv4Address(row.ip)) for row in rows}
+    return {(row.network_id, owners[row.owner]): to_text(row.ip) for row in rows}
 
 
 def floating(connection: sa.Connection, hosts: t.Iterable[str]) -> Floating:
@@ -84,8 +84,8 @@ def floating(connection: sa.Connection, hosts: t.Iterable[str]) -> Floating:
     found: Floating = {}
     for row in rows:
         entry = {
-            "fixed": str(ipaddress.IPv4Address(row.ip)),
-            "floating": str(ipaddress.IPv4Address(row.address)),
+            "fixed": to_text(row.ip),
+            "floating": to_text(row.address),
             "interface": row.interface,
         }
         found.setdefault((row.network_id, row.host), []).append((row.uuid, entry))
@@ -103,7 +103,7 @@ def guests(connection: sa.Connection, ids: t.Iterable[int]) -> Guests:
     )
     found: Guests = {}
     for row in rows:
-        name = named(row.hostname, str(ipaddress.IPv4Address(row.ip)), row.ipv6)
+        name = named(row.hostname, to_text(row.ip), row.ipv6)
         found.setdefault(row.network_id, {}).setdefault(row.host, []).append((row.uuid, name))
     return found
 

@@ -8,10 +8,10 @@
 
 from __future__ import annotations
 
-import ipaddress
 import typing as t
 import uuid
 
+import netaddr
 import sqlalchemy as sa
 
 from ..._addressing.pools import to_text
@@ -257,8 +257,8 @@ def floating_ips_of(connection: sa.Connection, project_id: str | None, number: s
 
 def _complement(cidr: str, kept: set[int]) -> list[tuple[str, str]]:
     """What of `cidr` is not `kept`, as (first, last). Of a large pool a few addresses are: it is not walked."""
-    whole = ipaddress.IPv4Network(cidr)
-    first, last = int(whole.network_address), int(whole.broadcast_address)
+    whole = netaddr.IPNetwork(cidr)
+    first, last = whole.first, whole.last
     found = []
     for low, high in [*pools.bounds(kept), (last + 1, last + 1)]:
         if first < low:

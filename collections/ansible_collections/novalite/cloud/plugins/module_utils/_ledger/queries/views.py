@@ -13,11 +13,11 @@ and addresses), floating IPs, groups, rules, hints, volumes.
 from __future__ import annotations
 
 import collections
-import ipaddress
 import typing as t
 
 import sqlalchemy as sa
 
+from ..._addressing.pools import to_text
 from ..db.tables import (
     fixed_ip,
     floating_ip,
@@ -234,7 +234,7 @@ def _floating_ips(
     )
     found: dict[str, list[dict[str, str]]] = {}
     for vif_id, address, interface in connection.execute(query):
-        found.setdefault(vif_id, []).append({"address": str(ipaddress.IPv4Address(address)), "interface": interface})
+        found.setdefault(vif_id, []).append({"address": to_text(address), "interface": interface})
     return found
 
 
@@ -304,4 +304,4 @@ def _volumes(
 
 
 def _ipv4(number: int | None) -> str | None:
-    return None if number is None else str(ipaddress.IPv4Address(number))
+    return None if number is None else to_text(number)

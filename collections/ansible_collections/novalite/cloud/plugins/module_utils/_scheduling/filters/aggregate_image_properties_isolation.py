@@ -13,6 +13,7 @@ from ..options import Options
 from ..rows import HostState, Request
 
 NAME = "aggregate_image_properties_isolation"
+NOVA = "AggregateImagePropertiesIsolation"
 RUN_ONCE_PER_REQUEST = True
 LOOKS_AT_OTHER_HOSTS = False
 

@@ -14,6 +14,7 @@ from ..options import Options
 from ..rows import HostState, Request
 
 NAME = "aggregate_instance_extra_specs"
+NOVA = "AggregateInstanceExtraSpecsFilter"
 RUN_ONCE_PER_REQUEST = True
 LOOKS_AT_OTHER_HOSTS = False
 

@@ -13,6 +13,7 @@ from ..options import Options
 from ..rows import HostState, Request
 
 NAME = "aggregate_io_ops"
+NOVA = "AggregateIoOpsFilter"
 RUN_ONCE_PER_REQUEST = False
 LOOKS_AT_OTHER_HOSTS = False
 

@@ -13,6 +13,7 @@ from ..options import Options
 from ..rows import HostState, Request
 
 NAME = "aggregate_multitenancy_isolation"
+NOVA = "AggregateMultiTenancyIsolation"
 RUN_ONCE_PER_REQUEST = True
 LOOKS_AT_OTHER_HOSTS = False
 

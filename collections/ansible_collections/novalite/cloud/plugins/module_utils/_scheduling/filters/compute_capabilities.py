@@ -14,6 +14,7 @@ from ..options import Options
 from ..rows import HostState, Request
 
 NAME = "compute_capabilities"
+NOVA = "ComputeCapabilitiesFilter"
 RUN_ONCE_PER_REQUEST = True
 LOOKS_AT_OTHER_HOSTS = False
 

@@ -12,6 +12,7 @@ from ..options import Options
 from ..rows import HostState, Request
 
 NAME = "different_host"
+NOVA = "DifferentHostFilter"
 RUN_ONCE_PER_REQUEST = True
 LOOKS_AT_OTHER_HOSTS = False
 

@@ -15,6 +15,7 @@ from ..options import Options
 from ..rows import HostState, Request
 
 NAME = "disk"
+NOVA = "DiskFilter"
 RUN_ONCE_PER_REQUEST = False
 LOOKS_AT_OTHER_HOSTS = False
 

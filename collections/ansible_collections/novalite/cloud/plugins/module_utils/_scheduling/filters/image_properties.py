@@ -15,6 +15,7 @@ from ..options import Options
 from ..rows import HostState, Request
 
 NAME = "image_properties"
+NOVA = "ImagePropertiesFilter"
 RUN_ONCE_PER_REQUEST = True
 LOOKS_AT_OTHER_HOSTS = False
 

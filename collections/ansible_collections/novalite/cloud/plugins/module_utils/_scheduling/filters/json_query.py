@@ -19,6 +19,7 @@ from ..options import Options
 from ..rows import HostState, Request
 
 NAME = "json"
+NOVA = "JsonFilter"
 RUN_ONCE_PER_REQUEST = False
 LOOKS_AT_OTHER_HOSTS = False
 

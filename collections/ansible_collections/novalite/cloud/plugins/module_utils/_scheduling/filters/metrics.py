@@ -12,6 +12,7 @@ from ..options import Options
 from ..rows import HostState, Request
 
 NAME = "metrics"
+NOVA = "MetricsFilter"
 RUN_ONCE_PER_REQUEST = True
 LOOKS_AT_OTHER_HOSTS = False
 

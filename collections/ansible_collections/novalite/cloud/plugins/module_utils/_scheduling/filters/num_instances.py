@@ -12,6 +12,7 @@ from ..options import Options
 from ..rows import HostState, Request
 
 NAME = "num_instances"
+NOVA = "NumInstancesFilter"
 RUN_ONCE_PER_REQUEST = False
 LOOKS_AT_OTHER_HOSTS = False
 

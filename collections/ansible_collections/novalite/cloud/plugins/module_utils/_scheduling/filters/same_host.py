@@ -12,6 +12,7 @@ from ..options import Options
 from ..rows import HostState, Request
 
 NAME = "same_host"
+NOVA = "SameHostFilter"
 RUN_ONCE_PER_REQUEST = True
 LOOKS_AT_OTHER_HOSTS = False
 

@@ -9,21 +9,24 @@
 from __future__ import annotations
 
 import functools
-import ipaddress
+import typing as t
 
 from ..._errors import NovaliteError
 from ..options import Options
 from ..rows import HostState, Request
 
 NAME = "simple_cidr_affinity"
+NOVA = "SimpleCIDRAffinityFilter"
 RUN_ONCE_PER_REQUEST = True
 LOOKS_AT_OTHER_HOSTS = False
 
 
 @functools.lru_cache(maxsize=64)
-def _network(address: str, cidr: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
+def _network(address: str, cidr: str) -> t.Any:
+    from ..._addressing.texts import parse_network  # netaddr: the scheduler needs nothing else that is not Python's own
+
     try:
-        return ipaddress.ip_network(address + cidr, strict=False)
+        return parse_network(address + cidr, strict=False).cidr
     except ValueError:
         raise NovaliteError(
             f"the hints build_near_host_ip={address!r} and cidr={cidr!r} make no network: give an address and /<bits>"
@@ -43,4 +46,4 @@ def passes(host: HostState, request: Request, options: Options) -> str | None:
     network = _network(str(near), str(request.hint("cidr") or "/24"))
     if host.address is None:
         return f"has no known address, {network} is asked for"
-    return None if ipaddress.ip_address(host.address) in network else f"has address {host.address}, not in {network}"
+    return None if host.address in network else f"has address {host.address}, not in {network}"

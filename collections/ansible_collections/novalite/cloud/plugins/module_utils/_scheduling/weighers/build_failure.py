@@ -14,6 +14,7 @@ from ..options import Options
 from ..rows import HostState, Request
 
 NAME = "build_failure"
+NOVA = "BuildFailureWeigher"
 SIGN = -1
 
 

@@ -14,6 +14,7 @@ from ..options import Options
 from ..rows import HostState, Request
 
 NAME = "disk"
+NOVA = "DiskWeigher"
 MINIMUM = 0
 
 

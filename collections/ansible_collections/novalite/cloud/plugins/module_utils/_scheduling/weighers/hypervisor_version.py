@@ -14,6 +14,7 @@ from ..options import Options
 from ..rows import HostState, Request
 
 NAME = "hypervisor_version"
+NOVA = "HypervisorVersionWeigher"
 
 
 def weigh(hosts: t.Sequence[HostState], request: Request, options: Options) -> list[float]:

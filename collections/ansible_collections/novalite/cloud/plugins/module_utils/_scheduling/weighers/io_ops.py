@@ -14,6 +14,7 @@ from ..options import Options
 from ..rows import HostState, Request
 
 NAME = "io_ops"
+NOVA = "IoOpsWeigher"
 MINIMUM = 0
 
 

@@ -16,6 +16,7 @@ from ..options import Options
 from ..rows import HostState, Request
 
 NAME = "metrics"
+NOVA = "MetricsWeigher"
 
 
 def concerns(request: Request, options: Options) -> bool:

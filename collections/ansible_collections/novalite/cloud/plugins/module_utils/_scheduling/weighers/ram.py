@@ -14,6 +14,7 @@ from ..options import Options
 from ..rows import HostState, Request
 
 NAME = "ram"
+NOVA = "RAMWeigher"
 MINIMUM = 0
 
 

@@ -14,6 +14,7 @@ from ..options import Options
 from ..rows import HostState, Request
 
 NAME = "soft_affinity"
+NOVA = "ServerGroupSoftAffinityWeigher"
 
 
 def concerns(request: Request, options: Options) -> bool:

@@ -14,6 +14,7 @@ from ..options import Options
 from ..rows import HostState, Request
 
 NAME = "soft_anti_affinity"
+NOVA = "ServerGroupSoftAntiAffinityWeigher"
 
 
 def concerns(request: Request, options: Options) -> bool:
