@@ -10,11 +10,11 @@ import contextlib
 import re
 import typing as t
 
-import sqlalchemy as sa
 from flask import Blueprint, Response, current_app, g, request
 from werkzeug.exceptions import NotFound
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NovaliteError, QuotaError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 
 from .. import policy
 from ..context import authenticate, current, request_id
@@ -95,7 +95,7 @@ def in_cinders_words() -> t.Iterator[None]:
         raise BadRequestError(str(error)) from error
 
 
-def enqueue(connection: sa.Connection, kind: str, row: Record, instances: t.Collection[str] = (), **ids: str) -> None:
+def enqueue(connection: Connection, kind: str, row: Record, instances: t.Collection[str] = (), **ids: str) -> None:
     """Have hosts do what was begun. `ids`: what it is about, as volumes=, snapshots= or attachments=."""
     queue.enqueue(
         connection,

@@ -22,6 +22,11 @@ from sqlalchemy.pool import StaticPool
 from ..._errors import ConflictError, NovaliteError
 from ..._host import STATE_DIR, locked
 
+# What callers name of SQLAlchemy, who do not import it themselves. DataError: of a value that the database does not take
+Connection = sa.Connection
+Engine = sa.Engine
+DataError = sa.exc.DataError
+
 DEFAULT_HOME = STATE_DIR
 FILE_NAME = "ledger.sqlite"
 MIGRATIONS = pathlib.Path(__file__).parent / "migrations"
