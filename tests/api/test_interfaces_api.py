@@ -17,7 +17,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.int
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.server_states import server_state
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
-from api.jobs import settling
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import settling
 from tests.api.seeds import IMAGE_ID, Api
 
 Body = dict[str, t.Any]
