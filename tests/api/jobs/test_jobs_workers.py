@@ -21,7 +21,7 @@ from tests.api.jobs.clouds import JobCloud
 @pytest.fixture(params=["jobs", "jobs_on_postgresql"])
 def cloud(request: pytest.FixtureRequest) -> JobCloud:
     """A cloud without a worker, on each database in turn."""
-    return request.getfixturevalue(request.param)  # type: ignore[no-any-return]
+    return request.getfixturevalue(request.param)
 
 
 def test_a_worker_of_another_machine_is_gone_after_a_long_silence_or_when_it_was_stopped(cloud: JobCloud) -> None:
