@@ -56,8 +56,6 @@ class Reducer:
             return None
         if name in STATUS:
             return self._result(event, STATUS[name], data)
-        if name == "warning" or name == "deprecated":
-            return None
         return None
 
     def last_line(self, output: str | None) -> str | None:

@@ -40,8 +40,7 @@ class Registration:
 
     def __init__(self, options: Options) -> None:
         self.id = str(uuid.uuid4())
-        self._directory = os.path.join(options.directory, "workers")
-        self._path = os.path.join(self._directory, self.id)
+        self._path = os.path.join(options.directory, "workers", self.id)
         self._lock = open(self._path, "w")  # noqa: SIM115
         fcntl.flock(self._lock, fcntl.LOCK_EX)
 
