@@ -200,8 +200,8 @@ class Worker:
                     run_rows.forgive_attempt(connection, run_id)
                 worker_rows.stop(connection, self.id)
                 ring(connection)
-        except NovaliteError as error:
-            log.warning("%s", error)
+        except Exception as error:  # left alone, DBOS's threads would keep this process, and it the lock on its file
+            log.warning("the end could not be recorded: %s", error)
         self._nursery.close()
         self._bell.close()
         self._registration.close()
