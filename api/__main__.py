@@ -7,8 +7,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib
-import importlib.util
 import json
 import sys
 import typing as t
@@ -21,13 +19,13 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries imp
 from .ledger import Ledger
 from .settings import Settings
 
-HAS_JOBS = importlib.util.find_spec(f"{__package__}.jobs.embedded") is not None
-
 
 def main(argv: t.Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
-    if arguments[:1] == ["work"] and HAS_JOBS:
-        return int(importlib.import_module(f"{__package__}.jobs.__main__").main(arguments[1:]))
+    if arguments[:1] == ["work"]:
+        from .jobs.__main__ import main as work
+
+        return work(arguments[1:])
     asked = _parser().parse_args(arguments)
     try:
         return int(asked.run(Settings.from_environment(), asked))
@@ -46,8 +44,7 @@ def _parser() -> argparse.ArgumentParser:
     metadata = commands.add_parser("serve-metadata", help="serve what guests are told about them")
     metadata.add_argument("--bind", help="address:port to listen on (default: $NOVALITE_METADATA_BIND, 127.0.0.1:8775)")
     metadata.set_defaults(run=_serve_metadata)
-    if HAS_JOBS:
-        commands.add_parser("work", help="carry out jobs", add_help=False)
+    commands.add_parser("work", help="carry out jobs", add_help=False)
     ec2 = commands.add_parser("ec2-credential", help="print a user's EC2 credential as JSON; make one if there is none")
     ec2.add_argument("--user", required=True)
     ec2.add_argument("--project", required=True)
@@ -62,7 +59,7 @@ def _serve(settings: Settings, asked: argparse.Namespace) -> int:
     # here, where a person reads what is wrong, and not in every worker
     open_ledger(settings.home, settings.ledger_url).dispose()
     settings.check()
-    serve_api(settings, asked.bind or settings.api_bind, API, jobs=HAS_JOBS and not asked.no_worker)
+    serve_api(settings, asked.bind or settings.api_bind, API, jobs=not asked.no_worker)
     return 0
 
 

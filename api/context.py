@@ -11,9 +11,9 @@ import re
 import time
 import uuid
 
-import sqlalchemy as sa
 from flask import g, request
 
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.tokens import token_holders
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.users import ROLES
 
@@ -95,7 +95,7 @@ def request_id() -> str:
     return str(g.request_id)
 
 
-def find_caller(connection: sa.Connection, token: str, now: float | None = None) -> Caller | None:
+def find_caller(connection: Connection, token: str, now: float | None = None) -> Caller | None:
     """Who has `token`, or None: unknown, expired, revoked, of a user or project that is disabled.
 
     Roles are read anew each time, so that one which was taken away is gone at once.

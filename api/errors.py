@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import typing as t
 
-import sqlalchemy as sa
 from flask import Flask, Response, current_app, jsonify, request
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 
@@ -23,6 +22,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
     NovaliteError,
     QuotaError,
 )
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import DataError
 
 from .dialects import dialect
 
@@ -72,7 +72,7 @@ STATUS: dict[type[NovaliteError], int] = {
 }
 
 # A value that no schema held back and no database takes: too large a number, half of a surrogate pair, a NUL.
-UNFIT = (OverflowError, UnicodeError, sa.exc.DataError)
+UNFIT = (OverflowError, UnicodeError, DataError)
 
 
 @contextlib.contextmanager

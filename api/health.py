@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import time
 
-import sqlalchemy as sa
 from flask import Blueprint, Flask, current_app
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables_jobs
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import HEAD
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection, is_of_this_version
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs.worker_rows import last_seen
 
 from . import policy
 from .ledger import reading_ledger
@@ -44,8 +43,7 @@ def readyz() -> tuple[dict[str, str], int]:
     checks = {"ledger": "ok", "worker": "ok"}
     try:
         with reading_ledger() as connection:
-            revision = connection.execute(sa.text("SELECT version_num FROM alembic_version")).scalar()
-            if revision != HEAD:
+            if not is_of_this_version(connection):
                 checks["ledger"] = "of another version"
             checks["worker"] = _worker(connection)
     except NovaliteError as error:
@@ -55,10 +53,6 @@ def readyz() -> tuple[dict[str, str], int]:
     return {"status": "ok" if ready else "not ready", **checks}, 200 if ready else 503
 
 
-def _worker(connection: sa.Connection) -> str:
-    worker = getattr(tables_jobs, "worker", None)
-    if worker is None:
-        return "ok"
-    seen = sa.select(sa.func.max(worker.c.seen_at)).where(worker.c.stopped_at.is_(None))
-    last = connection.execute(seen).scalar()
+def _worker(connection: Connection) -> str:
+    last = last_seen(connection)
     return "ok" if last is not None and time.time() - last < FRESH else "none has shown itself lately"

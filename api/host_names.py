@@ -11,8 +11,7 @@ import hashlib
 import re
 import typing as t
 
-import sqlalchemy as sa
-
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import lookups
 from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.explain import without_reasons
 
@@ -59,14 +58,14 @@ class Unveiled(Veil):
         return shown
 
 
-def veil(connection: sa.Connection, project_id: str | None) -> Veil:
+def veil(connection: Connection, project_id: str | None) -> Veil:
     """`project_id` is whose objects the caller sees; None: everybody's, who is an administrator."""
     if project_id is None:
         return Unveiled()
     return Veil(lookups.compute_host_names(connection), project_id)
 
 
-def veil_faults(connection: sa.Connection, reach: str | None, records: t.Sequence[dict[str, t.Any]]) -> None:
+def veil_faults(connection: Connection, reach: str | None, records: t.Sequence[dict[str, t.Any]]) -> None:
     """Take hosts and their sizes out of the faults of `records` (servers or snapshots), unless `reach` is None.
 
     Nova, too, shows members a fault's message, and its details to administrators alone.

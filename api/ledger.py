@@ -10,10 +10,15 @@ import contextlib
 import threading
 import typing as t
 
-import sqlalchemy as sa
 from flask import current_app
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, reading, transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import (
+    Connection,
+    Engine,
+    open_ledger,
+    reading,
+    transaction,
+)
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.sealing import Seal, seal_of
 from ansible_collections.novalite.cloud.plugins.module_utils._secret_file import ensure_secret
 
@@ -26,12 +31,12 @@ class Ledger:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._lock = threading.Lock()
-        self._engine: sa.Engine | None = None
+        self._engine: Engine | None = None
         self._seal: Seal | None = None
         self._writing = threading.Lock()
 
     @property
-    def engine(self) -> sa.Engine:
+    def engine(self) -> Engine:
         """Raises NovaliteError when the ledger cannot be opened; the next use tries again."""
         with self._lock:
             if self._engine is None:
@@ -62,7 +67,7 @@ class Ledger:
 
 
 @contextlib.contextmanager
-def reading_ledger() -> t.Iterator[sa.Connection]:
+def reading_ledger() -> t.Iterator[Connection]:
     """One consistent view of the current application's ledger, for reading only."""
     ledger: Ledger = current_app.extensions["ledger"]
     with reading(ledger.engine) as connection:
@@ -70,7 +75,7 @@ def reading_ledger() -> t.Iterator[sa.Connection]:
 
 
 @contextlib.contextmanager
-def writing_ledger() -> t.Iterator[sa.Connection]:
+def writing_ledger() -> t.Iterator[Connection]:
     """One transaction of the current application's ledger: all of it is written at its end, or nothing."""
     ledger: Ledger = current_app.extensions["ledger"]
     with ledger.one_writer(), transaction(ledger.engine) as connection:

@@ -10,11 +10,11 @@ import os
 import time
 import typing as t
 
-import sqlalchemy as sa
 from flask import Blueprint, Flask, Response, current_app, g, request
 from werkzeug.exceptions import NotFound
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import status
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import counts
 
@@ -101,13 +101,13 @@ class _Ledger:
         return []  # or the registry would read the ledger once to learn the names
 
 
-def _gauges(connection: sa.Connection, gauge: t.Any) -> t.Iterator[t.Any]:
+def _gauges(connection: Connection, gauge: t.Any) -> t.Iterator[t.Any]:
     yield from _job_gauges(connection, gauge)
     yield from _instance_gauges(connection, gauge)
     yield from _host_gauges(connection, gauge)
 
 
-def _job_gauges(connection: sa.Connection, gauge: t.Any) -> t.Iterator[t.Any]:
+def _job_gauges(connection: Connection, gauge: t.Any) -> t.Iterator[t.Any]:
     jobs = gauge("novalite_jobs", f"Jobs of the last {JOBS_DAYS} days, and all open ones.", labels=["kind", "state"])
     for kind, state, number in counts.jobs_by_state(connection, time.time() - JOBS_DAYS * 86400):
         jobs.add_metric([kind, state], number)
@@ -118,7 +118,7 @@ def _job_gauges(connection: sa.Connection, gauge: t.Any) -> t.Iterator[t.Any]:
     yield gauge("novalite_queue_age_seconds", "How long the oldest of them has waited.", value=age)
 
 
-def _instance_gauges(connection: sa.Connection, gauge: t.Any) -> t.Iterator[t.Any]:
+def _instance_gauges(connection: Connection, gauge: t.Any) -> t.Iterator[t.Any]:
     instances = gauge("novalite_instances", "Instances by state.", labels=["vm_state"])
     for state, number in counts.instances_by_state(connection):
         instances.add_metric([state], number)
@@ -129,7 +129,7 @@ def _instance_gauges(connection: sa.Connection, gauge: t.Any) -> t.Iterator[t.An
     yield guests
 
 
-def _host_gauges(connection: sa.Connection, gauge: t.Any) -> t.Iterator[t.Any]:
+def _host_gauges(connection: Connection, gauge: t.Any) -> t.Iterator[t.Any]:
     def of_host(name: str, text: str, *more: str) -> t.Any:
         return gauge(name, text, labels=["host", *more])
 

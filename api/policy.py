@@ -54,9 +54,14 @@ def allows(operation: str) -> t.Callable[[View], View]:
 
 def guard() -> None:
     """A blueprint's before_request: find out who asks, unless the route is for anybody."""
-    operation = getattr(current_app.view_functions.get(request.endpoint or ""), "policy_operation", None)
-    if operation is None or POLICY[operation] != "public":
+    if not is_for_anybody():
         authenticate()
+
+
+def is_for_anybody() -> bool:
+    """Return whether the request's route says that anybody may have it."""
+    view = current_app.view_functions.get(request.endpoint or "")
+    return POLICY.get(getattr(view, "policy_operation", "")) == "public"
 
 
 def check(operation: str) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import importlib
 import os
 import pathlib
 import shutil
@@ -125,8 +124,8 @@ def _end_with_first(server: t.Any, worker: t.Any) -> None:
 
 
 def _start_worker(settings: Settings) -> t.Any:
-    embedded = importlib.import_module(f"{__package__}.jobs.embedded")
-    options = importlib.import_module(f"{__package__}.jobs.options")
+    from .jobs import embedded, options
+
     return embedded.start(options.Options.from_environment(home=settings.home, ledger_url=settings.ledger_url))
 
 

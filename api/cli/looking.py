@@ -21,14 +21,14 @@ import click
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 
 if t.TYPE_CHECKING:
-    import sqlalchemy as sa
+    from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 
 Record = dict[str, t.Any]
 MOST_NAMES = 1000  # that completion offers
 
 
 @contextlib.contextmanager
-def _ledger() -> t.Iterator[sa.Connection | None]:
+def _ledger() -> t.Iterator[Connection | None]:
     """A view of the ledger, None where there is none yet. Raises click.ClickException for one that cannot be read."""
     from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import engine as ledger
 

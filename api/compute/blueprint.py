@@ -8,24 +8,17 @@ from __future__ import annotations
 
 import typing as t
 
-from flask import Blueprint, Response, current_app, request
+from flask import Blueprint, Response
 
 from .. import policy
-from ..context import authenticate
 from . import microversions
 
 Answer = tuple[t.Any, int]
 
 compute_versions = Blueprint("compute_versions", __name__, url_prefix="/compute")
 compute = Blueprint("compute", __name__, url_prefix="/compute/v2.1")
-
-
-@compute.before_request
-def _begin() -> None:
-    view = current_app.view_functions.get(request.endpoint or "")
-    if policy.POLICY.get(getattr(view, "policy_operation", "")) != "public":
-        authenticate()
-    microversions.negotiate()
+compute.before_request(policy.guard)
+compute.before_request(microversions.negotiate)
 
 
 @compute.after_request

@@ -12,11 +12,11 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
-import sqlalchemy as sa
 from flask import Response
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import server_actions, server_changes
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import actions, server_listing
 
 from .. import policy, validation
@@ -60,7 +60,7 @@ ACCEPTED = 202
 
 Row = t.Any
 # None, a body, or what is answered in the place of both
-Do = t.Callable[[sa.Connection, Row, t.Any, Caller], t.Any]
+Do = t.Callable[[Connection, Row, t.Any, Caller], t.Any]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,14 +81,14 @@ class Action:
 def _power(name: str) -> Do:
     """Begin the action `name` of server_actions, and have it carried out."""
 
-    def do(connection: sa.Connection, row: Row, value: t.Any, caller: Caller) -> None:
+    def do(connection: Connection, row: Row, value: t.Any, caller: Caller) -> None:
         begin(connection, name, row, caller)
 
     return do
 
 
 def begin(
-    connection: sa.Connection,
+    connection: Connection,
     name: str,
     row: Row,
     caller: Caller,
@@ -109,7 +109,7 @@ def begin(
 
 
 def _enqueue(
-    connection: sa.Connection, kind: str, row: Row, caller: Caller, variables: t.Mapping[str, t.Any] | None = None
+    connection: Connection, kind: str, row: Row, caller: Caller, variables: t.Mapping[str, t.Any] | None = None
 ) -> None:
     enqueue(
         connection,
@@ -122,30 +122,30 @@ def _enqueue(
     )
 
 
-def _reboot(connection: sa.Connection, row: Row, value: t.Any, caller: Caller) -> None:
+def _reboot(connection: Connection, row: Row, value: t.Any, caller: Caller) -> None:
     kind = {"type": value["type"].upper()}
     begin(connection, "reboot", row, caller, kind, kind)
 
 
-def _lock(connection: sa.Connection, row: Row, value: t.Any, caller: Caller) -> None:
+def _lock(connection: Connection, row: Row, value: t.Any, caller: Caller) -> None:
     reason = (value or {}).get("locked_reason")
     if reason is not None and microversion() < (2, 73):
         raise BadRequestError("Invalid input for field/attribute lock. locked_reason came with microversion 2.73.")
     server_actions.lock(connection, row.uuid, reason, request_id=request_id(), user_id=caller.user_id)
 
 
-def _unlock(connection: sa.Connection, row: Row, value: t.Any, caller: Caller) -> None:
+def _unlock(connection: Connection, row: Row, value: t.Any, caller: Caller) -> None:
     server_actions.unlock(connection, row.uuid, request_id=request_id(), user_id=caller.user_id)
 
 
-def _add_group(connection: sa.Connection, row: Row, value: t.Any, caller: Caller) -> None:
+def _add_group(connection: Connection, row: Row, value: t.Any, caller: Caller) -> None:
     server_changes.refuse_locked(row, caller.is_admin)
     group = server_changes.security_group_of(connection, row.project_id, value["name"])
     server_changes.join_group(connection, row, group.id)
     _tell_hosts(connection, row, caller, {"join": [{"name": row.name, "security_groups": [group.name]}]})
 
 
-def _remove_group(connection: sa.Connection, row: Row, value: t.Any, caller: Caller) -> None:
+def _remove_group(connection: Connection, row: Row, value: t.Any, caller: Caller) -> None:
     server_changes.refuse_locked(row, caller.is_admin)
     group = server_changes.security_group_of(connection, row.project_id, value["name"])
     if not server_changes.leave_group(connection, row, group.id):
@@ -153,28 +153,28 @@ def _remove_group(connection: sa.Connection, row: Row, value: t.Any, caller: Cal
     _tell_hosts(connection, row, caller, {"leave": [{"name": row.name, "security_groups": [group.name]}]})
 
 
-def _tell_hosts(connection: sa.Connection, row: Row, caller: Caller, variables: t.Mapping[str, t.Any]) -> None:
+def _tell_hosts(connection: Connection, row: Row, caller: Caller, variables: t.Mapping[str, t.Any]) -> None:
     """The playbook finds the ledger as it wants it, and tells every host that has to know."""
     if row.host is not None or row.vm_state == "building":
         _enqueue(connection, "security_groups", row, caller, variables)
 
 
-def _reset_state(connection: sa.Connection, row: Row, value: t.Any, caller: Caller) -> None:
+def _reset_state(connection: Connection, row: Row, value: t.Any, caller: Caller) -> None:
     server_changes.change(connection, row, {"vm_state": value["state"], "task_state": None, "rescue_image": None})
     # whatever was under way: what comes of it is not recorded any more
     actions.abandon(connection, [row.uuid], "the state was reset")
 
 
-def _reset_network(connection: sa.Connection, row: Row, value: t.Any, caller: Caller) -> None:
+def _reset_network(connection: Connection, row: Row, value: t.Any, caller: Caller) -> None:
     """Of Nova's drivers only Xen's had anything to do: a libvirt guest asks by DHCP, or reads its disk."""
 
 
-def _restore(connection: sa.Connection, row: Row, value: t.Any, caller: Caller) -> None:
+def _restore(connection: Connection, row: Row, value: t.Any, caller: Caller) -> None:
     """What is deleted is gone: no server is ever in the state that this is for."""
     raise ConflictError(f"Cannot 'restore' instance {row.uuid} while it is in vm_state {row.vm_state}")
 
 
-def _delete(connection: sa.Connection, row: Row, value: t.Any, caller: Caller) -> None:
+def _delete(connection: Connection, row: Row, value: t.Any, caller: Caller) -> None:
     delete(connection, row, caller)
 
 

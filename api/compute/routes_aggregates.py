@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import typing as t
 
-import sqlalchemy as sa
-
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hypervisor_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.aggregates import (
     remove_aggregates,
@@ -126,7 +125,7 @@ def act_on_aggregate(aggregate_id: str) -> Answer:
         return {"aggregate": _shown(_row(connection, aggregate_id))}, 200
 
 
-def _set_metadata(connection: sa.Connection, row: Record, wanted: Record) -> None:
+def _set_metadata(connection: Connection, row: Record, wanted: Record) -> None:
     """A null takes a key away. The zone is one of the keys in Nova."""
     merged = {key: value for key, value in {**row["metadata"], **wanted}.items() if value is not None}
     merged.pop("availability_zone", None)
@@ -137,7 +136,7 @@ def _set_metadata(connection: sa.Connection, row: Record, wanted: Record) -> Non
     _write(connection, row["name"], zone=zone, metadata=merged)
 
 
-def _move_host(connection: sa.Connection, row: Record, host: str, joins: bool) -> None:
+def _move_host(connection: Connection, row: Record, host: str, joins: bool) -> None:
     if joins and host in row["hosts"]:
         raise ConflictError(f"Aggregate {row['id']} already has host {host}.")
     if not joins and host not in row["hosts"]:
@@ -146,22 +145,22 @@ def _move_host(connection: sa.Connection, row: Record, host: str, joins: bool) -
     _write(connection, row["name"], hosts=hosts)
 
 
-def _write(connection: sa.Connection, name: str, **values: t.Any) -> None:
+def _write(connection: Connection, name: str, **values: t.Any) -> None:
     item = {"name": name, "zone": None, "metadata": None, "hosts": None, **values}
     with as_bad_request():
         write_aggregates(connection, [item])
 
 
-def _check_free(connection: sa.Connection, name: str) -> None:
+def _check_free(connection: Connection, name: str) -> None:
     if any(row["name"] == name for row in hypervisor_records.aggregates(connection)):
         raise ConflictError(f"Aggregate {name} already exists.")
 
 
-def _named(connection: sa.Connection, name: str) -> Record:
+def _named(connection: Connection, name: str) -> Record:
     return next(row for row in hypervisor_records.aggregates(connection) if row["name"] == name)
 
 
-def _row(connection: sa.Connection, aggregate_id: str) -> Record:
+def _row(connection: Connection, aggregate_id: str) -> Record:
     for row in hypervisor_records.aggregates(connection):
         if str(row["id"]) == aggregate_id:
             return row

@@ -9,11 +9,11 @@ from __future__ import annotations
 import typing as t
 import uuid
 
-import sqlalchemy as sa
 from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import flavor_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 
 from .. import policy, validation
 from ..context import current
@@ -229,12 +229,12 @@ def change_access(flavor_id: str) -> Answer:
         return _access(connection, row), 200
 
 
-def _access(connection: sa.Connection, row: Record) -> Record:
+def _access(connection: Connection, row: Record) -> Record:
     found = flavor_records.access_of(connection, row["id"])
     return {"flavor_access": [{"flavor_id": row["flavorid"], "tenant_id": project} for project in found]}
 
 
-def _flavor(connection: sa.Connection, flavor_id: str) -> Record:
+def _flavor(connection: Connection, flavor_id: str) -> Record:
     for row in flavor_records.flavors_seen(connection, current().is_admin, current().project):
         if row["flavorid"] == flavor_id:
             return row

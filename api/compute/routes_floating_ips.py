@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import typing as t
 
-import sqlalchemy as sa
-
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
 
 from .. import policy, validation
@@ -93,7 +92,7 @@ def delete_floating_ip_here(number: str) -> Answer:
     return "", 202
 
 
-def add(connection: sa.Connection, server: t.Any, value: t.Any, caller: Caller) -> None:
+def add(connection: Connection, server: t.Any, value: t.Any, caller: Caller) -> None:
     """The action addFloatingIp."""
     _check_action()
     floating = _of_address(connection, value["address"])
@@ -112,7 +111,7 @@ def add(connection: sa.Connection, server: t.Any, value: t.Any, caller: Caller) 
             raise BadRequestError(f"Unable to associate floating IP {value['address']}: {error}") from error
 
 
-def remove(connection: sa.Connection, server: t.Any, value: t.Any, caller: Caller) -> None:
+def remove(connection: Connection, server: t.Any, value: t.Any, caller: Caller) -> None:
     """The action removeFloatingIp."""
     _check_action()
     floating = _of_address(connection, value["address"])
@@ -127,14 +126,14 @@ def _check_action() -> None:
         raise BadRequestError("There is no such action: use the Network service for floating IPs.")
 
 
-def _of_address(connection: sa.Connection, address: str) -> Record:
+def _of_address(connection: Connection, address: str) -> Record:
     for row in network_records.floating_ips_of(connection, current().reach):
         if row["address"] == address:
             return row
     raise NotFoundError(f"floating IP {address} not found")
 
 
-def _pool(connection: sa.Connection, wanted: str) -> str:
+def _pool(connection: Connection, wanted: str) -> str:
     """The pool's name; clients give that of its network, or the network's id."""
     for row in network_records.pools_seen(connection):
         if wanted in (row["name"], network_records.pool_network_id(row["name"])):
@@ -142,7 +141,7 @@ def _pool(connection: sa.Connection, wanted: str) -> str:
     raise NotFoundError("Floating IP pool not found.")
 
 
-def _found(connection: sa.Connection, number: str) -> Record:
+def _found(connection: Connection, number: str) -> Record:
     found = network_records.floating_ips_of(connection, current().reach, number)
     if not found:
         raise NotFoundError(f"Floating IP not found for ID {number[:255]}")

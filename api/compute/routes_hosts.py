@@ -10,10 +10,10 @@ import json
 import time
 import typing as t
 
-import sqlalchemy as sa
 from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hypervisor_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.compute_services import switch_hosts
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.host_removal import (
@@ -179,7 +179,7 @@ def _matching(rows: list[Record], pattern: str) -> list[Record]:
     return found
 
 
-def _add_servers(connection: sa.Connection, rows: list[Record], bodies: list[Record]) -> None:
+def _add_servers(connection: Connection, rows: list[Record], bodies: list[Record]) -> None:
     servers = hypervisor_records.servers_on(connection, [row["name"] for row in rows])
     for row, body in zip(rows, bodies):
         if servers[row["name"]] or microversion() >= (2, 75):
@@ -190,7 +190,7 @@ def _id_key() -> str:
     return "uuid" if microversion() >= (2, 53) else "id"
 
 
-def _host(connection: sa.Connection, number: str) -> Record:
+def _host(connection: Connection, number: str) -> Record:
     for row in hypervisor_records.hosts(connection, int(time.time())):
         if str(row[_id_key()]) == number:
             return row
@@ -345,12 +345,12 @@ def _update_old(action: str) -> Answer:
     return {"service": body}, 200
 
 
-def _switch(connection: sa.Connection, host: str, enabled: bool, reason: str | None) -> None:
+def _switch(connection: Connection, host: str, enabled: bool, reason: str | None) -> None:
     with as_bad_request():
         switch_hosts(connection, [host], enabled, reason)
 
 
-def _of_service(connection: sa.Connection, service_id: str) -> Record:
+def _of_service(connection: Connection, service_id: str) -> Record:
     key = "service_uuid" if microversion() >= (2, 53) else "id"
     for row in hypervisor_records.hosts(connection, int(time.time())):
         if str(row[key]) == service_id:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import typing as t
 
-import sqlalchemy as sa
 from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import image_records, image_states
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 
 from .. import policy, validation
 from ..context import current
@@ -160,7 +160,7 @@ def _seen_image(image_id: str) -> Record:
     return found[0]
 
 
-def _own_image(connection: sa.Connection, image_id: str) -> Record:
+def _own_image(connection: Connection, image_id: str) -> Record:
     found = image_records.images_seen(connection, current().project, image_id, everything=current().is_admin)
     if not found:
         raise NotFoundError("Image not found.")

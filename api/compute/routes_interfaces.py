@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import typing as t
 
-import sqlalchemy as sa
-
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError, NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import interfaces, server_changes
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.interfaces import Wanted
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import network_choices
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.pool_claims import PoolExhaustedError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records, server_listing
@@ -117,12 +116,12 @@ def _schema() -> Schema:
     return {"type": "object", "properties": properties, "additionalProperties": False}
 
 
-def _record(connection: sa.Connection, server_id: str) -> Record:
+def _record(connection: Connection, server_id: str) -> Record:
     row = server_listing.one(connection, server_id, current().reach)
     return server_listing.load(connection, [row.id])[0]
 
 
-def _shown(connection: sa.Connection, server_id: str, port_id: str) -> Record:
+def _shown(connection: Connection, server_id: str, port_id: str) -> Record:
     record = _record(connection, server_id)
     for nic in record["nics"]:
         if nic["id"] == port_id:
@@ -130,7 +129,7 @@ def _shown(connection: sa.Connection, server_id: str, port_id: str) -> Record:
     raise NotFoundError(f"Instance {server_id} does not have a port with id {port_id}")
 
 
-def _only_network(connection: sa.Connection, project_id: str) -> t.Any:
+def _only_network(connection: Connection, project_id: str) -> t.Any:
     seen = network_records.networks_seen(connection, project_id)
     if not seen:
         raise BadRequestError("No specific network was requested and none are available.")
@@ -139,7 +138,7 @@ def _only_network(connection: sa.Connection, project_id: str) -> t.Any:
     return interfaces.network_named(connection, project_id, uuid=seen[0]["uuid"])
 
 
-def _enqueue(connection: sa.Connection, kind: str, row: t.Any) -> None:
+def _enqueue(connection: Connection, kind: str, row: t.Any) -> None:
     enqueue(
         connection,
         kind,

@@ -14,7 +14,6 @@ import re
 import typing as t
 import zlib
 
-import sqlalchemy as sa
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from flask import request
@@ -24,6 +23,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.key
     remove_keypairs,
     write_keypairs,
 )
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import users
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.keypair_records import keypairs_of
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.projects import project_name
@@ -164,14 +164,14 @@ def _brief(row: Record) -> Record:
     return body
 
 
-def _row(connection: sa.Connection, owner: _Owner, name: str) -> Record:
+def _row(connection: Connection, owner: _Owner, name: str) -> Record:
     for row in keypairs_of(connection, owner.project_id):
         if row["name"] == name:
             return row
     raise NotFoundError(f"Keypair {name[:255]} not found for user {owner.user_id}")
 
 
-def _owner(connection: sa.Connection, user_id: str | None) -> _Owner:
+def _owner(connection: Connection, user_id: str | None) -> _Owner:
     """Whose keys are meant: the caller's, unless an administrator names another user."""
     caller = current()
     if user_id is None or user_id == caller.user_id or microversion() < (2, 10):

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import typing as t
 
-import sqlalchemy as sa
 from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import server_changes
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.migration.move_begin import begin_move
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import (
     lookups,
@@ -65,7 +65,7 @@ FORCE_COMPLETE: Schema = {}
 
 
 def _begin(
-    connection: sa.Connection,
+    connection: Connection,
     action: str,
     row: t.Any,
     caller: Caller,
@@ -94,7 +94,7 @@ def _begin(
     )
 
 
-def _resize(connection: sa.Connection, row: t.Any, value: Record, caller: Caller) -> None:
+def _resize(connection: Connection, row: t.Any, value: Record, caller: Caller) -> None:
     with refusals_as_bad_requests():
         flavor = lookups.flavor_by_id(connection, str(value["flavorRef"]), caller.is_admin, row.project_id)
     if "OS-DCF:diskConfig" in value:
@@ -102,8 +102,8 @@ def _resize(connection: sa.Connection, row: t.Any, value: Record, caller: Caller
     _begin(connection, "resize", row, caller, flavor=flavor_of(flavor))
 
 
-def _end(action: str) -> t.Callable[[sa.Connection, t.Any, t.Any, Caller], None]:
-    def begin(connection: sa.Connection, row: t.Any, value: t.Any, caller: Caller) -> None:
+def _end(action: str) -> t.Callable[[Connection, t.Any, t.Any, Caller], None]:
+    def begin(connection: Connection, row: t.Any, value: t.Any, caller: Caller) -> None:
         _begin(connection, action, row, caller)
 
     return begin
@@ -114,7 +114,7 @@ def _check_host(host: str | None) -> None:
         policy.check("compute:servers:migrate_to")
 
 
-def _migrate(connection: sa.Connection, row: t.Any, value: Record | None, caller: Caller) -> None:
+def _migrate(connection: Connection, row: t.Any, value: Record | None, caller: Caller) -> None:
     host = (value or {}).get("host")
     _check_host(host)
     if value and microversion() < (2, 56):
@@ -122,7 +122,7 @@ def _migrate(connection: sa.Connection, row: t.Any, value: Record | None, caller
     _begin(connection, "migrate", row, caller, host=host)
 
 
-def _live_migrate(connection: sa.Connection, row: t.Any, value: Record, caller: Caller) -> None:
+def _live_migrate(connection: Connection, row: t.Any, value: Record, caller: Caller) -> None:
     _check_host(value["host"])
     _check_fields("os-migrateLive", value, {"disk_over_commit": (None, (2, 24)), "force": ((2, 30), (2, 67))})
     if microversion() < (2, 25):
@@ -133,7 +133,7 @@ def _live_migrate(connection: sa.Connection, row: t.Any, value: Record, caller: 
     _begin(connection, "live-migration", row, caller, host=value["host"])
 
 
-def _evacuate(connection: sa.Connection, row: t.Any, value: Record, caller: Caller) -> dict[str, t.Any] | None:
+def _evacuate(connection: Connection, row: t.Any, value: Record, caller: Caller) -> dict[str, t.Any] | None:
     _check_fields("evacuate", value, {"onSharedStorage": (None, (2, 13)), "force": ((2, 29), (2, 67))})
     _begin(connection, "evacuate", row, caller, host=value.get("host"))
     return {"adminPass": value.get("adminPass", "")} if microversion() < (2, 14) else None
@@ -238,7 +238,7 @@ def _live(row: t.Any) -> dict[str, t.Any]:
     return {**_ends(row), "server_uuid": row["instance_uuid"], **dict.fromkeys(_NUMBERS)}
 
 
-def _under_way(connection: sa.Connection, server_id: str) -> list[t.Any]:
+def _under_way(connection: Connection, server_id: str) -> list[t.Any]:
     row = server_listing.one(connection, server_id, current().reach)
     return migration_records.under_way(connection, row.uuid)
 

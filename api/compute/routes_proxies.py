@@ -9,10 +9,10 @@ from __future__ import annotations
 import typing as t
 import uuid
 
-import sqlalchemy as sa
 from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.security_groups import (
@@ -183,7 +183,7 @@ def _check_name(name: str) -> None:
         raise BadRequestError(f"'{name[:60]}' holds the beginning of a template")
 
 
-def _found(connection: sa.Connection, group_id: str) -> Record:
+def _found(connection: Connection, group_id: str) -> Record:
     rows = group_rules.groups_of(connection, current().project)
     names = {row["id"]: row["name"] for row in rows}
     for row in rows:

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import typing as t
 
-import sqlalchemy as sa
-
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import project_usage
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.quotas import (
     default_limits,
     quota_limits,
@@ -143,7 +142,7 @@ def _shown(limits: t.Mapping[str, int]) -> dict[str, int]:
     return {name: limits[ours] for name, (ours, last) in RESOURCES.items() if microversion() <= last}
 
 
-def _check_project(connection: sa.Connection, project: str) -> None:
+def _check_project(connection: Connection, project: str) -> None:
     caller = current()
     if project == caller.project or (caller.is_admin and project_usage.is_project(connection, project)):
         return

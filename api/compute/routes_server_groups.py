@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import typing as t
 
-import sqlalchemy as sa
 from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import server_group_records
 
 from .. import policy, validation
@@ -114,7 +114,7 @@ def _shown(row: Record) -> Record:
     return body
 
 
-def _row(connection: sa.Connection, group_id: str) -> Record:
+def _row(connection: Connection, group_id: str) -> Record:
     caller = current()
     for row in server_group_records.server_groups(connection, caller.reach):
         if row["id"] == group_id:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import functools
 import typing as t
 
-import sqlalchemy as sa
 from flask import Response, request
 from werkzeug.exceptions import NotFound
 
@@ -21,6 +20,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._addressing.texts i
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import image_snapshots
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import rebuilds, rescues
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import (
     lookups,
     server_details,
@@ -141,7 +141,7 @@ def _with_password(value: t.Any) -> dict[str, t.Any]:
     return {**asked, "adminPass": password, "password_hash": hashed, "password_optional": generated}
 
 
-def _rebuild(connection: sa.Connection, row: Row, value: t.Any, caller: Caller) -> Answer | tuple[t.Any, int, t.Any]:
+def _rebuild(connection: Connection, row: Row, value: t.Any, caller: Caller) -> Answer | tuple[t.Any, int, t.Any]:
     if value.get("preserve_ephemeral") in TRUE:
         raise BadRequestError("The current driver does not support preserving ephemeral partitions.")
     with refusals_as_bad_requests():
@@ -153,7 +153,7 @@ def _rebuild(connection: sa.Connection, row: Row, value: t.Any, caller: Caller) 
     return body, 202, {"Location": lens(caller).links("servers", row.uuid)[0]["href"]}
 
 
-def _rebuild_request(connection: sa.Connection, row: Row, value: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+def _rebuild_request(connection: Connection, row: Row, value: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
     """The body in the words of rebuilds.ask()."""
     asked: dict[str, t.Any] = {
         "image": lookups.image_by_id(connection, value["imageRef"], row.project_id),
@@ -194,18 +194,18 @@ def _address(value: str | None, field: str, version: int) -> str | None:
         raise BadRequestError(f"Invalid input for field/attribute {field}. '{value[:45]}' is no such address") from None
 
 
-def _rescue(connection: sa.Connection, row: Row, value: t.Any, caller: Caller) -> Answer:
+def _rescue(connection: Connection, row: Row, value: t.Any, caller: Caller) -> Answer:
     with refusals_as_bad_requests():
         details = rescues.ask(connection, row.uuid, value.get("rescue_image_ref"), value["password_hash"])
     begin(connection, "rescue", row, caller, details)
     return {"adminPass": value["adminPass"]}, 200
 
 
-def _unrescue(connection: sa.Connection, row: Row, value: t.Any, caller: Caller) -> None:
+def _unrescue(connection: Connection, row: Row, value: t.Any, caller: Caller) -> None:
     begin(connection, "unrescue", row, caller)
 
 
-def _create_image(connection: sa.Connection, row: Row, value: t.Any, caller: Caller) -> Answer | Response:
+def _create_image(connection: Connection, row: Row, value: t.Any, caller: Caller) -> Answer | Response:
     with refusals_as_bad_requests():
         details = image_snapshots.details_of(value["name"], value.get("metadata"), caller.user_id)
         begin(connection, "createImage", row, caller, details)
@@ -215,7 +215,7 @@ def _create_image(connection: sa.Connection, row: Row, value: t.Any, caller: Cal
     return Response(status=202, headers={"Location": location})
 
 
-def _change_password(connection: sa.Connection, row: Row, value: t.Any, caller: Caller) -> None:
+def _change_password(connection: Connection, row: Row, value: t.Any, caller: Caller) -> None:
     if row.vm_state != "active" or row.task_state is not None:
         what = f"task_state {row.task_state}" if row.task_state else f"vm_state {row.vm_state}"
         raise ConflictError(f"Cannot 'changePassword' instance {row.uuid} while it is in {what}")
@@ -223,7 +223,7 @@ def _change_password(connection: sa.Connection, row: Row, value: t.Any, caller: 
     raise ConflictError("QEMU guest agent is not enabled")
 
 
-def _console(connection: sa.Connection, row: Row, value: t.Any, caller: Caller) -> None:
+def _console(connection: Connection, row: Row, value: t.Any, caller: Caller) -> None:
     if microversion() > (2, 5):
         raise NotFound()
     raise _unavailable(row, value["type"])

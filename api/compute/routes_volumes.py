@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import typing as t
 
-import sqlalchemy as sa
 from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
@@ -17,6 +16,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
     NotFoundError,
     NovaliteError,
 )
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import server_listing
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import attachments_by
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_attachments
@@ -92,7 +92,7 @@ def _in_novas_words() -> t.Iterator[None]:
         raise BadRequestError(str(error)) from error
 
 
-def _attachment(connection: sa.Connection, row: t.Any, volume_id: str) -> dict[str, t.Any]:
+def _attachment(connection: Connection, row: t.Any, volume_id: str) -> dict[str, t.Any]:
     for one in attachments_by(connection, volumes=[volume_id], instances=[row.uuid]):
         return one
     raise NotFoundError(f"Instance {row.uuid} is not attached to volume {volume_id[:64]}")
@@ -188,7 +188,7 @@ def detach_volume(server_id: str, volume_id: str) -> Answer:
     return "", 202
 
 
-def _enqueue(connection: sa.Connection, kind: str, row: t.Any, attachment_id: str) -> None:
+def _enqueue(connection: Connection, kind: str, row: t.Any, attachment_id: str) -> None:
     enqueue(
         connection,
         kind,

@@ -9,14 +9,13 @@ from __future__ import annotations
 import contextlib
 import typing as t
 
-import sqlalchemy as sa
-
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
     ConflictError,
     NotFoundError,
     NovaliteError,
     QuotaError,
 )
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_tags
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import floating_ips
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
@@ -95,7 +94,7 @@ def _by_address(rows: t.Iterable[Record], address: str) -> Record:
     raise Ec2Error("InvalidAddress.NotFound", f"Address '{address[:60]}' not found.")
 
 
-def _find(connection: sa.Connection, project: str, asked: Asked) -> Record:
+def _find(connection: Connection, project: str, asked: Asked) -> Record:
     rows = network_records.floating_ips_of(connection, project)
     if asked.get("AllocationId"):
         return ids.find("eipalloc", asked["AllocationId"], {allocation_id(row): row for row in rows})
@@ -178,7 +177,7 @@ def associate_address(asked: Asked) -> Body:
     return {"return": True, "associationId": _association_id(after)}
 
 
-def _port(connection: sa.Connection, project: str, asked: Asked) -> Record:
+def _port(connection: Connection, project: str, asked: Asked) -> Record:
     """The interface that is meant: by its own id, or the first of the instance that has an address."""
     ports = network_records.interfaces_of(connection, project)
     if asked.get("NetworkInterfaceId"):

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import typing as t
 
-import sqlalchemy as sa
-
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import server_listing
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
@@ -159,7 +158,7 @@ def _own_values(asked: Asked) -> dict[str, t.Any]:
     return values
 
 
-def _change_groups(connection: sa.Connection, caller: Caller, record: Record, wanted: t.Sequence[str]) -> None:
+def _change_groups(connection: Connection, caller: Caller, record: Record, wanted: t.Sequence[str]) -> None:
     """Put the instance into these groups, and out of all others."""
     if not wanted:
         raise missing("GroupId")
@@ -174,7 +173,7 @@ def _change_groups(connection: sa.Connection, caller: Caller, record: Record, wa
             SERVER_ACTIONS["removeSecurityGroup"].do(connection, row, {"name": uuid}, caller)
 
 
-def _change_device(connection: sa.Connection, record: Record, wanted: Body) -> None:
+def _change_device(connection: Connection, record: Record, wanted: Body) -> None:
     goes = wanted.get("Ebs", {}).get("DeleteOnTermination")
     for one in record["volumes"]:
         if one["device"] == wanted.get("DeviceName"):

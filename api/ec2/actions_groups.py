@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import typing as t
 
-import sqlalchemy as sa
-
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError, QuotaError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_tags
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.security_groups import (
@@ -159,7 +158,7 @@ def delete_security_group(asked: Asked) -> Body:
     return {"return": True, "groupId": number}
 
 
-def _asked_group(connection: sa.Connection, caller: Caller, asked: Asked) -> Record:
+def _asked_group(connection: Connection, caller: Caller, asked: Asked) -> Record:
     return find_group(group_rules.groups_of(connection, caller.project), asked.get("GroupId"), asked.get("GroupName"))
 
 

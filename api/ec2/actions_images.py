@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import typing as t
 
-import sqlalchemy as sa
-
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NovaliteError, QuotaError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import (
     ec2_images,
@@ -19,6 +17,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog imp
     image_states,
 )
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import server_actions
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_tags
 
 from ..context import Caller, current, request_id
@@ -243,7 +242,7 @@ def modify_image_attribute(asked: Asked) -> Body:
     return {"return": True}
 
 
-def _own(connection: sa.Connection, caller: Caller, wanted: str) -> Record:
+def _own(connection: Connection, caller: Caller, wanted: str) -> Record:
     row = images.find(connection, caller.project, wanted)
     if row["owner"] != caller.project and not caller.is_admin:
         raise Ec2Error("AuthFailure", f"Not authorized for image: {images.image_id(row)}", 403)

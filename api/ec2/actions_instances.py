@@ -10,9 +10,8 @@ import base64
 import time
 import typing as t
 
-import sqlalchemy as sa
-
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import server_listing
 
@@ -41,7 +40,7 @@ from .views_instances import (
 )
 
 Record = dict[str, t.Any]
-Do = t.Callable[[sa.Connection, Record, t.Any, Caller], None]
+Do = t.Callable[[Connection, Record, t.Any, Caller], None]
 
 _OF_INSTANCE = {
     "instance-id": "instanceId",
@@ -109,7 +108,7 @@ MAX_OUTPUT = 64 * 1024  # bytes, as Amazon
 _WRONG_STATE: t.Mapping[type[Exception], str] = {ConflictError: "IncorrectInstanceState"}
 
 
-def find(connection: sa.Connection, project: str, wanted: t.Sequence[str] | None) -> list[Record]:
+def find(connection: Connection, project: str, wanted: t.Sequence[str] | None) -> list[Record]:
     """The project's instances with these ids (None: all), in the order of their making. Raises Ec2Error."""
     known = ec2_records.instance_ids(connection, project)
     numbers = list(known)
@@ -195,7 +194,7 @@ def start_instances(asked: Asked) -> Body:
     """One that was hibernated (suspended) goes on where it was."""
     actions = {"stopped": "os-start", "suspended": "resume", "paused": "unpause"}
 
-    def start(connection: sa.Connection, record: Record, row: t.Any, caller: Caller) -> None:
+    def start(connection: Connection, record: Record, row: t.Any, caller: Caller) -> None:
         if state(record) in (RUNNING, PENDING):
             return
         name = actions.get(record["vm_state"])
@@ -215,7 +214,7 @@ def start_instances(asked: Asked) -> Body:
 def stop_instances(asked: Asked) -> Body:
     name = "suspend" if asked.get("Hibernate") else "os-stop"
 
-    def stop(connection: sa.Connection, record: Record, row: t.Any, caller: Caller) -> None:
+    def stop(connection: Connection, record: Record, row: t.Any, caller: Caller) -> None:
         if state(record) in (STOPPED, STOPPING):
             return
         if state(record) is not RUNNING:
@@ -229,7 +228,7 @@ def stop_instances(asked: Asked) -> Body:
 
 @action("RebootInstances", "compute:servers:reboot", _ASKED, ["InstanceId"])
 def reboot_instances(asked: Asked) -> Body:
-    def reboot(connection: sa.Connection, record: Record, row: t.Any, caller: Caller) -> None:
+    def reboot(connection: Connection, record: Record, row: t.Any, caller: Caller) -> None:
         if state(record) is not RUNNING:
             raise _wrong(record, "rebooted")
         SERVER_ACTIONS["reboot"].do(connection, row, {"type": "SOFT"}, caller)
@@ -247,7 +246,7 @@ def reboot_instances(asked: Asked) -> Body:
 def terminate_instances(asked: Asked) -> Body:
     """One that is gone already is no error, for as long as it is shown."""
 
-    def terminate(connection: sa.Connection, record: Record, row: t.Any, caller: Caller) -> None:
+    def terminate(connection: Connection, record: Record, row: t.Any, caller: Caller) -> None:
         if record["ec2"]["disable_api_termination"]:
             raise _protected(record, "disableApiTermination")
         delete(connection, row, caller)

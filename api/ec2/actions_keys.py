@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import typing as t
 
-import sqlalchemy as sa
-
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import QuotaError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.keypairs import (
     remove_keypairs,
     write_keypairs,
 )
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_records, ec2_tags
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.keypair_records import keypairs_of
 
@@ -48,7 +47,7 @@ def describe_key_pairs(asked: Asked) -> Body:
     return {"keySet": filters.filtered(bodies, asked, KEY_FILTERS)}
 
 
-def _bodies(connection: sa.Connection, project: str, with_key: bool) -> list[Body]:
+def _bodies(connection: Connection, project: str, with_key: bool) -> list[Body]:
     made = ec2_records.made_fingerprints(connection, project)
     tags = ec2_tags.tags_of(connection, project)
     found = []
@@ -113,7 +112,7 @@ def import_key_pair(asked: Asked) -> Body:
     return {**body, "keyFingerprint": key_material.fingerprint(kept["public_key"])}
 
 
-def _add(connection: sa.Connection, caller: Caller, asked: Asked, public: str) -> Body:
+def _add(connection: Connection, caller: Caller, asked: Asked, public: str) -> Body:
     name, tags = asked["KeyName"], tags_for(asked, KIND)[KIND]
     if not name.isprintable() or name != name.strip():
         raise invalid("KeyName", name)

@@ -10,13 +10,12 @@ import base64
 import secrets
 import typing as t
 
-import sqlalchemy as sa
-
 from ansible_collections.novalite.cloud.plugins.module_utils._addressing.texts import parse_address
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, QuotaError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import flavor_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import new_servers
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.server_requests import NetworkRequest
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_records, ec2_requests
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.pool_claims import AddressInUseError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
@@ -139,14 +138,14 @@ def run_instances(asked: Asked) -> Body:
     return views_instances.grouped(map(views_instances.reservation, records))[0]
 
 
-def _repeated(connection: sa.Connection, caller: Caller, token: str) -> list[str] | None:
+def _repeated(connection: Connection, caller: Caller, token: str) -> list[str] | None:
     if not token:
         return None
     with as_codes({ConflictError: "IdempotentParameterMismatch"}):
         return ec2_requests.repeated(connection, caller.project, "RunInstances", token, what_was_asked())
 
 
-def _run(connection: sa.Connection, caller: Caller, asked: Asked) -> list[str]:
+def _run(connection: Connection, caller: Caller, asked: Asked) -> list[str]:
     """Record what is asked for, and its job. Returns the UUIDs."""
     tags = tags_for(asked, "instance", "volume", "network-interface")
     wanted = _wanted(connection, caller, asked, tags["instance"])
@@ -183,7 +182,7 @@ def _run(connection: sa.Connection, caller: Caller, asked: Asked) -> list[str]:
     return made.uuids
 
 
-def _wanted(connection: sa.Connection, caller: Caller, asked: Asked, tags: Tags) -> new_servers.Wanted:
+def _wanted(connection: Connection, caller: Caller, asked: Asked, tags: Tags) -> new_servers.Wanted:
     project = caller.project
     placement = asked.get("Placement", {})
     zone, _colon, host = placement.get("AvailabilityZone", placement.get("AvailabilityZoneId", "")).partition(":")
@@ -221,7 +220,7 @@ def _wanted(connection: sa.Connection, caller: Caller, asked: Asked, tags: Tags)
     )
 
 
-def flavor_of(connection: sa.Connection, caller: Caller, name: str) -> Body:
+def flavor_of(connection: Connection, caller: Caller, name: str) -> Body:
     """The flavor that an instance type is. Raises Ec2Error."""
     for flavor in flavor_records.flavors_seen(connection, caller.is_admin, caller.project):
         if name == flavor["name"]:
@@ -230,7 +229,7 @@ def flavor_of(connection: sa.Connection, caller: Caller, name: str) -> Body:
 
 
 def _groups(
-    connection: sa.Connection, project: str, asked: Asked, of_interface: list[str]
+    connection: Connection, project: str, asked: Asked, of_interface: list[str]
 ) -> tuple[str, ...]:
     names = [name for name in asked.get("SecurityGroup", []) if name != "default"]
     numbers = [*asked.get("SecurityGroupId", []), *of_interface]
@@ -245,7 +244,7 @@ def _groups(
 
 
 def _interfaces(
-    connection: sa.Connection, project: str, asked: Asked
+    connection: Connection, project: str, asked: Asked
 ) -> tuple[tuple[NetworkRequest, ...], list[str]]:
     """The networks, with addresses, and the groups that are named with the first of them."""
     given = asked.get("NetworkInterface", [])

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import typing as t
 
-import sqlalchemy as sa
-
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_requests
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_attachments
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volumes as volume_states
@@ -146,7 +145,7 @@ def create_volume(asked: Asked) -> Body:
     return volumes.volume(row)
 
 
-def _create(connection: sa.Connection, caller: Caller, asked: Asked, zone: str) -> str:
+def _create(connection: Connection, caller: Caller, asked: Asked, zone: str) -> str:
     """Record the volume, and the job that makes it if something has to be made now. Returns its UUID."""
     tags = tags_for(asked, KIND)[KIND]
     params: dict[str, t.Any] = {

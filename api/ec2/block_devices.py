@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import typing as t
 
-import sqlalchemy as sa
-
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import volumes_by
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volumes as volume_states
 from ansible_collections.novalite.cloud.plugins.module_utils._rules.volume_asks import (
@@ -46,7 +45,7 @@ SHAPE = Group(
 )
 
 
-def wanted(connection: sa.Connection, project: str, asked: Asked, flavor: Body) -> tuple[VolumeRequest, ...]:
+def wanted(connection: Connection, project: str, asked: Asked, flavor: Body) -> tuple[VolumeRequest, ...]:
     """The volumes that the instances get beside their root disks, which may be named with their size. Raises Ec2Error.
 
     As with Amazon, what is not said to be deleted with its instance stays, and a snapshot says the size.
@@ -73,7 +72,7 @@ def wanted(connection: sa.Connection, project: str, asked: Asked, flavor: Body) 
     return tuple(found)
 
 
-def tag(connection: sa.Connection, instances: t.Sequence[str], tags: Tags) -> None:
+def tag(connection: Connection, instances: t.Sequence[str], tags: Tags) -> None:
     """Give the volumes of these new instances their tags."""
     if not tags:
         return
@@ -92,7 +91,7 @@ def _check_root(ebs: Body, flavor: Body) -> None:
         )  # fmt: skip
 
 
-def _volume(connection: sa.Connection, project: str, device: str, ebs: Body) -> VolumeRequest:
+def _volume(connection: Connection, project: str, device: str, ebs: Body) -> VolumeRequest:
     snapshot = None
     if ebs.get("SnapshotId"):
         snapshot = ids.find("snap", ebs["SnapshotId"], volumes.snapshots_of_project(connection, project))["id"]

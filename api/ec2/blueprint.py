@@ -11,8 +11,9 @@ import dataclasses
 import re
 import typing as t
 
-import sqlalchemy as sa
 from flask import Blueprint, Response, g
+
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 
 from .. import policy
 from ..context import Caller, current, request_id
@@ -108,7 +109,7 @@ def what_was_asked() -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def writing() -> t.Iterator[tuple[sa.Connection, Caller]]:
+def writing() -> t.Iterator[tuple[Connection, Caller]]:
     """One transaction for what is asked, which a dry run takes back at its end; and who asks."""
     with writing_ledger() as connection:
         yield connection, current()

@@ -9,9 +9,8 @@ from __future__ import annotations
 import time
 import typing as t
 
-import sqlalchemy as sa
-
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import QuotaError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_tags
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hypervisor_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
@@ -36,7 +35,7 @@ def moment(seconds: float | None) -> str | None:
     return None if seconds is None else time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(seconds))
 
 
-def zones(connection: sa.Connection) -> list[str]:
+def zones(connection: Connection) -> list[str]:
     return list(hypervisor_records.zones(connection, int(time.time()))) or [DEFAULT_ZONE]
 
 
@@ -74,7 +73,7 @@ def tags_for(asked: Asked, *kinds: str) -> dict[str, Tags]:
     return found
 
 
-def keep_tags(connection: sa.Connection, project_id: str, resource: str, tags: Tags) -> None:
+def keep_tags(connection: Connection, project_id: str, resource: str, tags: Tags) -> None:
     """Write a new resource's tags; what had its id before leaves none."""
     ec2_tags.remove_tags(connection, project_id, resource)
     with as_codes(TAG_LIMIT):
@@ -94,14 +93,14 @@ def check_vpc(project_id: str, asked: str | None) -> None:
         raise ids.not_found("vpc", asked)
 
 
-def subnets(connection: sa.Connection, project_id: str) -> dict[str, Body]:
+def subnets(connection: Connection, project_id: str) -> dict[str, Body]:
     """The networks that the project sees, by the ids of the subnets that they are; the default one first."""
     rows = network_records.networks_seen(connection, project_id)
     rows.sort(key=lambda row: (row["owner"] == "", row["id"]))
     return {ids.of("subnet", row["uuid"]): row for row in rows}
 
 
-def first_subnet(connection: sa.Connection, project_id: str) -> Body:
+def first_subnet(connection: Connection, project_id: str) -> Body:
     """The network of an instance that asks for none: the project's own before the public ones."""
     for row in subnets(connection, project_id).values():
         return row

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import typing as t
 
-import sqlalchemy as sa
-
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import image_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 
 from . import ids
 from .faults import Ec2Error
@@ -24,7 +23,7 @@ def image_id(record: t.Mapping[str, t.Any]) -> str:
     return ids.of(KIND, record["id"])
 
 
-def find(connection: sa.Connection, project: str, wanted: str) -> Record:
+def find(connection: Connection, project: str, wanted: str) -> Record:
     """The image `wanted`: EC2's id of it, the shorter one that guests are told, its name (`ami-tiny`) or its UUID.
 
     Raises Ec2Error for one that the project does not see.
@@ -61,7 +60,7 @@ def nearest_first(rows: t.Iterable[Record], project: str) -> list[Record]:
     return sorted(known, key=lambda row: (row["nearness"] is None, row["nearness"] or 0, row["created_at"], row["id"]))
 
 
-def with_ids(connection: sa.Connection, project: str, asked: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+def with_ids(connection: Connection, project: str, asked: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
     """The request, with the ids of images that its filter `image-id` calls by their names, as find() does."""
     given = asked.get("Filter", [])
     if not any(one["Name"] == "image-id" for one in given):

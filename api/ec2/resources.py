@@ -12,10 +12,9 @@ from __future__ import annotations
 
 import typing as t
 
-import sqlalchemy as sa
-
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import image_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import server_changes
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_tags
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records, server_listing
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.keypair_records import keypairs_of
@@ -29,7 +28,7 @@ from .actions_instances import find as find_instances
 from .common import TAG_LIMIT, Tags, subnets, vpc_id
 from .faults import Ec2Error, as_codes
 
-Write = t.Callable[[sa.Connection, Caller, str, Tags], None]
+Write = t.Callable[[Connection, Caller, str, Tags], None]
 
 # the beginning of an id, and the kind's name
 TYPES = {
@@ -52,7 +51,7 @@ _OF_VPC = ("rtb", "igw", "acl", "dopt")
 NAME = "Name"  # the tag that is a name
 
 
-def tags_of_all(connection: sa.Connection, project: str) -> list[tuple[str, str, Tags]]:
+def tags_of_all(connection: Connection, project: str) -> list[tuple[str, str, Tags]]:
     """(id, type, tags) of all that the project has tagged."""
     found = [
         (ids.of("i", record["uuid"]), "instance", record["metadata"])
@@ -67,7 +66,7 @@ def tags_of_all(connection: sa.Connection, project: str) -> list[tuple[str, str,
     return [one for one in found if one[2]]
 
 
-def change(connection: sa.Connection, caller: Caller, one: str, update: t.Callable[[Tags], Tags]) -> None:
+def change(connection: Connection, caller: Caller, one: str, update: t.Callable[[Tags], Tags]) -> None:
     """Make of a resource's tags what `update` makes of them. Raises Ec2Error for what is not there."""
     kind = one.rpartition("-")[0]
     if kind not in TYPES:
@@ -97,7 +96,7 @@ def _named(before: Tags, after: Tags) -> dict[str, t.Any]:
     return {"metadata": after, **named}
 
 
-def _change_instance(connection: sa.Connection, caller: Caller, one: str, update: t.Callable[[Tags], Tags]) -> None:
+def _change_instance(connection: Connection, caller: Caller, one: str, update: t.Callable[[Tags], Tags]) -> None:
     (record,) = find_instances(connection, caller.project, [one])
     if record["deleted"]:
         raise ids.not_found("i", one)
@@ -109,7 +108,7 @@ def _change_instance(connection: sa.Connection, caller: Caller, one: str, update
         server_changes.change(connection, row, {"display_name": after[NAME].strip()})
 
 
-def _known(connection: sa.Connection, project: str, kind: str, asked: str) -> t.Iterable[str]:
+def _known(connection: Connection, project: str, kind: str, asked: str) -> t.Iterable[str]:
     """EC2's ids of the project's objects of this kind."""
     if kind == "ami":
         return [images.image_id(row) for row in image_records.images_seen(connection, project)]

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import typing as t
 
-import sqlalchemy as sa
-
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError, VolumeQuotaError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import (
     snapshots_by,
     volumes_by,
@@ -54,15 +53,15 @@ def snapshot_id(row: t.Mapping[str, t.Any]) -> str:
     return ids.of("snap", row["id"])
 
 
-def of_project(connection: sa.Connection, project: str) -> dict[str, Record]:
+def of_project(connection: Connection, project: str) -> dict[str, Record]:
     return {volume_id(row): row for row in volumes_by(connection, project_id=project)}
 
 
-def snapshots_of_project(connection: sa.Connection, project: str) -> dict[str, Record]:
+def snapshots_of_project(connection: Connection, project: str) -> dict[str, Record]:
     return {snapshot_id(row): row for row in snapshots_by(connection, project_id=project)}
 
 
-def type_named(connection: sa.Connection, caller: Caller, name: str | None) -> str | None:
+def type_named(connection: Connection, caller: Caller, name: str | None) -> str | None:
     """The type that a volume of EC2's type `name` gets; None is the default. Raises Ec2Error."""
     if name is None or name in AMAZONS_TYPES:
         return None
@@ -78,7 +77,7 @@ def device_name(name: str) -> str | None:
     return name or None
 
 
-def tell(connection: sa.Connection, caller: Caller, kind: str, what: str, one: str, instances: t.Sequence[str]) -> None:
+def tell(connection: Connection, caller: Caller, kind: str, what: str, one: str, instances: t.Sequence[str]) -> None:
     """Have a job of `kind` do what was begun: `what` (volumes, snapshots, attachments) says of which id."""
     enqueue(
         connection,

@@ -12,10 +12,10 @@ import math
 import time
 import typing as t
 
-import sqlalchemy as sa
 from flask import current_app, request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import auth_failures, credentials, users
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.auth_failures import Limit, subject
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.tokens import (
@@ -72,14 +72,14 @@ class Attempt:
             self.who: Limit(settings.auth_failures, DELAY, grows=True, calm=lock),
         }
 
-    def refuse_locked(self, connection: sa.Connection, hold: bool = False) -> None:
+    def refuse_locked(self, connection: Connection, hold: bool = False) -> None:
         """Raise TooManyRequestsError while there were too many failures of this kind."""
         counted = [self.login] if self.known else list(self.limits())
         _refuse(auth_failures.locked_for(connection, counted, time.time(), hold))
 
     # Of guesses that come at once, no more are answered than of those that come in turn
 
-    def succeed(self, connection: sa.Connection) -> None:
+    def succeed(self, connection: Connection) -> None:
         """Forget the failures, and know the user at this address. Raises TooManyRequestsError if there were too many
         meanwhile."""
         self.refuse_locked(connection, hold=True)
@@ -87,7 +87,7 @@ class Attempt:
         days = current_app.extensions["settings"].auth_known_days
         auth_failures.remember(connection, self.good, time.time() + days * 86400)
 
-    def fail(self, connection: sa.Connection) -> None:
+    def fail(self, connection: Connection) -> None:
         """Count a failure. Raises TooManyRequestsError as `succeed` does."""
         locked = auth_failures.count_failure(connection, self.limits(), time.time())
         if not self.known:
@@ -155,7 +155,7 @@ def issue(proof: Proof, scope: t.Any) -> tuple[Token, Caller, Fields | None]:
         raise UnauthorizedError(REFUSED)
 
 
-def credential_of(connection: sa.Connection, caller: Caller) -> Fields | None:
+def credential_of(connection: Connection, caller: Caller) -> Fields | None:
     """The application credential that the caller's token comes from."""
     if caller.application_credential_id is None:
         return None
@@ -268,7 +268,7 @@ METHODS: dict[str, t.Callable[[Fields], Proof]] = {
 }
 
 
-def _find_user(connection: sa.Connection, asked: Fields) -> dict[str, t.Any] | None:
+def _find_user(connection: Connection, asked: Fields) -> dict[str, t.Any] | None:
     if "id" in asked:
         with contextlib.suppress(users.NotFoundError):
             return users.find_user(connection, asked["id"])
@@ -278,7 +278,7 @@ def _find_user(connection: sa.Connection, asked: Fields) -> dict[str, t.Any] | N
     return users.user_by_name(connection, asked["name"])
 
 
-def _scope(connection: sa.Connection, proof: Proof, scope: t.Any) -> tuple[str | None, bool]:
+def _scope(connection: Connection, proof: Proof, scope: t.Any) -> tuple[str | None, bool]:
     """The project's id, and whether it was asked for: a default that cannot be had is left out."""
     if scope is None:
         return proof.default_project_id, proof.only_project_id is not None

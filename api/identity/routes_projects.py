@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import typing as t
 
-import sqlalchemy as sa
 from flask import Blueprint, request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import projects as identity_projects
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import users
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import projects
@@ -164,14 +164,14 @@ def flag(name: str) -> bool | None:
     return None if text is None else text.lower() not in ("false", "0", "no", "off")
 
 
-def _find(connection: sa.Connection, project_id: str) -> Body:
+def _find(connection: Connection, project_id: str) -> Body:
     row = projects.project_by_id(connection, project_id)
     if row is None:
         raise _unknown(project_id)
     return row
 
 
-def _find_both(connection: sa.Connection, project_id: str, user_id: str) -> None:
+def _find_both(connection: Connection, project_id: str, user_id: str) -> None:
     _find(connection, project_id)
     users.find_user(connection, user_id)
 
@@ -187,7 +187,7 @@ def _role(role_id: str) -> str:
     return name
 
 
-def _update(connection: sa.Connection, project_id: str, asked: Body) -> Body:
+def _update(connection: Connection, project_id: str, asked: Body) -> Body:
     values: Body = {key: asked[key] for key in ("name", "enabled") if key in asked}
     if "description" in asked:
         values["description"] = asked["description"] or ""

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import typing as t
 
-import sqlalchemy as sa
 from flask import Blueprint, Response, jsonify, request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.tokens import revoke_token
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.projects import projects_of_user
 
@@ -58,7 +58,7 @@ def delete_token() -> tuple[str, int]:
     return "", 204
 
 
-def _subject(connection: sa.Connection, text: str) -> Caller:
+def _subject(connection: Connection, text: str) -> Caller:
     """Whose token `text` is. Raises NotFoundError: for another user's, too, unless the caller is an admin."""
     caller = find_caller(connection, text) if 1 <= len(text) <= MAX_TOKEN else None
     if caller is None or not (caller.user_id == current().user_id or current().is_admin):

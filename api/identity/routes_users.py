@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import typing as t
 
-import sqlalchemy as sa
 from flask import Blueprint, request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity import users
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.projects import (
     project_name,
@@ -134,7 +134,7 @@ def _values(asked: Body) -> Body:
     return values
 
 
-def _check_project(connection: sa.Connection, values: Body) -> None:
+def _check_project(connection: Connection, values: Body) -> None:
     wanted = values.get("default_project_id")
     if wanted is None:
         return

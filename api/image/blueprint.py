@@ -8,22 +8,15 @@ from __future__ import annotations
 
 import typing as t
 
-from flask import Blueprint, Response, current_app, g, request
+from flask import Blueprint, Response, g
 
 from .. import policy
-from ..context import authenticate
 
 Answer = tuple[t.Any, int]
 
 image_versions = Blueprint("image_versions", __name__, url_prefix="/image")
 image = Blueprint("image", __name__, url_prefix="/image/v2")
-
-
-@image.before_request
-def _begin() -> None:
-    view = current_app.view_functions.get(request.endpoint or "")
-    if policy.POLICY.get(getattr(view, "policy_operation", "")) != "public":
-        authenticate()
+image.before_request(policy.guard)
 
 
 @image.after_request

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import typing as t
 
-import sqlalchemy as sa
 from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import image_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 
 from ..context import current
 from ..errors import ForbiddenError
@@ -20,7 +20,7 @@ from ..errors import ForbiddenError
 Record = dict[str, t.Any]
 
 
-def seen(connection: sa.Connection, number: str) -> Record:
+def seen(connection: Connection, number: str) -> Record:
     """An image that the caller's project may use. Raises NotFoundError."""
     found = image_records.images_seen(connection, current().project, number, everything=current().is_admin)
     if not found:
@@ -28,7 +28,7 @@ def seen(connection: sa.Connection, number: str) -> Record:
     return found[0]
 
 
-def own(connection: sa.Connection, number: str) -> Record:
+def own(connection: Connection, number: str) -> Record:
     """One that the caller may change. Raises NotFoundError, ForbiddenError."""
     row = seen(connection, number)
     if row["owner"] != current().project and not current().is_admin:

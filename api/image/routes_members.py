@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import typing as t
 
-import sqlalchemy as sa
-
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError, NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import image_members
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 
 from .. import policy, validation
 from ..context import current
@@ -89,7 +88,7 @@ def remove_member(number: str, member: str) -> Answer:
     return "", 204
 
 
-def _seen(connection: sa.Connection, row: Record) -> list[Record]:
+def _seen(connection: Connection, row: Record) -> list[Record]:
     """The members that the caller may know of: its own image's, else itself."""
     if row["visibility"] != "shared":
         return []
@@ -97,7 +96,7 @@ def _seen(connection: sa.Connection, row: Record) -> list[Record]:
     return image_members.members(connection, row["id"], None if everybody else current().project)
 
 
-def _one(connection: sa.Connection, row: Record, member: str) -> Record:
+def _one(connection: Connection, row: Record, member: str) -> Record:
     for one in _seen(connection, row):
         if one["member"] == member:
             return one

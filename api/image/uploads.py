@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import typing as t
 
-import sqlalchemy as sa
 from flask import current_app, request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError, QuotaError
@@ -17,6 +16,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog imp
     image_states,
     image_store,
 )
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 
 from .. import policy
 from ..context import current
@@ -91,7 +91,7 @@ def settle(row: Record, transfer: str, path: str, values: Record) -> None:
         raise
 
 
-def _finish(connection: sa.Connection, number: str, transfer: str, values: Record) -> None:
+def _finish(connection: Connection, number: str, transfer: str, values: Record) -> None:
     by_operator = policy.may(current(), "image:host_mount")
     image_states.finish(connection, number, transfer, values, by_operator=by_operator)
 

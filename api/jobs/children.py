@@ -39,10 +39,6 @@ class Child:
         self._sending = threading.Lock()
         threading.Thread(target=self._listen, daemon=True, name="supervisor").start()
 
-    @property
-    def pid(self) -> int:
-        return self._process.pid
-
     def send(self, message: Message) -> None:
         """Nothing happens when it is gone: that is noticed by who listens."""
         with self._sending, contextlib.suppress(OSError, ValueError):
@@ -66,10 +62,6 @@ class Child:
 
     def cancel(self) -> None:
         self.send({"cancel": True})
-
-    def kill(self) -> None:
-        self._process.kill()
-        self.close()
 
     def close(self) -> None:
         """Let it go: it ends when it has nothing to do any more."""

@@ -18,7 +18,7 @@ import typing as t
 from dbos import DBOS, SetWorkflowID
 from dbos import error as dbos_error
 
-from .options import Options, libpq_url, postgresql_url
+from .options import Options
 from .runs import FAILED, Outcome, Plan
 
 log = logging.getLogger(__name__)
@@ -42,11 +42,10 @@ def launch(options: Options, executor_id: str, steps: Steps) -> None:
     """Start DBOS in this process. From here on it may call `steps`."""
     global _steps
     _steps = steps
-    url = postgresql_url(options.ledger_url)
     DBOS(
         config={
             "name": "novalite",
-            "system_database_url": f"sqlite:///{options.directory}/dbos.sqlite" if url is None else libpq_url(url),
+            "system_database_url": options.place.libpq_url or f"sqlite:///{options.directory}/dbos.sqlite",
             "executor_id": executor_id,
             "application_version": VERSION,
             "log_level": "WARNING",
@@ -80,7 +79,7 @@ def forget(before: float) -> None:
     limit = datetime.datetime.fromtimestamp(before, datetime.timezone.utc).isoformat()
     old = DBOS.list_workflows(status=ended, end_time=limit, limit=1000, load_input=False, load_output=False)
     if old:
-        DBOS.delete_workflows([one.workflow_id for one in old])
+        DBOS.delete_workflows([workflow.workflow_id for workflow in old])
 
 
 def _current() -> Steps:

@@ -48,12 +48,6 @@ class Keeper:
         self._stopping.set()
         self._thread.join()
 
-    @property
-    def pid(self) -> int | None:
-        """The worker's process, if there is one now."""
-        process = self._process
-        return process.pid if process is not None and process.poll() is None else None
-
     def _keep(self) -> None:
         pause = FIRST_PAUSE
         while not self._stopping.is_set():

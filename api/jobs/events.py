@@ -11,9 +11,7 @@ import re
 import time
 import typing as t
 
-import sqlalchemy as sa
-
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_jobs import job_event, run
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs.event_rows import Row
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import actions
 
 MAX_EVENTS = 5000  # of one run; what comes after is not kept
@@ -26,10 +24,6 @@ STATUS = {
     "runner_on_unreachable": "unreachable",
 }
 _SECRET_NAME = re.compile(r"PASSW|SECRET|TOKEN|_URL$|KEY$")
-_PRIVATE = ("seq", "created_at", "event", "play", "task", "host", "status", "duration", "text")
-
-Row = dict[str, t.Any]
-
 
 class Reducer:
     """Makes rows of runner's events, and keeps what the end of the run is told by."""
@@ -37,7 +31,7 @@ class Reducer:
     def __init__(self, run_id: str, secrets: t.Collection[str] = ()) -> None:
         self._run_id = run_id
         # the longest first: one may be part of another
-        self._secrets = sorted((one for one in secrets if len(one) >= 6), key=len, reverse=True)
+        self._secrets = sorted((secret for secret in secrets if len(secret) >= 6), key=len, reverse=True)
         self._play: str | None = None
         self._task: str | None = None
         self._count = 0
@@ -62,8 +56,6 @@ class Reducer:
             return None
         if name in STATUS:
             return self._result(event, STATUS[name], data)
-        if name == "warning" or name == "deprecated":
-            return None
         return None
 
     def last_line(self, output: str | None) -> str | None:
@@ -131,30 +123,6 @@ def secrets_of(environment: t.Mapping[str, str]) -> list[str]:
             found.append(value)
         if match := re.search(r"://[^/\s:@]*:([^/\s@]+)@", value):
             found.append(match[1])
-    return found
-
-
-def write(connection: sa.Connection, rows: t.Sequence[Row]) -> None:
-    if rows:
-        connection.execute(sa.insert(job_event), list(rows))
-
-
-def read(connection: sa.Connection, run_id: str, after: int, limit: int, texts: bool) -> list[Row]:
-    """Events of a run after number `after`. Without `texts`, those of a run for several projects show no text."""
-    shared = connection.execute(sa.select(run.c.project_id).where(run.c.id == run_id)).scalar() is None
-    query = (
-        sa.select(*(job_event.c[name] for name in _PRIVATE))
-        .where(job_event.c.run_id == run_id, job_event.c.seq > after)
-        .order_by(job_event.c.seq)
-        .limit(limit)
-    )
-    found = [dict(row) for row in connection.execute(query).mappings()]
-    if shared and not texts:
-        for one in found:
-            one["text"] = None
-    if not texts:
-        for one in found:
-            one["host"] = None  # which hosts there are is no tenant's business
     return found
 
 

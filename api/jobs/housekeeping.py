@@ -13,32 +13,26 @@ import os
 import shutil
 import time
 
-import sqlalchemy as sa
-
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import image_states
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_jobs import job, job_event, run, run_job
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Engine, transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import forgetting, run_rows
 
-from . import durable, queue, workers
+from . import durable, workers
 from .options import Options
 
 log = logging.getLogger(__name__)
 
 DAY = 24 * 3600.0
-FORGOTTEN_AT_ONCE = 1000  # jobs
 
 
-def keep_house(engine: sa.Engine, options: Options) -> None:
+def keep_house(engine: Engine, options: Options) -> None:
     """Remove what is older than the options say. What cannot be removed now is, the next time."""
     try:
         then = time.time() - options.keep_days * DAY
         with transaction(engine) as connection:
-            old = sa.select(run.c.id).where(run.c.state == "ended", run.c.finished_at < then)
-            connection.execute(sa.delete(job_event).where(job_event.c.run_id.in_(old)))
-            _forget_results(connection, then)
-            _forget_jobs(connection, time.time() - options.keep_job_days * DAY)
-            running = set(connection.execute(sa.select(run.c.id).where(run.c.state == "running")).scalars())
+            forgetting.forget(connection, then, time.time() - options.keep_job_days * DAY)
+            running = run_rows.running(connection)
             workers.forget(connection, options)
         with transaction(engine) as connection:
             image_states.sweep(connection, options.home)
@@ -47,20 +41,6 @@ def keep_house(engine: sa.Engine, options: Options) -> None:
         durable.forget(then)
     except (NovaliteError, OSError) as error:
         log.warning("old runs could not be cleared: %s", error)
-
-
-def _forget_results(connection: sa.Connection, then: float) -> None:
-    """Empty the results of jobs that ended before `then`: each may have half a MiB of what a guest wrote."""
-    old = sa.select(job.c.id).where(job.c.finished_at < then, job.c.result.is_not(None)).limit(FORGOTTEN_AT_ONCE)
-    connection.execute(sa.update(job).where(job.c.id.in_(old)).values(result=sa.null()))
-
-
-def _forget_jobs(connection: sa.Connection, then: float) -> None:
-    """Delete jobs that ended before `then`, and runs that no job is left of. Some at a time: others wait to write."""
-    old = sa.select(job.c.id).where(job.c.state.in_(queue.FINAL), job.c.finished_at < then).limit(FORGOTTEN_AT_ONCE)
-    connection.execute(sa.delete(job).where(job.c.id.in_(old)))
-    of_a_job = sa.select(run_job.c.job_id).where(run_job.c.run_id == run.c.id).exists()
-    connection.execute(sa.delete(run).where(run.c.state == "ended", run.c.finished_at < then, ~of_a_job))
 
 
 def _remove_old(directory: str, running: set[str], count: int, then: float) -> None:

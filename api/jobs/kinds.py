@@ -121,7 +121,7 @@ class Kind:
     # Jobs that wait at the same time go into one run: the playbook takes the list `uuids`
     merge: bool = False
     instances: t.Literal["required", "allowed", "none"] = "none"
-    runs: int = 4  # how many of them at once; of several, one project has all but one (claiming.py)
+    runs: int = 4  # how many of them at once; of several, one project has all but one
     timeout: int = 1800  # seconds
     stubborn: bool = False  # begun again after its worker died however often that was: nothing else ends it well
     project: bool = False  # the playbook acts for one project: the variable `project` is the caller's

@@ -12,11 +12,9 @@ import pathlib
 import re
 import typing as t
 
-import sqlalchemy as sa
-
 from ansible_collections.novalite.cloud.plugins.module_utils import _errors
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import DEFAULT_HOME
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import DEFAULT_HOME, Place, place_of
 
 # Those of the collection whose code this is, wherever it is installed
 PLAYBOOKS = pathlib.Path(_errors.__file__).resolve().parents[2] / "playbooks"
@@ -79,14 +77,12 @@ class Options:
     @property
     def directory(self) -> str:
         """Where the engine's own files are: locks, sockets, what runs write."""
-        return os.path.join(self.beside_ledger, "jobs")
+        return os.path.join(self.place.home, "jobs")
 
     @property
-    def beside_ledger(self) -> str:
-        parsed = sa.make_url(self.ledger_url) if self.ledger_url else None
-        if parsed is not None and parsed.get_backend_name() == "sqlite" and parsed.database:
-            return os.path.dirname(os.path.abspath(parsed.database))
-        return self.home
+    def place(self) -> Place:
+        """Where the ledger lies; what is kept beside it, in its `home`. Raises NovaliteError for a URL of none."""
+        return place_of(self.home, self.ledger_url)
 
     def make_directories(self) -> None:
         for name in ("", "locks", "runs", "wake", "workers"):
@@ -107,14 +103,3 @@ class Options:
         taken.setdefault("ANSIBLE_HOST_KEY_CHECKING", "True")
         taken["ANSIBLE_NOCOLOR"] = "1"
         return taken
-
-
-def postgresql_url(url: str | None) -> sa.URL | None:
-    """The ledger's URL when it is in PostgreSQL, None when it is a file."""
-    parsed = sa.make_url(url) if url else None
-    return parsed if parsed is not None and parsed.get_backend_name() == "postgresql" else None
-
-
-def libpq_url(url: sa.URL) -> str:
-    """The URL as psycopg takes it, without SQLAlchemy's driver."""
-    return url.set(drivername="postgresql").render_as_string(hide_password=False)

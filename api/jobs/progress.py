@@ -9,11 +9,9 @@ from __future__ import annotations
 import logging
 import time
 
-import sqlalchemy as sa
-
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.server_states import spawning
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Engine, transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import actions
 
 from . import events, runs
@@ -37,7 +35,7 @@ SPAWN = "spawn"
 class Progress:
     """Follows the events of one run. That something cannot be written now is no reason to end the run."""
 
-    def __init__(self, engine: sa.Engine, plan: runs.Plan) -> None:
+    def __init__(self, engine: Engine, plan: runs.Plan) -> None:
         self._engine = engine
         kind = next((one for one in KINDS.values() if one.playbook == plan.playbook), None)
         self._action = (kind.action if kind is not None else None) or ""

@@ -10,15 +10,15 @@ import dataclasses
 import time
 import typing as t
 
-import sqlalchemy as sa
 import yaml
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_jobs import job, job_instance, run
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import run_rows, settling
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import actions
 from ansible_collections.novalite.cloud.plugins.plugin_utils._playbooks import PLAYBOOKS
 
-from . import queue, settling
+from . import queue
 from .kinds import KINDS, kind_of
 
 SUCCESSFUL, FAILED, TIMEOUT, CANCELLED, LOST = "successful", "failed", "timeout", "cancelled", "lost"
@@ -46,14 +46,14 @@ class Outcome:
     data: dict[str, t.Any] = dataclasses.field(default_factory=dict)  # of set_stats
 
 
-def plan_of(connection: sa.Connection, run_id: str) -> Plan:
+def plan_of(connection: Connection, run_id: str) -> Plan:
     """What the run is to do. Raises NotFoundError."""
-    one = connection.execute(sa.select(run).where(run.c.id == run_id)).first()
-    jobs = _jobs(connection, run_id)
-    if one is None or not jobs:
+    run = run_rows.row_of(connection, run_id)
+    jobs = run_rows.jobs_of(connection, run_id)
+    if run is None or not jobs:
         raise NotFoundError(f"there is no run {run_id} with jobs")
-    kind = kind_of(one.kind)
-    instances = _instances(connection, jobs)
+    kind = kind_of(run.kind)
+    instances = run_rows.instances_of(connection, jobs)
     variables = dict(jobs[0].variables)
     limit = variables.pop("limit", None)
     uuids = [uuid for row in jobs for uuid in instances[row.id]]
@@ -64,7 +64,7 @@ def plan_of(connection: sa.Connection, run_id: str) -> Plan:
         # ACTIVE is what runs, as in Nova, whatever the inventory says: not every image has an ssh server, not every
         # group lets us in, and others of the run would wait for it
         variables["wait_for"] = "running"
-    if one.kind == settling.LAUNCH and uuids:
+    if run.kind == settling.LAUNCH and uuids:
         variables.pop("all_or_nothing", None)
         # which of them have to be placed together
         variables["novalite_reservations"] = {
@@ -85,76 +85,61 @@ def plan_of(connection: sa.Connection, run_id: str) -> Plan:
     )
 
 
-def begin_attempt(connection: sa.Connection, run_id: str, worker_id: str, most: int) -> str:
+def begin_attempt(connection: Connection, run_id: str, worker_id: str, most: int) -> str:
     """Count one more attempt, under the run's lock: "go".
 
     Or "ended", when that was recorded before; "cancelled", when all of its jobs are to be; "lost", when there were
     attempts enough.
     """
-    row = connection.execute(sa.select(run.c.state, run.c.attempts, run.c.kind).where(run.c.id == run_id)).first()
-    if row is None or row.state != "running":
+    run = run_rows.row_of(connection, run_id)
+    if run is None or run.state != "running":
         return "ended"
-    if all(one.cancel_requested for one in _jobs(connection, run_id)):
+    if all(job.cancel_requested for job in run_rows.jobs_of(connection, run_id)):
         return "cancelled"
-    if row.attempts > most and not kind_of(row.kind).stubborn:
+    if run.attempts > most and not kind_of(run.kind).stubborn:
         return "lost"
-    connection.execute(
-        sa.update(run)
-        .where(run.c.id == run_id, run.c.state == "running")
-        .values(worker_id=worker_id, attempts=run.c.attempts + 1)
-    )
+    run_rows.count_attempt(connection, run_id, worker_id)
     return "go"
 
 
-def forgive_attempt(connection: sa.Connection, run_id: str) -> None:
-    """An attempt that ended because its worker was told to stop is no sign of anything wrong with the run."""
-    connection.execute(sa.update(run).where(run.c.id == run_id, run.c.attempts > 0).values(attempts=run.c.attempts - 1))
-
-
-def end(connection: sa.Connection, run_id: str, outcome: Outcome) -> bool:
+def end(connection: Connection, run_id: str, outcome: Outcome) -> bool:
     """Record how the run ended, on each of its jobs; False when that was done before.
 
     A job is judged by what became of its own instances. One that came to no end goes into the queue again, to run
     alone, if it ran beside others; otherwise its instances are given an end.
     """
     now = time.time()
-    ended = connection.execute(
-        sa.update(run)
-        .where(run.c.id == run_id, run.c.state == "running")
-        .values(state="ended", outcome=outcome.how, finished_at=now)
-    ).rowcount
-    if not ended:
+    if not run_rows.end(connection, run_id, outcome.how, now):
         return False
-    jobs = _jobs(connection, run_id)
-    instances = _instances(connection, jobs)
+    jobs = run_rows.jobs_of(connection, run_id)
+    instances = run_rows.instances_of(connection, jobs)
     dirty: set[str] = set()
     for row in jobs:
         uuids = instances[row.id]
         state, message, settled = _end_of(connection, row, uuids, outcome, len(jobs) > 1)
-        values: dict[str, t.Any] = {"state": state, "message": message}
         if state == queue.QUEUED:
             if row.kind == settling.LAUNCH:
                 settling.forgive(connection, uuids)
-            values |= {"started_at": None}
-        else:
-            values |= {"finished_at": now, "result": result_of(outcome.data, uuids, len(jobs) == 1)}
-            # a build that came to an end took back what it had made
-            if row.kind == settling.LAUNCH and (settled or state == queue.CANCELLED):
-                dirty.update(settling.hosts_tried(connection, uuids))
-        connection.execute(sa.update(job).where(job.c.id == row.id, job.c.state == queue.RUNNING).values(**values))
+            run_rows.queue_again(connection, row.id)
+            continue
+        # a build that came to an end took back what it had made
+        if row.kind == settling.LAUNCH and (settled or state == queue.CANCELLED):
+            dirty.update(settling.hosts_tried(connection, uuids))
+        result = result_of(outcome.data, uuids, len(jobs) == 1)
+        run_rows.end_job(connection, row.id, state, message, result, now)
     queue.enqueue_cleaning(connection, dirty)
     return True
 
 
-def cancel_in_company(connection: sa.Connection, run_id: str) -> bool:
+def cancel_in_company(connection: Connection, run_id: str) -> bool:
     """Give an end to the instances of those jobs of a run that are to be cancelled; whether all of them are.
 
     The run goes on for the others: what it builds for these is refused by the ledger, and removed afterwards.
     """
-    jobs = _jobs(connection, run_id)
+    jobs = run_rows.jobs_of(connection, run_id)
     doomed = [row for row in jobs if row.cancel_requested]
     if doomed and len(doomed) < len(jobs):
-        instances = _instances(connection, doomed)
+        instances = run_rows.instances_of(connection, doomed)
         for row in doomed:
             if row.kind == settling.LAUNCH:
                 settling.settle(connection, row.kind, instances[row.id], "the job was cancelled")
@@ -202,7 +187,7 @@ def _unsafe(value: t.Any) -> t.Any:
 
 
 def _end_of(
-    connection: sa.Connection, row: t.Any, uuids: list[str], outcome: Outcome, merged: bool
+    connection: Connection, row: t.Any, uuids: list[str], outcome: Outcome, merged: bool
 ) -> tuple[str, str | None, bool]:
     """The state and the message of one job of a run that ended, and whether its instances were given an end here."""
     kind = KINDS[row.kind]
@@ -227,23 +212,6 @@ def _end_of(
         settling.settle(connection, row.kind, uuids, reason)
         settling.settle_volumes(connection, row.kind, row.variables, reason)
     return (queue.CANCELLED if row.cancel_requested else queue.FAILED), error, is_open
-
-
-def _jobs(connection: sa.Connection, run_id: str) -> t.Sequence[t.Any]:
-    query = sa.select(job).where(job.c.run_id == run_id, job.c.state == queue.RUNNING)
-    return connection.execute(query.order_by(job.c.created_at, job.c.id)).all()
-
-
-def _instances(connection: sa.Connection, jobs: t.Sequence[t.Any]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {row.id: [] for row in jobs}
-    query = (
-        sa.select(job_instance)
-        .where(job_instance.c.job_id.in_(list(found)))
-        .order_by(job_instance.c.job_id, job_instance.c.instance_uuid)
-    )
-    for row in connection.execute(query):
-        found[row.job_id].append(row.instance_uuid)
-    return found
 
 
 def _bounded(value: t.Any) -> t.Any:

@@ -6,42 +6,30 @@
 
 from __future__ import annotations
 
-import time
-
-import sqlalchemy as sa
-
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import reading, transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_jobs import job
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import (
+    Engine,
+    reading,
+    take_turns,
+    transaction,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs.job_rows import is_due
 
 from . import queue
 
 RECONCILE = "reconcile"
-_LOCK = 0x6E6F7672  # any number that is this lock's alone in the database
-_LOOKED_AT = 50  # jobs of the kind; those for single hosts, after a build that failed there, are no matter
+LOCK = 0x6E6F7672  # PostgreSQL advisory lock
 
 
-def reconcile_when_due(engine: sa.Engine, seconds: int) -> str | None:
+def reconcile_when_due(engine: Engine, seconds: int) -> str | None:
     """Enqueue a `reconcile` of everything when the last one was asked for `seconds` ago, or never; returns its id.
 
     Any number of workers may ask: only one of them does it.
     """
     with reading(engine) as connection:
-        if not _is_due(connection, seconds):
+        if not is_due(connection, RECONCILE, seconds):
             return None
     with transaction(engine) as connection:
-        if connection.dialect.name == "postgresql":
-            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
-        if not _is_due(connection, seconds):
+        take_turns(connection, LOCK)
+        if not is_due(connection, RECONCILE, seconds):
             return None
         return str(queue.enqueue(connection, RECONCILE, variables={"output": "json"})["id"])
-
-
-def _is_due(connection: sa.Connection, seconds: int) -> bool:
-    query = (
-        sa.select(job.c.created_at, job.c.state, job.c.variables)
-        .where(job.c.kind == RECONCILE, job.c.check_mode.is_(False))
-        .order_by(job.c.created_at.desc())
-        .limit(_LOOKED_AT)
-    )
-    last = next((row for row in connection.execute(query) if "limit" not in row.variables), None)
-    return last is None or (last.state in queue.FINAL and last.created_at <= time.time() - seconds)

@@ -123,7 +123,6 @@ class Supervisor:
         self._stopping: str | None = None  # why
         self._run: Run | None = None
         self._held: t.Any = None  # the connection that holds the lock in PostgreSQL
-        self._started = False
 
     def main(self) -> int:
         self._say({"ready": True})
@@ -246,7 +245,6 @@ class Supervisor:
         with open(os.open(variables, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
             file.write(run.variables)
         playbook = str(pathlib.Path(__file__).with_name("playbook.py"))
-        self._started = True
         done = ansible_runner.run(
             private_data_dir=run.directory,
             ident="run",

@@ -20,15 +20,20 @@ import time
 import typing as t
 import zlib
 
-import sqlalchemy as sa
-
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import open_ledger, reading, transaction
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_jobs import job, run
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import (
+    claiming,
+    event_rows,
+    run_rows,
+    worker_rows,
+)
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs.waking import ring
 
-from . import claiming, durable, events, housekeeping, progress, runs, schedule, supervisor, wake, workers
+from . import durable, events, housekeeping, progress, runs, schedule, supervisor, wake, workers
 from .children import Child, Nursery
-from .options import Options, libpq_url, postgresql_url
+from .kinds import KINDS
+from .options import Options
 
 log = logging.getLogger("novalite.jobs")
 
@@ -44,10 +49,10 @@ class Worker:
     def __init__(self, options: Options) -> None:
         options.make_directories()
         self._options = options
-        self._engine = open_ledger(options.beside_ledger if options.ledger_url is None else None, options.ledger_url)
-        self._url = postgresql_url(options.ledger_url)
+        self._engine = open_ledger(options.place.home if options.ledger_url is None else None, options.ledger_url)
+        self._url = options.place.libpq_url  # None: the ledger is a file
         self._registration = workers.Registration(options)
-        self._bell = wake.Bell(options.beside_ledger, self.id, self._url)
+        self._bell = wake.Bell(options.place.home, self.id, self._url)
         self._nursery = Nursery()
         self._environment = options.environment()
         self._secrets = events.secrets_of(self._environment)
@@ -93,8 +98,8 @@ class Worker:
     def _look(self) -> None:
         with reading(self._engine) as connection:
             left = workers.orphans(connection, self._options, self.id)
-            waiting = claiming.waiting(connection, self._is_full())
-            mine = set(connection.execute(sa.select(run.c.id).where(self._mine())).scalars())
+            waiting = claiming.waiting(connection, KINDS, self._is_full())
+            mine = run_rows.running(connection, self.id)
         for run_id, of in left:
             self._take_over(run_id, of)
         self._look_after(mine)
@@ -112,16 +117,13 @@ class Worker:
             if job_id := schedule.reconcile_when_due(self._engine, self._options.reconcile_seconds):
                 log.info("job %s: it is time to compare ledger and hosts", job_id)
 
-    def _mine(self) -> sa.ColumnElement[bool]:
-        return sa.and_(run.c.worker_id == self.id, run.c.state == "running")
-
     def _start_some(self) -> None:
         for _round in range(GATHER_ROUNDS):
             if not self._bell.wait(self._options.gather_ms / 1000):
                 break
         while not self._stopping.is_set():
             with transaction(self._engine) as connection:
-                run_id = claiming.claim(connection, self.id, self._options, self._is_full())
+                run_id = claiming.claim(connection, self.id, KINDS, self._options, self._is_full())
             if run_id is None:
                 return
             self._last_start = time.monotonic()
@@ -139,7 +141,7 @@ class Worker:
 
     def _take_over(self, run_id: str, of: str) -> None:
         with transaction(self._engine) as connection:
-            taken = workers.take_over(connection, run_id, of, self.id)
+            taken = run_rows.take_over(connection, run_id, of, self.id)
         if taken:
             log.info("run %s goes on: its worker %s is gone", run_id, of)
             self._ours[run_id] = time.monotonic()
@@ -165,13 +167,8 @@ class Worker:
         if not active:
             return
         with reading(self._engine) as connection:
-            wanted = connection.execute(
-                sa.select(job.c.run_id)
-                .where(job.c.run_id.in_(list(active)), job.c.state == "running", job.c.cancel_requested)
-                .distinct()
-            ).scalars()
-            found = list(wanted)
-        for run_id in found:
+            doomed = run_rows.to_cancel(connection, active)
+        for run_id in doomed:
             with transaction(self._engine) as connection:
                 whole = runs.cancel_in_company(connection, run_id)
             child = active[run_id]
@@ -182,7 +179,7 @@ class Worker:
         while not self._stopping.wait(workers.HEARTBEAT):
             try:
                 with transaction(self._engine) as connection:
-                    self._registration.beat(connection)
+                    worker_rows.beat(connection, self.id)
             except Exception as error:  # the ledger is away: runs that it locks end by themselves
                 log.warning("no sign of life could be given: %s", error)
 
@@ -200,11 +197,11 @@ class Worker:
         try:
             with transaction(self._engine) as connection:
                 for run_id in active:
-                    runs.forgive_attempt(connection, run_id)
-                self._registration.stop(connection)
-                wake.ring(connection)
-        except NovaliteError as error:
-            log.warning("%s", error)
+                    run_rows.forgive_attempt(connection, run_id)
+                worker_rows.stop(connection, self.id)
+                ring(connection)
+        except Exception as error:  # left alone, DBOS's threads would keep this process, and it the lock on its file
+            log.warning("the end could not be recorded: %s", error)
         self._nursery.close()
         self._bell.close()
         self._registration.close()
@@ -236,7 +233,7 @@ class Worker:
             try:
                 with transaction(self._engine) as connection:
                     runs.end(connection, run_id, outcome)
-                    wake.ring(connection)
+                    ring(connection)
                 break
             except NovaliteError as error:
                 log.warning("run %s could not be recorded: %s", run_id, error)
@@ -305,7 +302,7 @@ class Worker:
         """Write events; returns those that are still to be written."""
         try:
             with transaction(self._engine) as connection:
-                events.write(connection, rows)
+                event_rows.write(connection, rows)
         except NovaliteError as error:
             log.warning("events could not be written: %s", error)
             return rows[-events.MAX_EVENTS :]
@@ -324,7 +321,7 @@ class Worker:
             project=options.project,
             timeout=plan.timeout,
             environment=self._environment,
-            lock_url=libpq_url(self._url) if self._url is not None else None,
+            lock_url=self._url,
             lock_number=zlib.crc32(plan.run_id.encode()) | (0x6E6F76 << 32),
             trace=options.trace,
         )

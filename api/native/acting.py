@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import typing as t
 
-import sqlalchemy as sa
-
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import (
     anew_requests,
     recorded,
     server_actions,
 )
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_jobs import job as job_table
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import job_rows
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import network_choices
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.server_details import is_locked
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.views import Instance, instances_by
@@ -28,7 +27,7 @@ from ..jobs import kinds, queue
 
 
 def trigger(
-    connection: sa.Connection, caller: Caller, asked: t.Mapping[str, t.Any], request_id: str, key: str | None = None
+    connection: Connection, caller: Caller, asked: t.Mapping[str, t.Any], request_id: str, key: str | None = None
 ) -> queue.Job:
     """The job that `asked` (schemas.JOB_REQUESTS) describes; the one of before, if `key` was used for it.
 
@@ -47,7 +46,7 @@ def trigger(
         raise ForbiddenError(
             f"job '{kind.name}': it has {kind.timeout} seconds: only administrators give it {timeout} (timeout_seconds)"
         )
-    known = None if key is None else _known(connection, caller.project, key)
+    known = None if key is None else job_rows.of_key(connection, caller.project, key)
     job = queue.enqueue(
         connection,
         kind.name,
@@ -81,7 +80,7 @@ def trigger(
     return job
 
 
-def delete(connection: sa.Connection, caller: Caller, uuid: str, request_id: str) -> queue.Job:
+def delete(connection: Connection, caller: Caller, uuid: str, request_id: str) -> queue.Job:
     """The job that takes an instance away. Raises NotFoundError, and ConflictError for one that is locked."""
     (instance,) = own(connection, caller, [uuid])
     if is_locked(connection, uuid) and not caller.is_admin:
@@ -97,17 +96,10 @@ def delete(connection: sa.Connection, caller: Caller, uuid: str, request_id: str
     )
 
 
-def own(connection: sa.Connection, caller: Caller, uuids: t.Sequence[str]) -> list[Instance]:
+def own(connection: Connection, caller: Caller, uuids: t.Sequence[str]) -> list[Instance]:
     """These instances, if all of them are the caller's project's; administrators have all. Raises NotFoundError."""
     found = instances_by(connection, uuids=uuids, project_id=caller.reach)
     missing = set(uuids) - {one["uuid"] for one in found}
     if missing:
         raise NotFoundError(f"Instance {min(missing)[:255]} could not be found.")
     return found
-
-
-def _known(connection: sa.Connection, project_id: str, key: str) -> str | None:
-    query = sa.select(job_table.c.id).where(
-        job_table.c.project_id == project_id, job_table.c.idempotency_key == key
-    )
-    return connection.execute(query).scalar()

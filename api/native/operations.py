@@ -11,14 +11,14 @@ import functools
 import re
 import typing as t
 
-from flask import Blueprint, current_app, request
+from flask import Blueprint, request
 
 from .. import policy
-from ..context import authenticate
 from ..errors import BadRequestError
 from ..validation import Schema, body, check
 
 native = Blueprint("native", __name__, url_prefix="/v1")
+native.before_request(policy.guard)
 
 View = t.Callable[..., t.Any]
 
@@ -82,13 +82,6 @@ def operation(
         return view
 
     return decorate
-
-
-@native.before_request
-def _authenticate() -> None:
-    view = current_app.view_functions[request.endpoint or ""]
-    if policy.POLICY[getattr(view, "policy_operation", "")] != "public":
-        authenticate()
 
 
 def query(schema: Schema) -> dict[str, t.Any]:

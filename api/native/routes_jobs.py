@@ -10,8 +10,9 @@ import re
 import typing as t
 import urllib.parse
 
-import sqlalchemy as sa
 from flask import request
+
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 
 from .. import policy
 from ..context import current, request_id
@@ -198,5 +199,5 @@ def _shown(job: t.Mapping[str, t.Any], hidden: Veil) -> dict[str, t.Any]:
     return views.job(job, hidden, policy.may(current(), "compute:servers:console_output"))
 
 
-def _accepted(connection: sa.Connection, job: t.Mapping[str, t.Any]) -> t.Any:
+def _accepted(connection: Connection, job: t.Mapping[str, t.Any]) -> t.Any:
     return {"job": _shown(job, veil(connection, current().reach))}, 202, {"Location": f"/v1/jobs/{job['id']}"}

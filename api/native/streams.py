@@ -16,11 +16,10 @@ import threading
 import time
 import typing as t
 
-import sqlalchemy as sa
 from flask import Flask, Response, current_app
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import reading
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Engine, reading
 
 from .. import policy
 from ..context import Caller, find_caller
@@ -97,7 +96,7 @@ def message(event: str, data: t.Any, number: int | None = None) -> str:
 
 
 def _events(
-    engine: sa.Engine, job_id: str, who: Reader, after: int
+    engine: Engine, job_id: str, who: Reader, after: int
 ) -> t.Generator[str, None, None]:
     started = heard = checked = time.monotonic()
     state: t.Any = None

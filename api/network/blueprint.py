@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import typing as t
 
-from flask import Blueprint, current_app, request
+from flask import Blueprint
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError, QuotaError
 
 from .. import policy
-from ..context import authenticate
 from ..dialects import neutron
 
 Answer = tuple[t.Any, int]
 
 network_versions = Blueprint("network_versions", __name__, url_prefix="/network")
 network = Blueprint("network", __name__, url_prefix="/network/v2.0")
+network.before_request(policy.guard)
 
 
 class NeutronError(Exception):
@@ -28,13 +28,6 @@ class NeutronError(Exception):
     def __init__(self, status: int, kind: str, message: str) -> None:
         super().__init__(message)
         self.status, self.neutron_type = status, kind
-
-
-@network.before_request
-def _begin() -> None:
-    view = current_app.view_functions.get(request.endpoint or "")
-    if policy.POLICY.get(getattr(view, "policy_operation", "")) != "public":
-        authenticate()
 
 
 @network.errorhandler(NeutronError)

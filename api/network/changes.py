@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import typing as t
 
-import sqlalchemy as sa
-
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog.project_usage import is_project
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import projects
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
 
@@ -19,14 +18,14 @@ from ..jobs.queue import enqueue, is_waiting
 from .blueprint import NeutronError
 
 
-def tell_group_hosts(connection: sa.Connection, group: int, name: str) -> None:
+def tell_group_hosts(connection: Connection, group: int, name: str) -> None:
     """The hosts that carry a member learn of a group's new rules from a job; without any there is nothing to do."""
     if group_rules.instances_concerned(connection, group):
         tell_hosts(connection, "security_groups", {"security_groups": [{"name": name}]})
 
 
 def tell_hosts(
-    connection: sa.Connection, kind: str, variables: t.Mapping[str, t.Any], project_id: str | None = None
+    connection: Connection, kind: str, variables: t.Mapping[str, t.Any], project_id: str | None = None
 ) -> None:
     """Have a job of `kind` bring hosts what the ledger says when it runs, unless one like it is yet to begin.
 
@@ -46,14 +45,14 @@ def tell_hosts(
         )
 
 
-def project_name(connection: sa.Connection, project_id: str) -> str:
+def project_name(connection: Connection, project_id: str) -> str:
     caller = current()
     if project_id == caller.project and caller.project_name is not None:
         return caller.project_name
     return str(projects.project_name(connection, project_id))
 
 
-def owner_of(connection: sa.Connection, wanted: t.Mapping[str, t.Any]) -> str:
+def owner_of(connection: Connection, wanted: t.Mapping[str, t.Any]) -> str:
     """The project that what is made will be of: the caller's, or the one that an administrator names."""
     caller = current()
     named = {wanted[key] for key in ("project_id", "tenant_id") if wanted.get(key)}

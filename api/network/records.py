@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import typing as t
 
-import sqlalchemy as sa
-
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import routers
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.resource_tags import tags_of
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.tenant_networks import subnets_of
@@ -44,7 +43,7 @@ ROUTER = (
 )  # fmt: skip
 
 
-def _networks(connection: sa.Connection) -> list[Record]:
+def _networks(connection: Connection) -> list[Record]:
     caller = current()
     rows = network_records.networks_seen(connection, current().reach, bare=True)
     return [
@@ -53,7 +52,7 @@ def _networks(connection: sa.Connection) -> list[Record]:
     ]
 
 
-def _subnets(connection: sa.Connection) -> list[Record]:
+def _subnets(connection: Connection) -> list[Record]:
     """Those of floating pools are for administrators: as in Neutron, nobody else has a port there."""
     rows = network_records.networks_seen(connection, current().reach, bare=True)
     said = subnets_of(connection, [row["id"] for row in rows])
@@ -64,12 +63,12 @@ def _subnets(connection: sa.Connection) -> list[Record]:
     ]
 
 
-def _ports(connection: sa.Connection) -> list[Record]:
+def _ports(connection: Connection) -> list[Record]:
     caller = current()
     return [views.port(row, caller.is_admin) for row in network_records.ports_of(connection, current().reach)]
 
 
-def _routers(connection: sa.Connection) -> list[Record]:
+def _routers(connection: Connection) -> list[Record]:
     return [views.router(row) for row in routers.routers_of(connection, current().reach)]
 
 
@@ -79,7 +78,7 @@ class Kind(t.NamedTuple):
     word: str
     shown: str
     attributes: tuple[str, ...]
-    find: t.Callable[[sa.Connection], list[Record]]
+    find: t.Callable[[Connection], list[Record]]
 
 
 KINDS: dict[str, Kind] = {
@@ -90,7 +89,7 @@ KINDS: dict[str, Kind] = {
 }
 
 
-def with_tags(connection: sa.Connection, found: list[Record]) -> list[Record]:
+def with_tags(connection: Connection, found: list[Record]) -> list[Record]:
     """The resources, each with its tags."""
     tags = tags_of(connection, [one["id"] for one in found])
     return [{**one, "tags": tags.get(one["id"], [])} for one in found]
@@ -103,7 +102,7 @@ def list_all(plural: str) -> Answer:
     return listing.answer(plural, found, kind.attributes), 200
 
 
-def find(connection: sa.Connection, plural: str, number: str) -> Record:
+def find(connection: Connection, plural: str, number: str) -> Record:
     """Raises NeutronError for what the asker does not see."""
     for one in KINDS[plural].find(connection):
         if one["id"] == number:
@@ -116,14 +115,14 @@ def show(plural: str, number: str) -> Answer:
         return {KINDS[plural].word: listing.fields(find(connection, plural, number))}, 200
 
 
-def some(connection: sa.Connection, plural: str, numbers: t.Sequence[str], many: bool) -> Record:
+def some(connection: Connection, plural: str, numbers: t.Sequence[str], many: bool) -> Record:
     """The body that tells of what was made: one, or several."""
     found = {one["id"]: one for one in KINDS[plural].find(connection)}
     bodies = with_tags(connection, [found[number] for number in numbers])
     return {plural: bodies} if many else {KINDS[plural].word: bodies[0]}
 
 
-def network_row(connection: sa.Connection, number: str, write: bool = False) -> Record:
+def network_row(connection: Connection, number: str, write: bool = False) -> Record:
     """The ledger's row of a network that the asker sees. Raises NeutronError, to `write` also for the operator's."""
     for row in network_records.networks_seen(connection, current().reach, bare=True):
         if row["uuid"] == number.lower():
@@ -139,7 +138,7 @@ def network_row(connection: sa.Connection, number: str, write: bool = False) -> 
     raise not_found("Network", number)
 
 
-def subnet_row(connection: sa.Connection, number: str, write: bool = False) -> tuple[Record, int]:
+def subnet_row(connection: Connection, number: str, write: bool = False) -> tuple[Record, int]:
     """The row of the network that a subnet is of, and its IP version. Raises NeutronError."""
     for row in network_records.networks_seen(connection, current().reach, bare=True):
         for version, column in ((4, "cidr"), (6, "cidr_v6")):
@@ -153,14 +152,14 @@ def subnet_row(connection: sa.Connection, number: str, write: bool = False) -> t
     raise not_found("Subnet", number)
 
 
-def port_row(connection: sa.Connection, number: str) -> Record:
+def port_row(connection: Connection, number: str) -> Record:
     found = network_records.ports_of(connection, current().reach, number.lower())
     if not found:
         raise not_found("Port", number)
     return found[0]
 
 
-def router_row(connection: sa.Connection, number: str) -> Record:
+def router_row(connection: Connection, number: str) -> Record:
     found = routers.routers_of(connection, current().reach, number.lower())
     if not found:
         raise not_found("Router", number)

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import typing as t
 
-import sqlalchemy as sa
-
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import floating_ips, routers
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
 
@@ -65,7 +64,7 @@ def create_floating_ip() -> Answer:
 
 
 def allocate(
-    connection: sa.Connection, pool: str | None, address: str | None = None, owner: str | None = None
+    connection: Connection, pool: str | None, address: str | None = None, owner: str | None = None
 ) -> str:
     """Give a project (None: the caller's) an address of `pool` (None: the only one), a certain one or any.
 
@@ -100,14 +99,14 @@ def delete_floating_ip(number: str) -> Answer:
     return "", 204
 
 
-def release(connection: sa.Connection, before: Record) -> None:
+def release(connection: Connection, before: Record) -> None:
     """Take a floating IP from the project."""
     item = {"address": before["address"], "pool": None, "server": None, "fixed_ip": None}
     floating_ips.release_floating_ips(connection, project_name(connection, before["project_id"]), [item])
     tell_hosts_of(connection, before, None)
 
 
-def associate(connection: sa.Connection, number: str, port: Record | None) -> None:
+def associate(connection: Connection, number: str, port: Record | None) -> None:
     """Let the floating IP lead to `port`, or nowhere."""
     before = _row(connection, number)
     if port is not None and before["vif_id"] == port["id"]:
@@ -142,13 +141,13 @@ def associate(connection: sa.Connection, number: str, port: Record | None) -> No
     tell_hosts_of(connection, before, after)
 
 
-def _describe(connection: sa.Connection, number: str, wanted: Record) -> None:
+def _describe(connection: Connection, number: str, wanted: Record) -> None:
     if wanted.get("description") is not None:
         owner = _row(connection, number)["project_id"]
         floating_ips.describe(connection, owner, number, wanted["description"])
 
 
-def tell_hosts_of(connection: sa.Connection, before: Record, after: Record | None) -> None:
+def tell_hosts_of(connection: Connection, before: Record, after: Record | None) -> None:
     """The host that had it stops, then the host of its server translates; both learn from a job what the ledger says.
 
     The address is not named: when the job runs, it may be another project's.
@@ -160,14 +159,14 @@ def tell_hosts_of(connection: sa.Connection, before: Record, after: Record | Non
     tell_hosts(connection, "floating_ips", {"network_hosts": hosts, "holders": holders}, before["project_id"])
 
 
-def _row(connection: sa.Connection, number: str) -> Record:
+def _row(connection: Connection, number: str) -> Record:
     found = network_records.floating_ips_of(connection, current().reach, number)
     if not found:
         raise NeutronError(404, "FloatingIPNotFound", f"Floating IP {number[:255]} could not be found")
     return found[0]
 
 
-def _pool(connection: sa.Connection, number: str) -> str:
+def _pool(connection: Connection, number: str) -> str:
     for row in network_records.pools_seen(connection):
         if network_records.pool_network_id(row["name"]) == number:
             return str(row["name"])
@@ -177,7 +176,7 @@ def _pool(connection: sa.Connection, number: str) -> str:
     raise not_found("Network", number)
 
 
-def _port(connection: sa.Connection, wanted: Record) -> Record | None:
+def _port(connection: Connection, wanted: Record) -> Record | None:
     number, fixed = wanted.get("port_id"), wanted.get("fixed_ip_address")
     if not number:
         if fixed:

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import typing as t
 
-import sqlalchemy as sa
-
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security.security_groups import (
     DEFAULT_GROUP,
@@ -120,7 +119,7 @@ def delete_group(number: str) -> Answer:
     return "", 204
 
 
-def delete_group_and_tell(connection: sa.Connection, number: str) -> None:
+def delete_group_and_tell(connection: Connection, number: str) -> None:
     """As in Neutron, the rules of others that name a group go with it."""
     for group, name in group_rules.delete_group(connection, current().project, number, naming_rules=True):
         tell_group_hosts(connection, group, name)
@@ -178,20 +177,20 @@ def delete_rule(number: str) -> Answer:
     return "", 204
 
 
-def _group(connection: sa.Connection, number: str) -> Record:
+def _group(connection: Connection, number: str) -> Record:
     found = group_rules.groups_of(connection, current().project, number)
     if not found:
         raise NeutronError(404, "SecurityGroupNotFound", f"Security group {number[:255]} does not exist")
     return found[0]
 
 
-def _rules(connection: sa.Connection) -> list[Record]:
+def _rules(connection: Connection) -> list[Record]:
     project = current().project
     groups = group_rules.groups_of(connection, project)
     return [views.rule(one, project) for group in groups for one in group["rules"]]
 
 
-def _rule(connection: sa.Connection, number: str) -> Record:
+def _rule(connection: Connection, number: str) -> Record:
     for one in _rules(connection):
         if one["id"] == number:
             return one

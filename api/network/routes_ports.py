@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import typing as t
 
-import sqlalchemy as sa
-
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ForbiddenError, NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import server_changes
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import network_choices, ports
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.pool_claims import (
     AddressInUseError,
@@ -145,7 +144,7 @@ def _check_attached(seen: Record, wanted: Record) -> None:
             )
 
 
-def _change_groups(connection: sa.Connection, seen: Record, wanted: list[str]) -> None:
+def _change_groups(connection: Connection, seen: Record, wanted: list[str]) -> None:
     """Groups are a server's: all of its interfaces have the same."""
     project = seen["project_id"]
     server = server_listing.one(connection, seen["instance_uuid"], project)

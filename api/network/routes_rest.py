@@ -9,9 +9,8 @@ from __future__ import annotations
 import time
 import typing as t
 
-import sqlalchemy as sa
-
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.catalog import project_usage
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.identity.quotas import (
     default_limits,
     quota_limits,
@@ -154,7 +153,7 @@ def _limits(limits: t.Mapping[str, int]) -> dict[str, int]:
     return {name: -1 if ours is None else limits[ours] for name, ours in RESOURCES.items()}
 
 
-def _project(connection: sa.Connection, number: str) -> str:
+def _project(connection: Connection, number: str) -> str:
     """The id itself, if it is the caller's project, or an existing one and the caller an admin."""
     caller = current()
     if number == caller.project or (caller.is_admin and project_usage.is_project(connection, number)):
@@ -186,6 +185,6 @@ def show_agent(number: str) -> Answer:
     raise not_found("Agent", number)
 
 
-def _agents(connection: sa.Connection) -> list[dict[str, t.Any]]:
+def _agents(connection: Connection) -> list[dict[str, t.Any]]:
     rows = hypervisor_records.hosts(connection, int(time.time())) if current().is_admin else []
     return [views.agent(row, time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(row["last_seen_at"]))) for row in rows]

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import typing as t
 
-import sqlalchemy as sa
-
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import (
     network_choices,
     routers,
@@ -130,7 +129,7 @@ def _interface(row: Record, port_id: str, network_uuid: str, version: int) -> Re
     }
 
 
-def _free_port(connection: sa.Connection, number: str) -> tuple[str, Record, int]:
+def _free_port(connection: Connection, number: str) -> tuple[str, Record, int]:
     seen = records.port_row(connection, number)
     if seen["instance_uuid"] is not None or seen["router_id"] is not None or seen["device_id"]:
         raise NeutronError(
@@ -143,7 +142,7 @@ def _free_port(connection: sa.Connection, number: str) -> tuple[str, Record, int
     return seen["id"], records.network_row(connection, seen["network_uuid"]), 4 if seen["ip"] is not None else 6
 
 
-def _check_overlap(connection: sa.Connection, row: Record, of_network: Record, version: int) -> None:
+def _check_overlap(connection: Connection, row: Record, of_network: Record, version: int) -> None:
     """A router could not tell two networks with the same addresses apart."""
     column = "cidr" if version == 4 else "cidr_v6"
     ours = of_network[column]
@@ -156,7 +155,7 @@ def _check_overlap(connection: sa.Connection, row: Record, of_network: Record, v
             )
 
 
-def _given(connection: sa.Connection, wanted: Record) -> Record:
+def _given(connection: Connection, wanted: Record) -> Record:
     given: Record = {key: wanted[key] for key in ("name", "description", "admin_state_up") if key in wanted}
     if "external_gateway_info" in wanted:
         leads = wanted["external_gateway_info"] or {}
@@ -170,7 +169,7 @@ def _given(connection: sa.Connection, wanted: Record) -> Record:
     return given
 
 
-def _check_pool(connection: sa.Connection, number: str) -> None:
+def _check_pool(connection: Connection, number: str) -> None:
     names = [one["name"] for one in network_records.pools_seen(connection)]
     if number not in [network_records.pool_network_id(name) for name in names]:
         try:
@@ -180,6 +179,6 @@ def _check_pool(connection: sa.Connection, number: str) -> None:
         raise BadRequestError(f"Bad router request: Network {number} is not an external network.")
 
 
-def _tell(connection: sa.Connection, hosts: t.Sequence[str], owner: str) -> None:
+def _tell(connection: Connection, hosts: t.Sequence[str], owner: str) -> None:
     if hosts:
         tell_hosts(connection, "floating_ips", {"network_hosts": list(hosts)}, owner)

@@ -6,8 +6,7 @@
 
 from __future__ import annotations
 
-import sqlalchemy as sa
-
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network.resource_tags import replace_tags, tags_of
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security import group_rules
@@ -75,7 +74,7 @@ def delete_tag(plural: str, number: str, tag: str) -> Answer:
     return "", 204
 
 
-def _tags(connection: sa.Connection, plural: str, number: str, write: bool = False) -> list[str]:
+def _tags(connection: Connection, plural: str, number: str, write: bool = False) -> list[str]:
     """The tags of a resource that the asker sees, and to `write` may change. Raises NeutronError."""
     project = current().project
     if plural == "security-groups":

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import typing as t
 
-import sqlalchemy as sa
 from flask import redirect, render_template, request, url_for
 from werkzeug.exceptions import NotFound
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import server_actions
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import status
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import actions
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.server_details import labels_of
@@ -164,7 +164,7 @@ def offered(instance: t.Mapping[str, t.Any]) -> list[str]:
     return found
 
 
-def named(connection: sa.Connection, instance: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+def named(connection: Connection, instance: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
     """The instance with what the page says of it beside what every view has."""
     row = labels_of(connection, instance["uuid"])
     return {

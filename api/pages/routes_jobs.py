@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import typing as t
 
-import sqlalchemy as sa
 from flask import redirect, render_template, request, url_for
+
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 
 from .. import policy
 from ..context import current, request_id
@@ -26,7 +27,7 @@ PAGE = 50
 EVENTS = 1000  # shown at once
 
 
-def veiled(connection: sa.Connection, found: t.Iterable[t.Mapping[str, t.Any]]) -> list[dict[str, t.Any]]:
+def veiled(connection: Connection, found: t.Iterable[t.Mapping[str, t.Any]]) -> list[dict[str, t.Any]]:
     """Jobs or actions, with messages that name hosts to administrators alone."""
     hidden = veil(connection, current().reach)
     return [{**one, "message": hidden.over(one["message"])} for one in found]

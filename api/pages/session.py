@@ -11,7 +11,7 @@ import hmac
 import typing as t
 import urllib.parse
 
-from flask import Blueprint, Response, current_app, g, redirect, render_template, request, url_for
+from flask import Blueprint, Response, g, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response as BaseResponse
 
 from .. import policy, rates
@@ -47,8 +47,7 @@ def _begin() -> None:
     if request.method == "POST":
         _refuse_other_sites()
         _refuse_unfit_fields()
-    view = current_app.view_functions[request.endpoint or ""]
-    if policy.POLICY[getattr(view, "policy_operation", "")] == "public":
+    if policy.is_for_anybody():
         return
     with reading_ledger() as connection:
         caller = find_caller(connection, token()) if 1 <= len(token()) <= MAX_TOKEN else None

@@ -10,14 +10,14 @@ import contextlib
 import re
 import typing as t
 
-import sqlalchemy as sa
-from flask import Blueprint, Response, current_app, g, request
+from flask import Blueprint, Response, g, request
 from werkzeug.exceptions import NotFound
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NovaliteError, QuotaError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 
 from .. import policy
-from ..context import authenticate, current, request_id
+from ..context import current, request_id
 from ..errors import BadRequestError, NotAcceptableError, TooLargeError
 from ..jobs import queue
 
@@ -26,6 +26,7 @@ Record = dict[str, t.Any]
 
 volume_versions = Blueprint("volume_versions", __name__, url_prefix="/volume")
 volume = Blueprint("volume", __name__, url_prefix="/volume/v3")
+volume.before_request(policy.guard)
 
 
 MIN_VERSION, MAX_VERSION = (3, 0), (3, 71)
@@ -34,9 +35,6 @@ UPDATED = "2026-01-01T00:00:00Z"
 
 @volume.before_request
 def _begin() -> None:
-    view = current_app.view_functions.get(request.endpoint or "")
-    if policy.POLICY.get(getattr(view, "policy_operation", "")) != "public":
-        authenticate()
     _negotiate()
     project = (request.view_args or {}).pop("project", None)
     if project is not None and project != current().project:
@@ -95,7 +93,7 @@ def in_cinders_words() -> t.Iterator[None]:
         raise BadRequestError(str(error)) from error
 
 
-def enqueue(connection: sa.Connection, kind: str, row: Record, instances: t.Collection[str] = (), **ids: str) -> None:
+def enqueue(connection: Connection, kind: str, row: Record, instances: t.Collection[str] = (), **ids: str) -> None:
     """Have hosts do what was begun. `ids`: what it is about, as volumes=, snapshots= or attachments=."""
     queue.enqueue(
         connection,

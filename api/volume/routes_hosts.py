@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import time
 
-import sqlalchemy as sa
 from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement import hypervisor_records
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import (
     snapshots_by,
@@ -145,7 +145,7 @@ def _backend() -> Record:
     }  # fmt: skip
 
 
-def _services(connection: sa.Connection) -> list[Record]:
+def _services(connection: Connection) -> list[Record]:
     now = int(time.time())
     return [
         {

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import typing as t
 
-import sqlalchemy as sa
-
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
 from ansible_collections.novalite.cloud.plugins.module_utils._guest.image_properties import checked_host_mount
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import (
     volume_access,
     volume_attachments,
@@ -92,7 +91,7 @@ def _attach(number: str, said: Record) -> Answer:
 
 
 def attach(
-    connection: sa.Connection, number: str, server: str, device: str | None = None, readonly: bool = False
+    connection: Connection, number: str, server: str, device: str | None = None, readonly: bool = False
 ) -> Record:
     """Begin to give a volume to a server; returns the attachment."""
     row = volumes.one_volume(connection, number, whose())
@@ -116,7 +115,7 @@ def _detach(number: str, said: Record, force: bool = False) -> Answer:
     return "", 202
 
 
-def detach(connection: sa.Connection, row: Record, server: str, force: bool = False) -> None:
+def detach(connection: Connection, row: Record, server: str, force: bool = False) -> None:
     """Begin to take a volume from a server."""
     gone = volume_attachments.begin_detach(
         connection, row["id"], server, project_id=whose(), request_id=request_id(), user_id=current().user_id,

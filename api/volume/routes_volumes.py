@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import typing as t
 
-import sqlalchemy as sa
 from flask import request
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NotFoundError
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import lookups
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import volumes_by
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import volume_snapshots, volumes
@@ -82,7 +82,7 @@ def create(body: Record) -> Record:
     return row
 
 
-def _wanted(connection: sa.Connection, body: Record) -> Record:
+def _wanted(connection: Connection, body: Record) -> Record:
     caller = current()
     image = None
     if body.get("imageRef"):

@@ -15,9 +15,9 @@ from flask.testing import FlaskClient
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import interfaces
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import settling
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server_interface import server_interface
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.server_state import server_state
-from api.jobs import settling
 from tests.api.seeds import IMAGE_ID, Api
 
 Body = dict[str, t.Any]

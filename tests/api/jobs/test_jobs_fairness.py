@@ -17,7 +17,9 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Quot
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_jobs import job
-from api.jobs import claiming, queue, runs
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import claiming
+from api.jobs import queue, runs
+from api.jobs.kinds import KINDS
 from api.jobs.options import Options
 from tests.api.jobs.clouds import PROJECTS, JobCloud
 
@@ -51,7 +53,7 @@ def ask(cloud: JobCloud, kind: str, project: str = "demo", **more: t.Any) -> str
 def begin(cloud: JobCloud) -> tuple[str, list[str]] | None:
     """Make the next run; returns it with its jobs' projects, None when nothing may go now."""
     with transaction(cloud.engine) as connection:
-        run_id = claiming.claim(connection, "w1", Options(home=str(cloud.home)))
+        run_id = claiming.claim(connection, "w1", KINDS, Options(home=str(cloud.home)))
         if run_id is None:
             return None
         of = connection.execute(sa.select(job.c.project_id).where(job.c.run_id == run_id)).scalars()

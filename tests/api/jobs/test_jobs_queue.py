@@ -18,10 +18,11 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Conf
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import reading, transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_jobs import job
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.jobs import claiming, event_rows
 from ansible_collections.novalite.cloud.plugins.plugin_utils import _playbook_variables as rules
 from ansible_collections.novalite.cloud.plugins.plugin_utils._playbooks import PLAYBOOKS
 from api.errors import BadRequestError
-from api.jobs import claiming, events, queue, runs, supervisor
+from api.jobs import events, queue, runs, supervisor
 from api.jobs.kinds import KINDS
 from api.jobs.options import Options
 from tests.api.jobs.clouds import PROJECTS, ROOT, JobCloud
@@ -30,7 +31,7 @@ from tests.api.jobs.clouds import PROJECTS, ROOT, JobCloud
 def claim(cloud: JobCloud, worker: str = "w1", full: bool = False, **options: t.Any) -> tuple[str | None, set[str]]:
     """Claim once; returns the run and its jobs."""
     with transaction(cloud.engine) as connection:
-        run_id = claiming.claim(connection, worker, Options(home=str(cloud.home), **options), full)
+        run_id = claiming.claim(connection, worker, KINDS, Options(home=str(cloud.home), **options), full)
         if run_id is None:
             return None, set()
         return run_id, set(connection.execute(sa.select(job.c.id).where(job.c.run_id == run_id)).scalars())
@@ -407,7 +408,7 @@ class TestEvents:
         run_id, _jobs = claim(jobs)
         row = {"run_id": run_id, "created_at": 1.0, "event": "result", "host": "hv1", "status": "ok", "text": "other's"}
         with transaction(jobs.engine) as connection:
-            events.write(connection, [row])
+            event_rows.write(connection, [row])
             (seen,) = queue.events(connection, mine["id"])
             (full,) = queue.events(connection, mine["id"], texts=True)
             assert queue.events(connection, mine["id"], after=seen["seq"]) == []

@@ -213,6 +213,17 @@ def test_on_postgresql_another_worker_goes_on(jobs_on_postgresql: JobCloud, kill
     assert jobs.rows(sa.select(job.c.state)) == [("succeeded",)]
 
 
+def test_a_worker_that_is_told_to_stop_ends_whatever_the_ledger_says(jobs_on_postgresql: JobCloud) -> None:
+    process = jobs_on_postgresql.work()
+    log = jobs_on_postgresql.home / "workers.log"
+    until(lambda: " works" in log.read_text(), "the worker")
+    with transaction(jobs_on_postgresql.engine) as connection:
+        connection.execute(sa.text("ALTER TABLE worker RENAME TO worker_of_another_version"))
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(20) == 0
+    assert not list((jobs_on_postgresql.home / "jobs/workers").iterdir())
+
+
 class TestEmbedded:
     SERVER = (
         "import sys, time; from api.jobs import embedded, options\n"

@@ -22,6 +22,11 @@ from sqlalchemy.pool import StaticPool
 from ..._errors import ConflictError, NovaliteError
 from ..._host import STATE_DIR, locked
 
+# What others name of SQLAlchemy, who do not import it. DataError: of a value that the database does not take.
+Connection = sa.Connection
+Engine = sa.Engine
+DataError = sa.exc.DataError
+
 DEFAULT_HOME = STATE_DIR
 FILE_NAME = "ledger.sqlite"
 MIGRATIONS = pathlib.Path(__file__).parent / "migrations"
@@ -73,6 +78,11 @@ class Place:
         """What messages call it, without a password."""
         return self.url.render_as_string(hide_password=True) if self.url else f"the ledger {self.path}"
 
+    @property
+    def libpq_url(self) -> str | None:
+        """The URL as psycopg takes it, with its password; None where the ledger is a file."""
+        return self.url.set(drivername="postgresql").render_as_string(hide_password=False) if self.url else None
+
 
 def place_of(home: str | None = None, url: str | None = None) -> Place:
     """Return where the ledger lies that open_ledger() opens. Raises NovaliteError for a URL that cannot be one."""
@@ -114,6 +124,15 @@ def reading(engine: sa.Engine) -> t.Iterator[sa.Connection]:
     """One consistent view of the ledger, for reading only; on SQLite it neither waits for writers nor stops them."""
     with clear_errors("the ledger"), engine.connect().execution_options(**DEFERRED) as connection:
         yield connection
+
+
+def take_turns(connection: Connection, lock: int) -> None:
+    """Wait until no other transaction holds the `lock`, and hold it until this one ends.
+
+    PostgreSQL's advisory lock of this number; on SQLite a transaction that writes has the whole ledger.
+    """
+    if connection.dialect.name == "postgresql":
+        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(lock)))
 
 
 # --- SQLite ---------------------------------------------------------------------------------------------------------
@@ -257,13 +276,22 @@ def revision_of(connection: sa.Connection, shown: str = "here") -> str | None:
     """Return the ledger's revision, None for an empty database. Raises NovaliteError when it is newer than the code."""
     if not sa.inspect(connection).has_table("alembic_version"):
         return None
-    revision = connection.execute(sa.text("SELECT version_num FROM alembic_version")).scalar()
+    revision = _recorded_revision(connection)
     if revision is not None and revision not in REVISIONS:
         raise NovaliteError(
             f"the ledger {shown} is at revision {revision}, which this novalite (up to {HEAD}) does not know: "
             "it was written by a newer one, so upgrade novalite here"
         )
     return revision
+
+
+def is_of_this_version(connection: Connection) -> bool:
+    """Return whether the ledger is at the newest revision; one that never was opened is an error of the database."""
+    return _recorded_revision(connection) == HEAD
+
+
+def _recorded_revision(connection: Connection) -> str | None:
+    return connection.execute(sa.text("SELECT version_num FROM alembic_version")).scalar()
 
 
 def _keep_copy(engine: sa.Engine, home: str) -> None:
@@ -300,8 +328,7 @@ def move_to_revision(connection: sa.Connection, revision: str) -> None:
         raise NovaliteError(f"{revision!r} is no revision of the ledger: give one from {REVISIONS[0]} to {HEAD}")
     config = alembic.config.Config()
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
-    if connection.dialect.name == "postgresql":
-        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(MIGRATION_LOCK)))
+    take_turns(connection, MIGRATION_LOCK)
     config.attributes["connection"] = connection
     back = (revision_of(connection) or "") > revision
     (alembic.command.downgrade if back else alembic.command.upgrade)(config, revision)

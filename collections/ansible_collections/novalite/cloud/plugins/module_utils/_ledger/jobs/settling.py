@@ -2,6 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
+# This module_utils is PRIVATE to the collection and may change at any time.
+
 """What becomes of a job's instances: how their actions ended, and an end for those that a run left in the middle."""
 
 from __future__ import annotations
@@ -12,16 +14,12 @@ import typing as t
 
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import interfaces, server_actions
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.builds import begin_again as build_again
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute.server_states import record_outcomes
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables import instance, instance_action
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import attachments_by
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.volumes import (
-    volume_attachments,
-    volume_snapshots,
-    volumes,
-)
+from ..compute import interfaces, server_actions
+from ..compute.builds import begin_again as build_again
+from ..compute.server_states import record_outcomes
+from ..db.tables import instance, instance_action
+from ..queries.volume_views import attachments_by
+from ..volumes import volume_attachments, volume_snapshots, volumes
 
 LAUNCH, TERMINATE = "launch", "terminate"
 INTERFACES = {"interface_attach": interfaces.ATTACHING, "interface_detach": interfaces.DETACHING}
@@ -52,8 +50,8 @@ def judge(connection: sa.Connection, request_id: str | None, action: str, uuids:
         if request_id is None or row.request_id == request_id or row.instance_uuid not in last:
             last[row.instance_uuid] = row
     return Verdict(
-        open=frozenset(one for one in uuids if one not in last or last[one].finished_at is None),
-        error=next((last[one].message for one in uuids if one in last and last[one].message), None),
+        open=frozenset(uuid for uuid in uuids if uuid not in last or last[uuid].finished_at is None),
+        error=next((last[uuid].message for uuid in uuids if uuid in last and last[uuid].message), None),
     )
 
 
@@ -65,9 +63,9 @@ def settle(connection: sa.Connection, kind: str, uuids: t.Collection[str], reaso
     """
     rows = _rows(connection, uuids)
     if kind == LAUNCH:
-        found = [row.uuid for row in rows if row.vm_state == "building" and row.task_state != "deleting"]
+        unfinished = [row.uuid for row in rows if row.vm_state == "building" and row.task_state != "deleting"]
     elif kind == TERMINATE:
-        found = [row.uuid for row in rows if row.task_state == "deleting"]
+        unfinished = [row.uuid for row in rows if row.task_state == "deleting"]
     elif kind in server_actions.NAMES:
         server_actions.interrupt(connection, kind, [row.uuid for row in rows], reason)
         return
@@ -76,8 +74,8 @@ def settle(connection: sa.Connection, kind: str, uuids: t.Collection[str], reaso
         return
     else:
         return
-    if found:
-        record_outcomes(connection, {uuid: {"state": "error", "reason": reason} for uuid in found})
+    if unfinished:
+        record_outcomes(connection, {uuid: {"state": "error", "reason": reason} for uuid in unfinished})
 
 
 def settle_volumes(connection: sa.Connection, kind: str, variables: t.Mapping[str, t.Any], reason: str) -> None:
@@ -86,7 +84,7 @@ def settle_volumes(connection: sa.Connection, kind: str, variables: t.Mapping[st
         volumes.settle(connection, variables.get("volumes") or [], reason)
     elif kind in ("volume_attach", "volume_detach"):
         held = attachments_by(connection, ids=variables.get("attachments") or [])
-        volume_attachments.settle(connection, [one["volume_id"] for one in held], reason)
+        volume_attachments.settle(connection, [attachment["volume_id"] for attachment in held], reason)
     elif kind in ("volume_snapshot_create", "volume_snapshot_delete"):
         volume_snapshots.settle(connection, variables.get("snapshots") or [], reason)
 

@@ -2,6 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
+# This module_utils is PRIVATE to the collection and may change at any time.
+
 """Which jobs go next, and together: the one transaction that makes a run of jobs that wait."""
 
 from __future__ import annotations
@@ -15,25 +17,41 @@ import uuid
 
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables import instance
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.tables_jobs import (
-    job,
-    job_instance,
-    run,
-    run_job,
-)
-
-from .kinds import KINDS
-from .options import Options
+from ..db.engine import take_turns
+from ..db.tables import instance
+from ..db.tables_jobs import job, job_instance, run, run_job
 
 CLAIM_LOCK = 0x6E6F766A  # PostgreSQL advisory lock: workers claim one after the other
 LOOKED_AT = 1000  # jobs that wait
 LOOKED_AT_EACH = 500  # of them, of one project
 MAX_INSTANCES = 1000  # of one run
-AWAITED = sorted(kind.name for kind in KINDS.values() if kind.awaited)
 # in the words of the index of open jobs: SQLite knows it by them alone, and else reads all jobs of 90 days
 OPEN: sa.ColumnElement[bool] = sa.literal_column("job.state IN ('queued', 'running')")
-WRITING = sorted(kind.name for kind in KINDS.values() if not kind.read_only)
+
+
+class Kind(t.Protocol):
+    """What is asked here of a kind of jobs."""
+
+    @property
+    def runs(self) -> int: ...  # at once
+    @property
+    def merge(self) -> bool: ...  # whether jobs that wait at the same time share a run
+    @property
+    def read_only(self) -> bool: ...
+    @property
+    def awaited(self) -> bool: ...  # whether a request's answer waits for it
+
+
+class Limits(t.Protocol):
+    """How many runs there may be at once: in all, and at the instances of one host."""
+
+    @property
+    def runs(self) -> int: ...
+    @property
+    def runs_per_host(self) -> int: ...
+
+
+Kinds = t.Mapping[str, Kind]  # by name; all that there are
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,17 +76,23 @@ class _Load:
     hosts: collections.Counter[str]  # host -> runs
 
 
-def waiting(connection: sa.Connection, full: bool = False) -> bool:
-    """Whether any job waits that a worker, which may be `full`, could take. Cheap, and takes no lock."""
-    query = sa.select(job.c.id).where(*_queued(full)).limit(1)
+def waiting(connection: sa.Connection, kinds: Kinds, full: bool = False) -> bool:
+    """Return whether any job waits that a worker, which may be `full`, could take. Cheap, and takes no lock."""
+    query = sa.select(job.c.id).where(*_queued(kinds, full)).limit(1)
     return connection.execute(query).first() is not None
 
 
-def _queued(full: bool) -> list[sa.ColumnElement[bool]]:
-    return [job.c.state == "queued", OPEN, *([job.c.kind.in_(AWAITED)] if full else [])]
+def _queued(kinds: Kinds, full: bool) -> list[sa.ColumnElement[bool]]:
+    return [job.c.state == "queued", OPEN, *([job.c.kind.in_(_awaited(kinds))] if full else [])]
 
 
-def claim(connection: sa.Connection, worker_id: str, options: Options, full: bool = False) -> str | None:
+def _awaited(kinds: Kinds) -> list[str]:
+    return sorted(name for name, kind in kinds.items() if kind.awaited)
+
+
+def claim(
+    connection: sa.Connection, worker_id: str, kinds: Kinds, limits: Limits, full: bool = False
+) -> str | None:
     """Make a run of the jobs that are to go next and return its id, or None when none may go now. A worker that is
     `full` takes only what a request waits for.
 
@@ -79,20 +103,20 @@ def claim(connection: sa.Connection, worker_id: str, options: Options, full: boo
 
     No single project takes the last slot, of all runs or of a kind that has several: whoever comes next finds one.
     """
-    if connection.dialect.name == "postgresql":
-        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(CLAIM_LOCK)))
+    take_turns(connection, CLAIM_LOCK)
     _drop_overtaken(connection)
-    load = _load(connection)
-    full = full or sum(count for kind, count in load.runs.items() if kind not in AWAITED) >= options.runs
-    queue = _waiting(connection, full, load)
+    load = _load(connection, kinds)
+    awaited = _awaited(kinds)
+    full = full or sum(count for name, count in load.runs.items() if name not in awaited) >= limits.runs
+    queue = _waiting(connection, kinds, full, load)
     if not queue:
         return None
-    chosen = _choose(connection, queue, load, options)
+    chosen = _choose(connection, queue, load, kinds, limits)
     if not chosen:
         return None
     now, run_id = time.time(), str(uuid.uuid4())
     first = chosen[0].row
-    projects = {one.row.project_id for one in chosen}
+    projects = {waiter.row.project_id for waiter in chosen}
     connection.execute(
         sa.insert(run).values(
             id=run_id,
@@ -104,53 +128,54 @@ def claim(connection: sa.Connection, worker_id: str, options: Options, full: boo
             created_at=now,
         )
     )
-    ids = [one.row.id for one in chosen]
+    ids = [waiter.row.id for waiter in chosen]
     taken = connection.execute(
         sa.update(job)
         .where(job.c.id.in_(ids), job.c.state == "queued")
         .values(state="running", run_id=run_id, started_at=now)
         .returning(job.c.id)
     ).scalars()
-    connection.execute(sa.insert(run_job), [{"run_id": run_id, "job_id": one} for one in taken])
+    connection.execute(sa.insert(run_job), [{"run_id": run_id, "job_id": job_id} for job_id in taken])
     return run_id
 
 
-def _choose(connection: sa.Connection, queue: t.Sequence[Waiting], load: _Load, options: Options) -> list[Waiting]:
+def _choose(
+    connection: sa.Connection, queue: t.Sequence[Waiting], load: _Load, kinds: Kinds, limits: Limits
+) -> list[Waiting]:
     chosen: list[Waiting] = []
     alike: t.Collection[str] = ()  # jobs whose variables are those of the first one
     added: set[str] = set()  # hosts that the new run counts on already
     count = 0
-    for one in queue:
-        row, kind = one.row, KINDS.get(one.row.kind)
+    for waiter in queue:
+        row, kind = waiter.row, kinds.get(waiter.row.kind)
         if kind is None or load.runs[row.kind] >= kind.runs:
             continue
-        if not kind.read_only and (one.behind or not load.busy.isdisjoint(one.instances)):
+        if not kind.read_only and (waiter.behind or not load.busy.isdisjoint(waiter.instances)):
             continue
-        where = set() if kind.awaited else one.hosts
-        if any(load.hosts[host] >= options.runs_per_host for host in where - added):
+        where = set() if kind.awaited else waiter.hosts
+        if any(load.hosts[host] >= limits.runs_per_host for host in where - added):
             continue
-        if not chosen and not _may_take_a_slot(row, load, options):
+        if not chosen and not _may_take_a_slot(row, kind, load, limits):
             continue
-        if chosen and (row.id not in alike or one.alone or count + len(one.instances) > MAX_INSTANCES):
+        if chosen and (row.id not in alike or waiter.alone or count + len(waiter.instances) > MAX_INSTANCES):
             continue
-        chosen.append(one)
+        chosen.append(waiter)
         added |= where
-        count += len(one.instances)
-        if not kind.merge or not one.instances or one.alone:
+        count += len(waiter.instances)
+        if not kind.merge or not waiter.instances or waiter.alone:
             break
         if not alike:
             alike = _alike(connection, row, queue)
     return chosen
 
 
-def _may_take_a_slot(row: t.Any, load: _Load, options: Options) -> bool:
-    """Whether a run for this job leaves others a slot. What is asked for by nobody's project is the operator's."""
-    kind = KINDS[row.kind]
+def _may_take_a_slot(row: t.Any, kind: Kind, load: _Load, limits: Limits) -> bool:
+    """Return whether a run for this job leaves others a slot. What no project asked for is the operator's."""
     if row.project_id is None:
         return True
     if load.kinds[row.project_id, row.kind] >= _share(kind.runs):
         return False
-    return kind.awaited or load.projects[row.project_id] < _share(options.runs)
+    return kind.awaited or load.projects[row.project_id] < _share(limits.runs)
 
 
 def _share(slots: int) -> int:
@@ -180,7 +205,8 @@ def _drop_overtaken(connection: sa.Connection) -> None:
 
 def _alike(connection: sa.Connection, first: t.Any, queue: t.Sequence[Waiting]) -> set[str]:
     """Those jobs of `queue` that can be in one run with `first`. Only theirs are read: variables can be long."""
-    ids = [one.row.id for one in queue if (one.row.kind, one.row.check_mode) == (first.kind, first.check_mode)]
+    like = (first.kind, first.check_mode)
+    ids = [waiter.row.id for waiter in queue if (waiter.row.kind, waiter.row.check_mode) == like]
     texts = {
         row.id: shared(row) for row in connection.execute(sa.select(job.c.id, job.c.variables).where(job.c.id.in_(ids)))
     }
@@ -192,7 +218,8 @@ def shared(row: t.Any) -> str:
     return json.dumps({name: row.variables[name] for name in row.variables if name != "all_or_nothing"}, sort_keys=True)
 
 
-def _load(connection: sa.Connection) -> _Load:
+def _load(connection: sa.Connection, kinds: Kinds) -> _Load:
+    awaited = _awaited(kinds)
     at_work = connection.execute(sa.select(run.c.kind, run.c.project_id).where(run.c.state == "running")).all()
     query = (
         sa.select(job_instance.c.instance_uuid, job.c.run_id, job.c.kind, instance.c.host)
@@ -201,26 +228,26 @@ def _load(connection: sa.Connection) -> _Load:
         .where(job.c.state == "running")
     )
     rows = connection.execute(query).all()
-    on_hosts = {(row.run_id, row.host) for row in rows if row.host and row.kind not in AWAITED}
+    on_hosts = {(row.run_id, row.host) for row in rows if row.host and row.kind not in awaited}
     return _Load(
         runs=collections.Counter(row.kind for row in at_work),
-        projects=collections.Counter(row.project_id for row in at_work if row.kind not in AWAITED),
+        projects=collections.Counter(row.project_id for row in at_work if row.kind not in awaited),
         kinds=collections.Counter((row.project_id, row.kind) for row in at_work),
-        busy={row.instance_uuid for row in rows if not KINDS[row.kind].read_only},
+        busy={row.instance_uuid for row in rows if not kinds[row.kind].read_only},
         hosts=collections.Counter(host for _run, host in on_hosts),
     )
 
 
-def _waiting(connection: sa.Connection, full: bool, load: _Load) -> list[Waiting]:
+def _waiting(connection: sa.Connection, kinds: Kinds, full: bool, load: _Load) -> list[Waiting]:
     """Jobs that wait, in the order in which they go. However many one project has, no more than its share is read."""
-    awaited = sa.case((job.c.kind.in_(AWAITED), 0), else_=1)
+    awaited = sa.case((job.c.kind.in_(_awaited(kinds)), 0), else_=1)
     turn = (
         sa.func.row_number()
         .over(partition_by=(job.c.project_id, awaited), order_by=(job.c.created_at, job.c.id))
         .label("turn")
     )
     columns = (job.c.id, job.c.kind, job.c.project_id, job.c.check_mode, job.c.created_at)
-    queue = sa.select(*columns, awaited.label("awaited"), turn).where(*_queued(full)).subquery()
+    queue = sa.select(*columns, awaited.label("awaited"), turn).where(*_queued(kinds, full)).subquery()
     rows = connection.execute(
         sa.select(queue)
         .where(queue.c.turn <= LOOKED_AT_EACH)
@@ -236,16 +263,16 @@ def _waiting(connection: sa.Connection, full: bool, load: _Load) -> list[Waiting
     ids = [row.id for row in rows]
     instances: dict[str, list[str]] = collections.defaultdict(list)
     hosts: dict[str, set[str]] = collections.defaultdict(set)
-    for of in connection.execute(
+    for row in connection.execute(
         sa.select(job_instance.c.job_id, job_instance.c.instance_uuid, instance.c.host)
         .outerjoin(instance, instance.c.uuid == job_instance.c.instance_uuid)
         .where(job_instance.c.job_id.in_(ids))
         .order_by(job_instance.c.instance_uuid)
     ):
-        instances[of.job_id].append(of.instance_uuid)
-        if of.host is not None:
-            hosts[of.job_id].add(of.host)
-    behind = _behind(connection, ids)
+        instances[row.job_id].append(row.instance_uuid)
+        if row.host is not None:
+            hosts[row.job_id].add(row.host)
+    behind = _behind(connection, kinds, ids)
     before = set(connection.execute(sa.select(run_job.c.job_id).where(run_job.c.job_id.in_(ids))).scalars())
     return [
         Waiting(row, instances[row.id], hosts[row.id], row.id in behind, row.id in before)
@@ -265,7 +292,7 @@ def _served(connection: sa.Connection, projects: t.Collection[str | None]) -> di
     return {row.project_id: row.began for row in connection.execute(query)}
 
 
-def _behind(connection: sa.Connection, ids: t.Sequence[str]) -> set[str]:
+def _behind(connection: sa.Connection, kinds: Kinds, ids: t.Sequence[str]) -> set[str]:
     """Those of the jobs `ids` that come after another one that waits and changes one of their instances.
 
     Whosever that is: an administrator acts on instances of others, and turns go by projects.
@@ -279,7 +306,7 @@ def _behind(connection: sa.Connection, ids: t.Sequence[str]) -> set[str]:
         .where(
             job.c.id.in_(ids),
             earlier.c.state == "queued",
-            earlier.c.kind.in_(WRITING),
+            earlier.c.kind.in_(sorted(name for name, kind in kinds.items() if not kind.read_only)),
             sa.tuple_(earlier.c.created_at, earlier.c.id) < sa.tuple_(job.c.created_at, job.c.id),
         )
         .distinct()

@@ -1,0 +1,94 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Runs in the ledger, from the claim to their end: who has them, which jobs are theirs, how they ended."""
+
+from __future__ import annotations
+
+import typing as t
+
+import sqlalchemy as sa
+
+from ..db.tables_jobs import job, job_instance, run
+from .job_rows import RUNNING
+
+
+def row_of(connection: sa.Connection, run_id: str) -> t.Any:
+    """Return the run's row, None where there is none."""
+    return connection.execute(sa.select(run).where(run.c.id == run_id)).first()
+
+
+def jobs_of(connection: sa.Connection, run_id: str) -> t.Sequence[t.Any]:
+    """Return the rows of the run's jobs that have not ended, the oldest first."""
+    query = sa.select(job).where(job.c.run_id == run_id, job.c.state == RUNNING)
+    return connection.execute(query.order_by(job.c.created_at, job.c.id)).all()
+
+
+def instances_of(connection: sa.Connection, jobs: t.Sequence[t.Any]) -> dict[str, list[str]]:
+    """Return the UUIDs of each job's instances, in their order."""
+    uuids: dict[str, list[str]] = {row.id: [] for row in jobs}
+    query = (
+        sa.select(job_instance)
+        .where(job_instance.c.job_id.in_(list(uuids)))
+        .order_by(job_instance.c.job_id, job_instance.c.instance_uuid)
+    )
+    for row in connection.execute(query):
+        uuids[row.job_id].append(row.instance_uuid)
+    return uuids
+
+
+def running(connection: sa.Connection, worker_id: str | None = None) -> set[str]:
+    """Return the ids of the runs that have not ended: all of them, or those of one worker."""
+    query = sa.select(run.c.id).where(run.c.state == "running")
+    if worker_id is not None:
+        query = query.where(run.c.worker_id == worker_id)
+    return set(connection.execute(query).scalars())
+
+
+def to_cancel(connection: sa.Connection, run_ids: t.Collection[str]) -> list[str]:
+    """Return those of these runs of which a job is to be cancelled."""
+    of_these = sa.and_(job.c.run_id.in_(list(run_ids)), job.c.state == RUNNING)
+    query = sa.select(job.c.run_id).where(of_these, job.c.cancel_requested).distinct()
+    return list(connection.execute(query).scalars())
+
+
+def count_attempt(connection: sa.Connection, run_id: str, worker_id: str) -> None:
+    """Record that the run, which has not ended, is begun by this worker, once more."""
+    query = sa.update(run).where(run.c.id == run_id, run.c.state == "running")
+    connection.execute(query.values(worker_id=worker_id, attempts=run.c.attempts + 1))
+
+
+def forgive_attempt(connection: sa.Connection, run_id: str) -> None:
+    """An attempt that ended because its worker was told to stop is no sign of anything wrong with the run."""
+    connection.execute(sa.update(run).where(run.c.id == run_id, run.c.attempts > 0).values(attempts=run.c.attempts - 1))
+
+
+def take_over(connection: sa.Connection, run_id: str, of: str, me: str) -> bool:
+    """Take a run that its worker left; False when another worker was first."""
+    query = sa.update(run).where(run.c.id == run_id, run.c.worker_id == of, run.c.state == "running")
+    return bool(connection.execute(query.values(worker_id=me)).rowcount)
+
+
+def end(connection: sa.Connection, run_id: str, outcome: str, now: float) -> bool:
+    """Record that the run ended; False when that was done before."""
+    query = sa.update(run).where(run.c.id == run_id, run.c.state == "running")
+    return bool(connection.execute(query.values(state="ended", outcome=outcome, finished_at=now)).rowcount)
+
+
+def end_job(
+    connection: sa.Connection, job_id: str, state: str, message: str | None, result: t.Any, now: float
+) -> None:
+    """Record how a job ended that was in a run."""
+    _write(connection, job_id, state=state, message=message, result=result, finished_at=now)
+
+
+def queue_again(connection: sa.Connection, job_id: str) -> None:
+    """Have a job that was in a run wait for another one."""
+    _write(connection, job_id, state="queued", message=None, started_at=None)
+
+
+def _write(connection: sa.Connection, job_id: str, **values: t.Any) -> None:
+    connection.execute(sa.update(job).where(job.c.id == job_id, job.c.state == RUNNING).values(**values))

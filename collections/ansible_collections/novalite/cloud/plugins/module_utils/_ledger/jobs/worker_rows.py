@@ -1,0 +1,67 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""Workers in the ledger: each one's row and sign of life."""
+
+from __future__ import annotations
+
+import time
+import typing as t
+
+import sqlalchemy as sa
+
+from ..db.tables_jobs import run, worker
+
+
+def add(connection: sa.Connection, worker_id: str, *, machine: str, hostname: str, pid: int) -> None:
+    """Record a worker that begins to work now."""
+    values = {"id": worker_id, "machine": machine, "hostname": hostname, "pid": pid, "started_at": time.time()}
+    connection.execute(sa.insert(worker).values(seen_at=_clock(connection), **values))
+
+
+def beat(connection: sa.Connection, worker_id: str) -> None:
+    """Give a sign of life."""
+    connection.execute(sa.update(worker).where(worker.c.id == worker_id).values(seen_at=_clock(connection)))
+
+
+def stop(connection: sa.Connection, worker_id: str) -> None:
+    """Record that the worker works no more."""
+    connection.execute(sa.update(worker).where(worker.c.id == worker_id).values(stopped_at=time.time()))
+
+
+def last_seen(connection: sa.Connection) -> float | None:
+    """Return when any worker that was not stopped gave its last sign of life, None where there is none."""
+    return connection.execute(sa.select(sa.func.max(worker.c.seen_at)).where(worker.c.stopped_at.is_(None))).scalar()
+
+
+def runs_of_others(connection: sa.Connection, me: str) -> t.Sequence[t.Any]:
+    """Return the runs that other workers have: `id`, `worker_id` and the worker's `machine` (None: it has no row),
+    `stopped_at`, and `silent`, for how many seconds it gave no sign of life."""
+    query = (
+        sa.select(
+            run.c.id,
+            run.c.worker_id,
+            worker.c.machine,
+            worker.c.stopped_at,
+            (_clock(connection) - worker.c.seen_at).label("silent"),
+        )
+        .outerjoin(worker, worker.c.id == run.c.worker_id)
+        .where(run.c.state == "running", run.c.worker_id != me)
+    )
+    return connection.execute(query).all()
+
+
+def forget(connection: sa.Connection, before: float) -> None:
+    """Remove the rows of workers that were seen before this time last, and have no run."""
+    busy = sa.select(run.c.worker_id).where(run.c.state == "running")
+    connection.execute(sa.delete(worker).where(worker.c.seen_at < before, worker.c.id.not_in(busy)))
+
+
+def _clock(connection: sa.Connection) -> t.Any:
+    """Now, by a clock that all workers share."""
+    if connection.dialect.name == "postgresql":
+        return sa.func.extract("epoch", sa.func.clock_timestamp())
+    return sa.literal(time.time())
