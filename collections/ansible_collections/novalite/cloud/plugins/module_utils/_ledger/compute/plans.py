@@ -16,6 +16,7 @@ from ..._domain.guest import guest_of, render
 from ..._errors import NovaliteError
 from ..._plan.host_plan import Plan, plan_by_host
 from ..._plan.networks import Wires, bridge, dhcp, router
+from ..._plan.targets import of_plan
 from ..db.ledger_identity import ledger_id
 from ..db.tables import compute_host, instance, network
 from ..queries import group_members, host_networks
@@ -30,7 +31,8 @@ Instances = t.Sequence[t.Mapping[str, t.Any]]
 
 def server_plan(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
     """`{"changed": False, "hosts": {host: {"build": plan, "keep": plan, "remove": plan, "peers": plan, "network":
-    plan}}}`; reads the ledger only. One that was adopted is in none: what it stands on is not novalite's.
+    plan}}, "targets": {part: hosts}}`; reads the ledger only. One that was adopted is in none: what it stands on is not
+    novalite's.
 
     `instances` are to be built, `existing` run already (their plan is what they are compared with), `leaving` are to
     be taken away. An instance without a host is in no plan: nothing of it is on any. `peers` is for other hosts of the
@@ -88,7 +90,8 @@ def server_plan(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dic
     for of_host in hosts.values():
         for plan in of_host.values():
             plan["ledger"] = ledger
-    return {"changed": False, "hosts": hosts, "secret": any(map(_is_secret, told.values()))}
+    secret = any(map(_is_secret, told.values()))
+    return {"changed": False, "hosts": hosts, "targets": of_plan(hosts), "secret": secret}
 
 
 def _keep_records(connection: sa.Connection, hosts: t.Mapping[str, t.Mapping[str, Plan]]) -> None:

@@ -88,6 +88,7 @@ def server_state(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> di
         "instances": after,
         "retry": [one for one in after if one["uuid"] in waiting],
         "errors": report.errors,
+        "failures": list(dict.fromkeys(error["message"] for error in report.errors)),
     }
     if report.changed:
         result["diff"] = {
@@ -103,6 +104,8 @@ def _by_uuid(params: t.Mapping[str, t.Any]) -> dict[str, Outcome]:
     for outcome in params.get("outcomes") or []:
         if outcome["state"] not in STATES:
             raise NovaliteError(f"state '{outcome['state']}': give one of {', '.join(STATES)}")
+        if outcome["state"] == "error" and params.get("alone") is False:
+            outcome = {**outcome, "state": "retry"}
         for uuid in outcome["uuids"]:
             if uuid in outcomes:
                 raise NovaliteError(f"server {uuid} has two outcomes in one call: give one")

@@ -70,6 +70,7 @@ def floating_ip(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dic
     rows = {row.address: _shown(row) for row in _rows(connection, table.c.address.in_(numbers))}
     result = work.changes.result("floating_ips", [rows[number] for number in numbers])
     result["hosts"] = sorted(work.hosts)
+    result["holders"] = list(dict.fromkeys(one["host"] for one in result["floating_ips"] if one["host"]))
     if work.warnings:
         result["warnings"] = work.warnings
     return result
