@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pathlib
 import re
+import typing as t
 
 import pytest
 import yaml
@@ -15,8 +16,10 @@ import yaml
 from ansible_collections.novalite.cloud.plugins.module_utils._plan import targets
 from ansible_collections.novalite.cloud.plugins.module_utils._plan.move_plan import domains_there, summary
 
+Plans = dict[str, dict[str, t.Any]]
+
 ROOT = pathlib.Path(__file__).parents[3]
-MOVES = {
+MOVES: Plans = {
     "hv1": {"leaving": [{}], "leave": {}},
     "hv2": {"arriving": [{}], "build": {}, "peers": {}},
     "hv3": {"staying": [{}], "build": {}},
@@ -25,8 +28,8 @@ MOVES = {
 
 
 def test_a_plan_names_the_hosts_of_each_play() -> None:
-    hosts = {"hv1": {"build": {}, "keep": {}}, "hv2": {"peers": {}, "groups": {}}, "hv3": {"build": {}}}
-    none = {"remove": [], "vacate": [], "network": []}
+    hosts: Plans = {"hv1": {"build": {}, "keep": {}}, "hv2": {"peers": {}, "groups": {}}, "hv3": {"build": {}}}
+    none: dict[str, list[str]] = {"remove": [], "vacate": [], "network": []}
     there = {"build": ["hv1", "hv3"], "keep": ["hv1"], "peers": ["hv2"], "groups": ["hv2"]}
     assert targets.of_plan(hosts) == {**there, **none, "controller": ["localhost"]}
 
@@ -86,5 +89,6 @@ def test_a_host_is_told_what_follows_from_its_moves() -> None:
 
 
 def test_what_leaves_is_defined_as_its_new_hosts_have_it() -> None:
-    plans = {"hv2": {"build": {"domains": [{"uuid": "d"}]}}, "hv3": {"build": {"domains": [{"uuid": "c"}]}}, "hv4": {}}
+    plans: Plans = {host: {"build": {"domains": [{"uuid": uuid}]}} for host, uuid in (("hv2", "d"), ("hv3", "c"))}
+    plans["hv4"] = {}
     assert domains_there({"destinations": ["hv3", "hv4", "hv2"]}, plans) == [{"uuid": "c"}, {"uuid": "d"}]

@@ -6,10 +6,12 @@
 
 from __future__ import annotations
 
+import typing as t
+
 from ansible_collections.novalite.cloud.plugins.filter.by_host import by_host
 from ansible_collections.novalite.cloud.plugins.filter.from_hosts import from_hosts
 
-HOSTVARS = {
+HOSTVARS: dict[str, dict[str, t.Any]] = {
     "hv1": {"outcome": {"host": "hv1", "error": None}, "waited": {"silent": [{"name": "a"}, {"name": "b"}]}},
     "hv2": {"outcome": {}, "waited": {"skipped": True}},  # as a skipped task registers it
     "hv3": {"waited": {"silent": []}},
