@@ -177,6 +177,34 @@ def test_a_host_that_says_nothing_has_done_nothing(cloud: t.Any) -> None:
     assert row(cloud, uuid).host == "hv1"
 
 
+def test_each_step_takes_over_what_went_wrong_before_it(cloud: t.Any) -> None:
+    """Whatever is lost is named to the end, once, and the hosts that undo it are those that did it."""
+    uuids = [server(cloud, name) for name in ("a", "b")]
+    begun = ask(cloud, "migrate", "a", "b")
+    so_far = {"moves": begun["moves"], "lost": [], "failures": [{"message": "of a move before"}]}
+    so_far["targets"] = begun["targets"]
+    assert begun["targets"]["stop"] == ["hv1"] and begun["targets"]["accept"] == ["hv2"]
+    # as if another run had ended the first one's
+    cloud.write(sa.update(migration).where(migration.c.instance_uuid == uuids[0]).values(status="error"))
+    committed = ask(cloud, "migrate", state="commit", before=so_far, outcomes=well("hv1", "hv2"))
+    assert [one["uuid"] for one in committed["moves"]] == [uuids[1]]
+    assert committed["targets"]["restore"] == ["hv1"] and committed["targets"]["withdraw"] == ["hv2"]
+    outcomes = [{"host": "hv2", "error": "no kvm"}]
+    ended = ask(cloud, "migrate", state="end", before=committed, parts=["to_host"], outcomes=outcomes)
+    assert ended["lost_uuids"] == ended["lost_here"] == uuids and ended["done"] == ended["moves"] == []
+    said = ["of a move before", "'a': its move was ended by another run", "'b': no kvm"]
+    assert [one["message"] for one in ended["failures"]] == said
+    assert [one["message"] for one in ended["errors"]] == said[2:]
+
+
+def test_a_guest_of_which_nobody_knows_where_it_is_is_taken_away_from_nowhere(cloud: t.Any) -> None:
+    uuids = [server(cloud, name) for name in ("a", "b")]
+    begun = ask(cloud, "live-migration", "a", "b")
+    outcomes = well("hv1", error="cut off", here=uuids[:1])
+    ended = ask(cloud, "live-migration", state="end", before=begun, parts=["from_host"], outcomes=outcomes)
+    assert ended["lost_uuids"] == uuids and ended["lost_here"] == uuids[:1]
+
+
 def test_a_guest_that_does_not_come_up_goes_back(cloud: t.Any) -> None:
     uuid = server(cloud)
     begun = ask(cloud, "resize", "web", flavor="m1.tiny")

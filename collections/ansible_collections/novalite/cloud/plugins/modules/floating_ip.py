@@ -128,6 +128,11 @@ hosts:
   returned: success
   type: list
   elements: str
+holders:
+  description: Names of the compute hosts that RV(floating_ips) lead to now.
+  returned: success
+  type: list
+  elements: str
 """
 
 from ..module_utils._ledger_module import run_module

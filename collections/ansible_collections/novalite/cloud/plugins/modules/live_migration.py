@@ -99,6 +99,16 @@ moves:
     seconds:
       description: How long it took.
       type: float
+done:
+  description: UUIDs of the domains that were moved.
+  returned: always
+  type: list
+  elements: str
+here:
+  description: UUIDs of those that are known to run on this host now.
+  returned: always
+  type: list
+  elements: str
 """
 
 from ansible.module_utils.basic import AnsibleModule
@@ -127,7 +137,7 @@ def main() -> None:
     )
     params = module.params
     if module.check_mode:
-        module.exit_json(changed=bool(params["moves"]), moves=[])
+        module.exit_json(changed=bool(params["moves"]), moves=[], done=[], here=[])
     xml = {one["uuid"]: one["xml"] for one in params["domains"]}
     try:
         done = lifecycle_migrate.migrate(
@@ -140,8 +150,13 @@ def main() -> None:
             state_dir=params["state_dir"],
         )
     except NovaliteError as error:
-        module.fail_json(msg=str(error), moves=[])
-    result = {"changed": any(one["error"] is None for one in done), "moves": done}
+        module.fail_json(msg=str(error), moves=[], done=[], here=[])
+    result = {
+        "changed": any(move["error"] is None for move in done),
+        "moves": done,
+        "done": [move["uuid"] for move in done if move["error"] is None],
+        "here": [move["uuid"] for move in done if move["here"] is True],
+    }
     if errors := [one["error"] for one in done if one["error"] is not None]:
         module.fail_json(msg="; ".join(errors), **result)
     module.exit_json(**result)

@@ -121,6 +121,11 @@ unplaced:
       sample: >-
         No valid host was found for 'web-1': compute removed 1 (hv2: libvirtd does not answer),
         ram removed 1 (hv1: 300 of 512 MiB free); 0 of 2 hosts remain
+failures:
+  description: The reasons of RV(unplaced), each once.
+  returned: success
+  type: list
+  elements: str
 explanations:
   description: Why this host, and why not another, for each of O(instances).
   returned: success

@@ -209,6 +209,11 @@ looks:
       than the ledger has it.
   returned: when an action began
   type: dict
+targets:
+  description: The hosts of each play, C(hosts) and C(looks), and C(controller), V(localhost) if there are any.
+  returned: when an action began
+  type: dict
+  sample: {"hosts": ["hv1"], "looks": [], "controller": ["localhost"]}
 orphans:
   description: Files of images whose instance was deleted meanwhile. They are no use to anybody.
   returned: when O(outcomes) is given

@@ -115,6 +115,13 @@ firewall:
   description: What each host's firewall is to be told after the change, as M(novalite.cloud.firewall_plan) returns it.
   returned: when O(outcomes) is given
   type: dict
+targets:
+  description: >-
+    The hosts of each play, C(hosts), C(peers) and C(firewall), and C(controller), V(localhost) if there is something to
+    record, or, with O(outcomes), an error to tell.
+  returned: success
+  type: dict
+  sample: {"hosts": ["hv1"], "peers": [], "controller": ["localhost"]}
 errors:
   description: The instances on which it failed, C(uuid), C(name) and C(message).
   returned: success

@@ -107,6 +107,12 @@ options:
     type: list
     elements: dict
     default: []
+  before:
+    description:
+      - The same, as the result of the step before, from which RV(moves), RV(targets), RV(lost) and RV(failures) are
+        taken. What is returned has the last two of both steps.
+    type: dict
+    default: {}
   parts:
     description: The ends of each move that have to have said that all is well.
     type: list
@@ -178,19 +184,42 @@ hosts:
   description: What each compute host has to do, by its name.
   returned: with O(state=begin) and O(state=interrupted)
   type: dict
+targets:
+  description:
+    - The hosts of each play. For each step of the role P(novalite.cloud.move#role) those that take it, and as C(peers),
+      those that are told afterwards; C(hosts) is all of RV(hosts), and C(controller) V(localhost) if there are any.
+    - The steps V(withdraw) and V(restore) have hosts when something is lost.
+  returned: success, but for O(state=resolve)
+  type: dict
+  sample: {"stop": ["hv1"], "accept": ["hv2"], "peers": [], "hosts": ["hv1", "hv2"], "controller": ["localhost"]}
 done:
   description: UUIDs of the instances for which it went well.
   returned: with O(state=commit) and O(state=end)
   type: list
   elements: str
 lost:
-  description: Those of O(moves) for which it did not.
+  description: Those of O(moves) for which it did not, in this step and in those before it.
   returned: with O(state=commit) and O(state=end)
   type: list
   elements: dict
+lost_uuids:
+  description: UUIDs of RV(lost).
+  returned: with O(state=commit) and O(state=end)
+  type: list
+  elements: str
+lost_here:
+  description: Those of RV(lost_uuids) that are known to be where they were. Of the others only their hosts can tell.
+  returned: with O(state=commit) and O(state=end)
+  type: list
+  elements: str
 errors:
   description: Why, for each that failed, C(uuid), C(name) and C(message).
   returned: success
+  type: list
+  elements: dict
+failures:
+  description: The same, in this step and in those before it.
+  returned: with O(state=commit) and O(state=end)
   type: list
   elements: dict
 """
@@ -228,6 +257,7 @@ ARGUMENT_SPEC = {
     "action_timeout": {"type": "int", "default": 600},
     "state_dir": {"type": "path", "default": STATE_DIR},
     "moves": {"type": "list", "elements": "dict", "default": []},
+    "before": {"type": "dict", "default": {}},
     "parts": {
         "type": "list",
         "elements": "str",

@@ -70,6 +70,13 @@ hosts:
   type: dict
   returned: always
   sample: {"hv1": {"build": {"names": ["web"], "bridges": [], "disks": [], "domains": []}}}
+targets:
+  description: >-
+    The hosts of each play: C(build), C(keep), C(remove), C(vacate), C(peers), C(groups) and C(network) name those that
+    have that plan, and C(controller) is V(localhost) if there is something to build.
+  type: dict
+  returned: always
+  sample: {"build": ["hv1"], "peers": ["hv2"], "controller": ["localhost"]}
 """
 
 from ..module_utils._host import STATE_DIR

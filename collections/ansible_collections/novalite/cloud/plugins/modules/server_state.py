@@ -60,6 +60,12 @@ options:
         built and is in none of the O(outcomes) counts as V(retry), since its host did not even say that it failed.
     type: dict
     default: {}
+  alone:
+    description:
+      - Whether the servers were asked for together. When they are of several requests, one of these may have spoiled it
+        for the others, and V(error) counts as V(retry).
+    type: bool
+    default: true
   max_attempts:
     description: How many hosts may try to build a server, the first one included.
     type: int
@@ -110,6 +116,11 @@ errors:
     message:
       description: The reason.
       type: str
+failures:
+  description: The messages of RV(errors), each once.
+  returned: success
+  type: list
+  elements: str
 """
 
 from ..module_utils._ledger_module import run_module
@@ -128,6 +139,7 @@ ARGUMENT_SPEC = {
         },
     },
     "plans": {"type": "dict", "default": {}},
+    "alone": {"type": "bool", "default": True},
     "max_attempts": {"type": "int", "default": 3},
 }
 SPEC_RULES: dict = {}

@@ -89,6 +89,11 @@ hosts:
   description: For each host what its modules are to be given.
   returned: success
   type: dict
+targets:
+  description: The hosts of each play, C(hosts), and C(controller), V(localhost) if there are any.
+  returned: when O(outcomes) is not given
+  type: dict
+  sample: {"hosts": ["hv1"], "controller": ["localhost"]}
 skipped:
   description: What there is nothing to do for, with C(id) and C(reason).
   returned: success

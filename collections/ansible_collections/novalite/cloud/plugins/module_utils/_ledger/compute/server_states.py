@@ -88,6 +88,7 @@ def record_outcomes(
         "instances": after,
         "retry": [one for one in after if one["uuid"] in waiting],
         "errors": report.errors,
+        "failures": list(dict.fromkeys(error["message"] for error in report.errors)),
     }
     if report.changed:
         result["diff"] = {

@@ -12,6 +12,7 @@ import typing as t
 
 import sqlalchemy as sa
 
+from ..._plan import targets
 from ..compute import moves
 from ..db.tables import instance
 from ..queries.views import Instance, instances_by
@@ -34,7 +35,7 @@ def resolve(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
             for host in (found[one["uuid"]].source_host, found[one["uuid"]].dest_host):
                 domain = {"uuid": one["uuid"], "name": one["domain_name"]}
                 result["hosts"].setdefault(host, {"domains": []})["domains"].append(domain)
-        return result
+        return {**result, "targets": targets.of_hosts(result["hosts"])}
     said = {
         (outcome["host"], row["uuid"]): row["state"]
         for outcome in params.get("outcomes") or []

@@ -12,6 +12,7 @@ import typing as t
 
 import sqlalchemy as sa
 
+from ..._plan import move_plan
 from ..compute.plans import plan_hosts
 from ..db.tables import compute_host
 from ..network.addresses import give_addresses
@@ -28,7 +29,8 @@ def plans(
     placed: t.Sequence[tuple[Instance, t.Any]],
 ) -> dict[str, Plan]:
     """`{host: {"build": plan, "leave": plan, "peers": plan, "groups": plan, "arriving": [...], "leaving": [...],
-    "staying": [...]}}`: the last three are those of `moves` that concern the host.
+    "staying": [...]}}`: the last three are those of `moves` that concern the host. move_plan.summary() adds what
+    follows from them, and a live migration has `domains_there`.
 
     `build` is what a guest needs where it is to be, `leave` what it has where it was: enough to take it away, and to
     start it there again.
@@ -77,6 +79,10 @@ def plans(
                     "from_address": ends.get(move["from_host"]),
                 }
             )
+    for plan in hosts.values():
+        plan |= move_plan.summary(plan)
+        if params["action"] == "live-migration":
+            plan["domains_there"] = move_plan.domains_there(plan, hosts)
     return hosts
 
 

@@ -18,6 +18,7 @@ import sqlalchemy as sa
 
 from ..._errors import ConflictError, NotFoundError, NovaliteError
 from ..._guest import image_properties
+from ..._plan import targets
 from ..catalog import image_snapshots
 from ..compute import anew_requests, power_states, server_actions, server_requests
 from ..compute.named_servers import servers_named, take_over
@@ -45,7 +46,7 @@ def server_action(connection: sa.Connection, params: Params) -> dict[str, t.Any]
     if params.get("outcomes") is not None:
         return _record(connection, params)
     result: dict[str, t.Any] = {"changed": False, "instances": [], "settled": [], "skipped": []}
-    result |= {"hosts": {}, "looks": {}}
+    result |= {"hosts": {}, "looks": {}, "targets": {}}
     name = params["action"]
     found = _by_uuid(connection, params["uuids"]) if params.get("uuids") is not None else _by_name(connection, params)
     if name in LOCKS:
@@ -53,7 +54,8 @@ def server_action(connection: sa.Connection, params: Params) -> dict[str, t.Any]
     if name == CONSOLE:
         if lost := next((one for one in found if one["host"] is None), None):
             raise ConflictError(f"Instance {lost['uuid']} ('{lost['name']}') is not ready: it is on no host")
-        return {**result, "instances": found, "hosts": _plans(connection, params, found)}
+        hosts = _plans(connection, params, found)
+        return {**result, "instances": found, "hosts": hosts, "targets": targets.of_hosts(hosts)}
     if params.get("uuids") is not None:
         wanted = set(params["uuids"])
         going = [one for one in found if one["task_state"] in server_actions.task_states(name)]
@@ -68,6 +70,8 @@ def server_action(connection: sa.Connection, params: Params) -> dict[str, t.Any]
         result |= begun
         result["looks"] = power_states.to_look_at(begun["settled"])
     hosts = _plans(connection, params, going)
+    result["targets"] = targets.of_hosts(hosts, looks=result["looks"])
+    result["targets"]["controller"] = targets.controller(hosts, result["looks"])
     return {**result, "instances": going, "hosts": hosts, "secret": any(plan.get("secret") for plan in hosts.values())}
 
 

@@ -13,6 +13,7 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._errors import ConflictError, NovaliteError
+from ..._plan import targets
 from ..compute import interfaces
 from ..compute.interfaces import ATTACHING, DETACHING, Wanted
 from ..compute.named_servers import servers_named
@@ -50,6 +51,7 @@ def server_interface(connection: sa.Connection, params: Params) -> dict[str, t.A
     plans = _attach_plans if status == ATTACHING else _detach_plans
     hosts, peers = plans(connection, found, changing, params["state_dir"])
     result: dict[str, t.Any] = {"changed": changed, "instances": found, "hosts": hosts, "peers": peers, "errors": []}
+    result["targets"] = targets.of_hosts(hosts, peers=peers)
     return {**result, "diff": diff} if diff is not None else result
 
 
@@ -214,12 +216,14 @@ def _record(connection: sa.Connection, status: str, params: Params) -> dict[str,
     groups = {group["id"] for one in found for group in one["security_groups"]}
     errors = {uuid: error for results in said.values() for uuid, error in results.items() if error is not None}
     names = {one["uuid"]: one["name"] for one in found}
+    firewall = firewalls.plan_for_instances(connection, changed, groups)
     return {
         "changed": bool(changed),
         "instances": found,
         "hosts": {},
         "peers": {},
-        "firewall": firewalls.plan_for_instances(connection, changed, groups),
+        "firewall": firewall,
+        "targets": {"firewall": list(firewall), "controller": targets.controller(errors)},
         "errors": [
             {"uuid": uuid, "name": names[uuid], "message": f"'{names[uuid]}': {errors[uuid]}"}
             for uuid in changed

@@ -18,6 +18,7 @@ import typing as t
 import sqlalchemy as sa
 
 from ..._errors import ConflictError, NotFoundError, NovaliteError
+from ..._plan import targets
 from ..compute import moves, power_states, server_actions, server_requests
 from ..compute.named_servers import servers_named, take_over
 from ..db.tables import instance
@@ -39,10 +40,11 @@ def server_move(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
         return _begin(connection, params)
     if params["state"] in ("interrupted", "resolve"):
         return move_ends.resolve(connection, params)
-    params = {**params, "moves": _knowing(params)}
-    if params["state"] == "commit":
-        return _commit(connection, params)
-    return _end(connection, params)
+    before = params.get("before") or {}
+    params = {**params, "moves": before.get("moves") or params.get("moves") or []}
+    params["moves"] = _knowing(params)
+    record = _commit if params["state"] == "commit" else _end
+    return _so_far(before, record(connection, params))
 
 
 # --- begin ----------------------------------------------------------------------------------------------------------
@@ -74,6 +76,7 @@ def _begin(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
         raise NovaliteError("; ".join(error["message"] for error in result["errors"]))
     result["moves"] = [_move(action, one, move) for one, move in placed]
     result["hosts"] = move_plans.plans(connection, params, result["moves"], placed)
+    result["targets"] = targets.of_moves(result["hosts"], action)
     result["changed"] = bool(going)
     if going:
         after = {**_states(instances_by(connection, uuids=[one["uuid"] for one in going]))}
@@ -392,6 +395,19 @@ def _result(
         "lost": [one for one in params["moves"] if one["uuid"] in failed],
         "errors": errors,
         "instances": instances_by(connection, uuids=[*done, *failed]),
+    }
+
+
+def _so_far(before: t.Mapping[str, t.Any], result: dict[str, t.Any]) -> dict[str, t.Any]:
+    """The `result` of a step, with what went wrong in it and in those before it, and who is to undo that."""
+    lost = [*(before.get("lost") or ()), *result["lost"]]
+    return {
+        **result,
+        "lost": lost,
+        "lost_uuids": [move["uuid"] for move in lost],
+        "lost_here": [move["uuid"] for move in lost if move["known"]],
+        "failures": [*(before.get("failures") or ()), *result["errors"]],
+        "targets": targets.of_lost(before.get("targets") or {}, lost),
     }
 
 

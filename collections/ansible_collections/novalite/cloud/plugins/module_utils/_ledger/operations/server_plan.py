@@ -12,11 +12,13 @@ import typing as t
 
 import sqlalchemy as sa
 
+from ..._plan.targets import of_plan
 from ..compute.plans import plan_hosts
 
 
 def server_plan(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
-    """`{"changed": False, "hosts": {host: {"build": plan, "keep": plan, ...}}, "secret": bool}`: see plan_hosts()."""
+    """`{"changed": False, "hosts": {host: {"build": plan, "keep": plan, ...}}, "targets": {part: hosts}, "secret":
+    bool}`: see plan_hosts()."""
     plans = plan_hosts(
         connection,
         params["state_dir"],
@@ -26,4 +28,4 @@ def server_plan(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dic
         compute_hosts=params["compute_hosts"] or (),
         network_hosts=params.get("network_hosts") or (),
     )
-    return {"changed": False, **plans._asdict()}
+    return {"changed": False, **plans._asdict(), "targets": of_plan(plans.hosts)}

@@ -30,6 +30,8 @@ def _by_uuid(params: t.Mapping[str, t.Any]) -> dict[str, Outcome]:
     for outcome in params.get("outcomes") or []:
         if outcome["state"] not in STATES:
             raise NovaliteError(f"state '{outcome['state']}': give one of {', '.join(STATES)}")
+        if outcome["state"] == "error" and params.get("alone") is False:
+            outcome = {**outcome, "state": "retry"}
         for uuid in outcome["uuids"]:
             if uuid in outcomes:
                 raise NovaliteError(f"server {uuid} has two outcomes in one call: give one")

@@ -17,6 +17,7 @@ import sqlalchemy as sa
 
 from ..._errors import NovaliteError
 from ..._host import STATE_DIR
+from ..._plan import targets
 from ..db.tables import instance
 from ..queries import lookups
 from ..queries.volume_views import snapshots_by, volumes_by
@@ -66,6 +67,7 @@ def volume_action(connection: sa.Connection, params: Params) -> dict[str, t.Any]
     still = [one for one in [*ids, *attached, *copied] if one not in under_way]
     skipped += [{"id": one, "reason": "nothing of it is under way"} for one in still]
     result: dict[str, t.Any] = {"changed": changed, "hosts": hosts, "skipped": skipped, "errors": []}
+    result["targets"] = targets.of_hosts(hosts)
     if changed:
         done = [one for each in hosts.values() for one in each["work"]]
         result["diff"] = {"before": {}, "after": {one["id"]: one["does"] for one in done}}

@@ -129,6 +129,7 @@ def result_of(instances: t.Sequence[Instance], outcome: Outcome) -> dict[str, t.
         "changed": bool(claimed or outcome.recorded),
         "instances": placed,
         "unplaced": unplaced,
+        "failures": list(dict.fromkeys(one["message"] for one in unplaced)),
         "explanations": explanations,
         "msg": _message(placed, unplaced, len(instances)),
     }

@@ -1,0 +1,35 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""What the steps of a move need to know of a host's moves, so that no task has to work it out."""
+
+from __future__ import annotations
+
+import typing as t
+
+Plan = dict[str, t.Any]
+
+ARRIVING, LEAVING, STAYING = "arriving", "leaving", "staying"
+
+
+def summary(plan: t.Mapping[str, t.Any]) -> Plan:
+    """What follows from the `arriving`, `leaving` and `staying` moves of a host's `plan`.
+
+    `sources` and `destinations` are the names of the hosts at the other ends; `starts` has, for each of the three, the
+    UUIDs of the guests that run before and afterwards, and `rests` those of the guests that are here in the end, off.
+    """
+    moves = {kind: plan.get(kind, ()) for kind in (ARRIVING, LEAVING, STAYING)}
+    return {
+        "sources": list(dict.fromkeys(move["from_host"] for move in moves[ARRIVING])),
+        "destinations": list(dict.fromkeys(move["to_host"] for move in moves[LEAVING])),
+        "starts": {kind: [move["uuid"] for move in of_kind if move["starts"]] for kind, of_kind in moves.items()},
+        "rests": [move["uuid"] for kind in (ARRIVING, STAYING) for move in moves[kind] if not move["starts"]],
+    }
+
+
+def domains_there(plan: t.Mapping[str, t.Any], plans: t.Mapping[str, t.Mapping[str, t.Any]]) -> list[Plan]:
+    """How the guests that leave the host of `plan` are defined on their new hosts, whose `plans` made them."""
+    return [domain for host in plan["destinations"] for domain in plans[host].get("build", {}).get("domains", ())]

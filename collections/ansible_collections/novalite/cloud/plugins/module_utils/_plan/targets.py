@@ -1,0 +1,71 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""The hosts of each play that carries a plan out, so that no playbook has to work them out: name -> inventory names."""
+
+from __future__ import annotations
+
+import typing as t
+
+Targets = dict[str, list[str]]
+
+CONTROLLER = "localhost"  # as the playbooks name it
+PARTS = ("build", "keep", "remove", "vacate", "peers", "groups", "network")  # of a host's plan by server_plan
+
+SOURCES = ("leaving", "staying")
+# step of the role `move` -> the parts of a host's plan, one of which the host must have to take it
+STEPS: dict[str, tuple[str, ...]] = {
+    "stop": SOURCES,
+    "accept": ("arriving",),
+    "send": SOURCES,
+    "receive": ("arriving",),
+    "build": ("build",),
+    "rebuild": ("arriving",),
+    "vacate": ("leaving",),
+    "shut": ("arriving",),
+    "offer": ("leaving",),
+    "welcome": ("arriving",),
+    "send_beside": ("leaving",),
+    "prepare": ("arriving",),
+    "migrate": ("leaving",),
+    "depart": ("leaving",),
+}
+# the step that undoes another one, on the same hosts, as soon as an instance is lost
+UNDOING = {"withdraw": "accept", "restore": "stop"}
+
+
+def controller(*works: t.Collection[t.Any]) -> list[str]:
+    """The controller, where there is any work whose end it has to record."""
+    return [CONTROLLER] if any(works) else []
+
+
+def of_hosts(hosts: t.Collection[str], **others: t.Collection[str]) -> Targets:
+    """All of `hosts`, those of each of `others`, and the controller if there are any in `hosts`."""
+    more = {name: list(each) for name, each in others.items()}
+    return {"hosts": list(hosts), "controller": controller(hosts), **more}
+
+
+def of_plan(hosts: t.Mapping[str, t.Mapping[str, t.Any]]) -> Targets:
+    """The hosts that have each part of server_plan's plans; `controller` records how builds went."""
+    targets = {part: _with(hosts, (part,)) for part in PARTS}
+    return {**targets, "controller": controller(targets["build"])}
+
+
+def of_moves(hosts: t.Mapping[str, t.Mapping[str, t.Any]], action: str) -> Targets:
+    """The hosts that take each step of `action`'s moves, and, as `hosts`, all that have a part in them."""
+    targets = {step: _with(hosts, parts) for step, parts in STEPS.items()}
+    if action == "confirmResize":  # what an instance kept that was resized where it is goes, too
+        targets["vacate"] = _with(hosts, SOURCES)
+    return {**targets, "peers": _with(hosts, ("peers",)), "hosts": list(hosts), "controller": controller(hosts)}
+
+
+def of_lost(targets: t.Mapping[str, list[str]], lost: t.Collection[t.Any]) -> Targets:
+    """The `targets` of moves, with the hosts of the steps that undo what the `lost` ones left."""
+    return {**targets, **{step: targets.get(undone, []) if lost else [] for step, undone in UNDOING.items()}}
+
+
+def _with(hosts: t.Mapping[str, t.Mapping[str, t.Any]], parts: t.Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(host for part in parts for host, plan in hosts.items() if part in plan))

@@ -1,0 +1,35 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The filters that put together what hosts said."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible_collections.novalite.cloud.plugins.filter.by_host import by_host
+from ansible_collections.novalite.cloud.plugins.filter.from_hosts import from_hosts
+
+HOSTVARS: dict[str, dict[str, t.Any]] = {
+    "hv1": {"outcome": {"host": "hv1", "error": None}, "waited": {"silent": [{"name": "a"}, {"name": "b"}]}},
+    "hv2": {"outcome": {}, "waited": {"skipped": True}},  # as a skipped task registers it
+    "hv3": {"waited": {"silent": []}},
+    "hv4": {"outcome": {"host": "hv4"}, "waited": {"silent": [{"name": "c"}]}},
+}
+HOSTS = ["hv4", "hv3", "hv2", "hv1", "of no inventory"]
+
+
+def test_outcomes_are_those_of_hosts_that_said_something() -> None:
+    assert from_hosts(HOSTS, HOSTVARS, "outcome") == [{"host": "hv4"}, {"host": "hv1", "error": None}]
+    assert from_hosts(dict.fromkeys(HOSTS, "a plan"), HOSTVARS, "outcome.host") == ["hv4", "hv1"]
+
+
+def test_lists_become_one() -> None:
+    assert from_hosts(HOSTS, HOSTVARS, "waited.silent") == [{"name": "c"}, {"name": "a"}, {"name": "b"}]
+
+
+def test_by_host_leaves_out_who_has_nothing_unless_there_is_a_default() -> None:
+    assert by_host(HOSTS, HOSTVARS, "outcome.host") == {"hv4": "hv4", "hv1": "hv1"}
+    assert by_host(["hv3", "hv1"], HOSTVARS, "outcome.host", default="") == {"hv3": "", "hv1": "hv1"}
+    assert by_host(["hv2"], HOSTVARS, "outcome") == {"hv2": {}}
