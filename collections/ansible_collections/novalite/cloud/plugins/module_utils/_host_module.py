@@ -17,7 +17,7 @@ import typing as t
 
 from ._errors import ImageRefusedError, NovaliteError
 
-Result = t.Dict[str, t.Any]
+Result = dict[str, t.Any]
 Run = t.Callable[["HostCall"], Result]
 
 
@@ -44,9 +44,8 @@ class HostModuleError(NovaliteError):
 
 
 def call_module(run: Run, call: HostCall) -> Result:
-    """Return what a module that does `run` answers to `call`: its result, or `failed` and `msg`; always `changed`.
-
-    `warnings` are there if there are any, `diff` only if it was asked for.
+    """Return what a module that does `run` answers to `call`: its result, or `failed` and `msg`; always `changed`,
+    and `warnings` if there are any.
     """
     try:
         result = {"changed": False, **run(call)}
@@ -56,8 +55,6 @@ def call_module(run: Run, call: HostCall) -> Result:
         result = {"changed": False, "failed": True, "msg": str(error)}
         if isinstance(error, ImageRefusedError):
             result["refused"] = True
-    if not call.diff:
-        result.pop("diff", None)
     if call.warnings:
         result["warnings"] = list(call.warnings)
     return result
