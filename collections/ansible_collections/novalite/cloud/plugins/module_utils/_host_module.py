@@ -15,7 +15,7 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
-from ._errors import ImageRefusedError, NovaliteError
+from ._errors import NovaliteError
 
 Result = dict[str, t.Any]
 Run = t.Callable[["HostCall"], Result]
@@ -53,8 +53,6 @@ def call_module(run: Run, call: HostCall) -> Result:
         result = {"changed": False, **error.result, "failed": True, "msg": str(error)}
     except NovaliteError as error:
         result = {"changed": False, "failed": True, "msg": str(error)}
-        if isinstance(error, ImageRefusedError):
-            result["refused"] = True
     if call.warnings:
         result["warnings"] = list(call.warnings)
     return result
