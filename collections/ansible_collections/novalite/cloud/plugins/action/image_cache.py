@@ -9,26 +9,26 @@ from __future__ import annotations
 import os
 import typing as t
 
-from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
 from ..module_utils._disk.cache import Image, Rules
 from ..module_utils._disk.downloads import downloaded
 from ..module_utils._errors import ImageRefusedError, NovaliteError
 from ..plugin_utils import _home
+from ..plugin_utils._trip import TripAction
 
-MODULE = "novalite.cloud.image_cache"
+MODULE = "image_cache"
 GIB = 1 << 30
 
 
-class ActionModule(ActionBase):
+class ActionModule(TripAction):
     """One module call when everything is cached; push and a second call for what is not."""
 
     def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
         self._supports_check_mode = True
         result: dict[str, t.Any] = super().run(tmp, task_vars)
         self._home = _home.home(None, task_vars or {}, self._templar)
-        result.update(self._execute_module(module_name=MODULE, module_args=self._task.args, task_vars=task_vars))
+        result.update(self.run_on_host(MODULE, self._task.args, task_vars))
         missing = result.get("missing")
         if result.get("failed") or not missing:
             return result
@@ -84,8 +84,7 @@ class ActionModule(ActionBase):
                     path = self._connection._shell.join_path(directory, os.path.basename(path))
                 self._transfer_file(paths[checksum], path)
                 pushed.append({**images[checksum], "staged": path})
-            second = self._execute_module(
-                module_name=MODULE, module_args={**self._task.args, "images": pushed}, task_vars=task_vars)
+            second = self.run_on_host(MODULE, {**self._task.args, "images": pushed}, task_vars)
             taken = directory is None  # the module removes the staging files that it is given
         finally:
             if not taken:

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible.plugins.action import ActionBase
-
 from ..module_utils._errors import NovaliteError
 from ..module_utils._guest.signature import host_key
 from ..module_utils._secret_file import ensure_secret, read_secret, secret_path
 from ..modules import metadata_proxy
 from ..plugin_utils import _home
+from ..plugin_utils._trip import TripAction
 
 
-class ActionModule(ActionBase):
+class ActionModule(TripAction):
     _supports_check_mode = True
     _supports_async = False
 
@@ -38,9 +37,7 @@ class ActionModule(ActionBase):
                 params["key"] = self._key(secret_path(home), params["host"])
             except NovaliteError as error:
                 return {"failed": True, "msg": str(error)}
-        return self._execute_module(
-            module_name="novalite.cloud.metadata_proxy", module_args=params, task_vars=task_vars
-        )
+        return self.run_on_host("metadata_proxy", params, task_vars)
 
     def _key(self, path: str, host: str) -> str:
         # a check makes no file; what it shows of the key then says only that there will be one
