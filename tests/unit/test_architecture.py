@@ -41,7 +41,7 @@ LARGER = {
     # a file for each: filters plug in by being there, and Ansible finds modules and their actions here only
     "collections/ansible_collections/novalite/cloud/plugins/module_utils/_scheduling/filters": 40,
     "collections/ansible_collections/novalite/cloud/plugins/modules": 80,
-    "collections/ansible_collections/novalite/cloud/plugins/action": 60,
+    "collections/ansible_collections/novalite/cloud/plugins/action": 80,
 }
 
 

@@ -103,6 +103,14 @@ def archive() -> tuple[bytes, str]:
     return made.getvalue(), hashlib.sha256(made.getvalue()).hexdigest()
 
 
+@functools.lru_cache(maxsize=1)
+def modules_of_hosts() -> frozenset[str]:
+    """The names of the modules whose work is on a host."""
+    return frozenset(
+        path.stem for path in (PLUGINS / "modules").glob("*.py") if b"run_host_module(" in path.read_bytes()
+    )
+
+
 def _sources() -> c.Iterator[tuple[str, pathlib.Path]]:
     """Name in the archive, and path here, of each file that hosts need."""
     root = NAME.replace(".", "/")
@@ -110,9 +118,8 @@ def _sources() -> c.Iterator[tuple[str, pathlib.Path]]:
         inside = path.relative_to(PLUGINS)
         if inside.parts[1] not in CONTROLLERS_OWN:
             yield f"{root}/{inside}", path
-    for path in (PLUGINS / "modules").glob("*.py"):
-        if b"run_host_module(" in path.read_bytes():
-            yield f"{root}/modules/{path.name}", path
+    for name in modules_of_hosts():
+        yield f"{root}/modules/{name}.py", PLUGINS / "modules" / f"{name}.py"
     # without it the host says what is missing when it is needed, as a module does
     with contextlib.suppress(ModuleNotFoundError):
         spec = importlib.util.find_spec(LIBVIRT)
