@@ -43,7 +43,7 @@ LARGER = {
     "collections/ansible_collections/novalite/cloud/plugins/module_utils/_ledger/operations": 60,
     "collections/ansible_collections/novalite/cloud/plugins/module_utils/_scheduling/filters": 40,
     "collections/ansible_collections/novalite/cloud/plugins/modules": 80,
-    "collections/ansible_collections/novalite/cloud/plugins/action": 60,
+    "collections/ansible_collections/novalite/cloud/plugins/action": 80,
 }
 
 

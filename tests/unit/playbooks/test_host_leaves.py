@@ -51,7 +51,7 @@ class Host:
 
     def __init__(self, scratch: pathlib.Path) -> None:
         self.scratch, self.state = scratch, scratch / "state"
-        for name in ("_base/a.raw", "facts/f", "firewall/owner", "instances/", "volumes/", "adopted/"):
+        for name in ("_base/a.raw", "code/c.zip", "facts/f", "firewall/owner", "instances/", "volumes/", "adopted/"):
             (self.state / name).parent.mkdir(parents=True, exist_ok=True)
             (self.state / name).mkdir() if name.endswith("/") else (self.state / name).write_text("")
         (self.state / "host-record.json").write_text("{}")

@@ -137,3 +137,16 @@ def test_a_mistake_in_the_table_costs_the_table_only(
     callback._ended(result, "ok")
     assert callback.progress is None  # from here on it does as the default callback
     assert "gives up: spilled" in capsys.readouterr().err
+
+
+def test_steps_of_one_trip_are_told_apart() -> None:
+    progress = Progress(0)
+    for host, seconds in (("hv0", 2.0), ("hv1", 3.0)):
+        progress.started(host, "Make them", 10)
+        progress.ended(host, "Make them", 10 + seconds)
+        progress.parted(host, "Make them", [("Make the disks", 0.5), ("Start", seconds - 1)], 10 + seconds)
+    lines = progress.summary(20)
+    assert not any(line.startswith("Make them") for line in lines)
+    disks = next(line.split() for line in lines if line.startswith("Make the disks"))
+    assert disks[3:] == ["0.50", "2", "hv0", "(0.50", "s)"]
+    assert next(line.split() for line in lines if line.startswith("Start"))[1:] == ["2.00", "2", "hv1", "(2.00", "s)"]

@@ -324,14 +324,19 @@ def test_the_report_has_all_of_it(cloud: t.Any, web: Result) -> None:
         "bridge": {"changed": True, "diff": {"before": {"br1": {}}, "after": {"br1": {"mtu": 1500}}}},
         "firewall": {"changed": True, "diff": {"before": {"IPv4": {}}, "after": {"IPv4": chains}}},
         "dhcp": {"changed": False},
-        "nwfilter": {"skipped": True},
-        # what the removal of something else found, and put back before the rest was looked at
-        "damage": {"changed": True, "repaired": {"IPv4": ["nova-local", *chains], "IPv6": ["nova-local"]}},
+    }
+    # what the removal of something else found, and put back before the rest was looked at
+    damage = {"changed": True, "repaired": {"IPv4": ["nova-local", *chains], "IPv6": ["nova-local"]}}
+    told = {
+        "rows": [],
+        "steps": [{"module": module, "result": result} for module, result in steps.items()],
+        "taken": [{"module": "firewall", "result": damage}],
+        "failed": "",
     }
     given = {
         "corrections": [correction],
         "deletions": [{"uuid": "u", "name": "old", "host": "hv1", "silent": 700}],
-        "hosts": {"hv2": {"rows": [], "steps": steps, "failed": ""}, "hv3": {"failed": "it did not answer"}},
+        "hosts": {"hv2": told, "hv3": {"failed": "it did not answer"}},
         "failures": [],
         "repaired": False,
     }

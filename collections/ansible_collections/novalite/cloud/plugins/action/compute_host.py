@@ -18,6 +18,7 @@ from ..module_utils._ledger_module import run_operation
 from ..modules import compute_host
 from ..plugin_utils import _home
 from ..plugin_utils._ledger_action import LedgerAction
+from ..plugin_utils._trip import TripAction
 
 
 def _address(name: str) -> str | None:
@@ -27,7 +28,7 @@ def _address(name: str) -> str | None:
         return None
 
 
-class ActionModule(LedgerAction):
+class ActionModule(TripAction, LedgerAction):
     module = compute_host
 
     _requires_connection = True
@@ -48,9 +49,7 @@ class ActionModule(LedgerAction):
         asked = {option: params[option] for option in compute_host.FACT_ARGUMENTS}
         asked["name"] = asked["name"] or task_vars["inventory_hostname"]
         # Neither the ledger's URL, which holds a password, nor the policy is any business of the hypervisor.
-        result = self._execute_module(
-            module_name="novalite.cloud.compute_host", module_args=asked, task_vars=task_vars
-        )
+        result = self.run_on_host("compute_host", asked, task_vars)
         if result.get("failed") or "compute_host" not in result:
             return result
         if params["tunnel_address"] and _address(params["tunnel_address"]) is None:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible.plugins.action import ActionBase
+from ..plugin_utils._trip import TripAction
 
-MODULE = "novalite.cloud.disk_move"
+MODULE = "disk_move"
 LETS_IN = ("accepted", "closed")
 
 
-class ActionModule(ActionBase):
+class ActionModule(TripAction):
     """One module call; one question before it where Ansible becomes root."""
 
     def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
@@ -23,7 +23,7 @@ class ActionModule(ActionBase):
         arguments = dict(self._task.args)
         if self._connection.become is not None and arguments.get("state") in LETS_IN and arguments.get("moves"):
             arguments.setdefault("login", self._login())
-        result.update(self._execute_module(module_name=MODULE, module_args=arguments, task_vars=task_vars))
+        result.update(self.run_on_host(MODULE, arguments, task_vars))
         return result
 
     def _login(self) -> str:

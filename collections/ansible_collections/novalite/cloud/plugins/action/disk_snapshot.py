@@ -10,16 +10,16 @@ import os
 import typing as t
 
 from ansible.errors import AnsibleError
-from ansible.plugins.action import ActionBase
 
 from ..module_utils._disk.snapshot_file import received
 from ..module_utils._errors import NovaliteError
 from ..plugin_utils import _home
+from ..plugin_utils._trip import TripAction
 
-MODULE = "novalite.cloud.disk_snapshot"
+MODULE = "disk_snapshot"
 
 
-class ActionModule(ActionBase):
+class ActionModule(TripAction):
     """One module call to copy, one file for each copy, one call to remove what was copied."""
 
     def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
@@ -29,7 +29,7 @@ class ActionModule(ActionBase):
         arguments = dict(self._task.args)
         if self._connection.become is not None:  # the files are fetched by whoever logs in, and not by root
             arguments["owner"] = self._login()
-        result.update(self._execute_module(module_name=MODULE, module_args=arguments, task_vars=task_vars))
+        result.update(self.run_on_host(MODULE, arguments, task_vars))
         taken = [one for one in result.get("snapshots") or [] if not one["error"]]
         if self._task.args.get("state") == "absent" or self._task.check_mode or not taken:
             return result
@@ -40,7 +40,7 @@ class ActionModule(ActionBase):
             gone = {**arguments, "state": "absent", "snapshots": [
                 {"uuid": one["uuid"], "image_id": one["image_id"]} for one in taken
             ]}  # fmt: skip
-            self._execute_module(module_name=MODULE, module_args=gone, task_vars=task_vars)
+            self.run_on_host(MODULE, gone, task_vars)
         errors = [one["error"] for one in result["snapshots"] if one["error"]]
         if errors:
             result.update(failed=True, msg="; ".join(errors))

@@ -16,9 +16,10 @@ from ..module_utils._ledger_module import run_operation
 from ..modules import host_record
 from ..plugin_utils import _home
 from ..plugin_utils._ledger_action import LedgerAction
+from ..plugin_utils._trip import TripAction
 
 
-class ActionModule(LedgerAction):
+class ActionModule(TripAction, LedgerAction):
     """Asks the ledger here what the host is to keep, and gives it to the module there."""
 
     module = host_record
@@ -45,4 +46,4 @@ class ActionModule(LedgerAction):
                 secrets = {where["ledger_url"]} if where["ledger_url"] else set()
                 return {"failed": True, "msg": remove_values(str(error), secrets)}
             asked |= kept
-        return self._execute_module(module_name="novalite.cloud.host_record", module_args=asked, task_vars=task_vars)
+        return self.run_on_host("host_record", asked, task_vars)

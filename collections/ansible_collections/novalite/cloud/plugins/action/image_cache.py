@@ -2,128 +2,18 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Pushes images from the controller, once and only to hosts that miss them, around module image_cache."""
+"""Runs module image_cache once when everything is cached; pushes what is not, and runs it again."""
 
 from __future__ import annotations
 
-import os
 import typing as t
 
-from ansible.plugins.action import ActionBase
-from ansible.utils.display import Display
-
-from ..module_utils._disk.cache import Image, Rules
-from ..module_utils._disk.downloads import downloaded
-from ..module_utils._errors import ImageRefusedError, NovaliteError
-from ..plugin_utils import _home
-
-MODULE = "novalite.cloud.image_cache"
-GIB = 1 << 30
+from ..plugin_utils._image_push import MODULE, ImageAction
 
 
-class ActionModule(ActionBase):
-    """One module call when everything is cached; push and a second call for what is not."""
-
+class ActionModule(ImageAction):
     def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
-        self._supports_check_mode = True
         result: dict[str, t.Any] = super().run(tmp, task_vars)
-        self._home = _home.home(None, task_vars or {}, self._templar)
-        result.update(self._execute_module(module_name=MODULE, module_args=self._task.args, task_vars=task_vars))
-        missing = result.get("missing")
-        if result.get("failed") or not missing:
-            return result
-        staged = {image["checksum"]: image["staged"] for image in missing if image["staged"]}
-        try:
-            paths = self._on_controller(missing)
-        except NovaliteError as error:
-            self._remove(staged.values())
-            refused = isinstance(error, ImageRefusedError)
-            return {**result, "failed": True, "changed": False, "refused": refused, "msg": str(error)}
-        if staged:
-            self._push(result, staged, paths, task_vars)
-        return result
-
-    def _on_controller(self, missing: t.Sequence[dict[str, t.Any]]) -> dict[str, str]:
-        """checksum -> path on the controller of what is to be pushed; what URLs name is downloaded, once for all hosts.
-
-        Raises ImageRefusedError, which names every path that is not as it was registered; NovaliteError.
-        """
-        complaints = [complaint for complaint in map(_complaint, missing) if complaint]
-        if complaints:
-            raise ImageRefusedError("; ".join(complaints))
-        images = {image["checksum"]: image for image in self._task.args["images"]}
-        paths = {}
-        for image in missing:
-            paths[image["checksum"]] = image["source"]
-            if _is_url(image["source"]) and image["staged"]:  # in check mode nothing is downloaded
-                wanted = images[image["checksum"]]
-                plain = Image(wanted["checksum"], wanted["source"], int(wanted.get("size") or 0), "kernel")
-                paths[image["checksum"]] = downloaded(plain, self._directory(), self._rules())
-        return paths
-
-    def _directory(self) -> str:
-        return os.path.expanduser(self._task.args.get("controller_dir") or os.path.join(self._home, "images"))
-
-    def _rules(self) -> Rules:
-        args = self._task.args
-        report: t.Callable[[str], None] = Display().v
-        return Rules(int(args.get("max_image_gb", 64)) * GIB, float(args.get("timeout", 3600)), report=report)
-
-    def _push(
-        self, result: dict[str, t.Any], staged: dict[str, str], paths: dict[str, str],
-        task_vars: dict[str, t.Any] | None,
-    ) -> None:  # fmt: skip
-        images = {image["checksum"]: image for image in self._task.args["images"] if image["checksum"] in staged}
-        # Another user than root cannot write to the staging files: such a push goes through Ansible's own directory.
-        directory = self._make_tmp_path() if self._connection.become is not None else None
-        pushed = []
-        taken = False
-        try:
-            for checksum, path in staged.items():
-                if directory:
-                    path = self._connection._shell.join_path(directory, os.path.basename(path))
-                self._transfer_file(paths[checksum], path)
-                pushed.append({**images[checksum], "staged": path})
-            second = self._execute_module(
-                module_name=MODULE, module_args={**self._task.args, "images": pushed}, task_vars=task_vars)
-            taken = directory is None  # the module removes the staging files that it is given
-        finally:
-            if not taken:
-                self._remove(staged.values())
-            if directory:
-                self._remove_tmp_path(directory)
-        _merge(result, second)
-
-    def _remove(self, paths: t.Iterable[str]) -> None:
-        for path in paths:
-            self._low_level_execute_command(self._connection._shell.remove(path))
-
-
-def _is_url(source: str) -> bool:
-    return source.startswith(("http://", "https://"))
-
-
-def _complaint(image: dict[str, t.Any]) -> str | None:
-    source = image["source"]
-    if _is_url(source):
-        return None
-    if not os.path.isfile(source):
-        return f"image '{source}' does not exist on the controller; register it again with the path where it is"
-    size = os.path.getsize(source)
-    if image["size"] and size != image["size"]:
-        return f"image '{source}' has {size} bytes but {image['size']} were declared; register it again"
-    return None
-
-
-def _merge(result: dict[str, t.Any], second: dict[str, t.Any]) -> None:
-    if second.get("failed"):
-        for detail in ("images", "missing", "diff"):  # they hide the one line that says what is wrong
-            result.pop(detail, None)
-        result.update(second)
-        return
-    statuses = {image["checksum"]: image for image in second["images"]}
-    result["images"] = [statuses.get(image["checksum"], image) for image in result["images"]]
-    result["missing"] = second["missing"]
-    result["changed"] = result["changed"] or second["changed"]
-    for side in ("before", "after"):
-        result["diff"][side].update(second["diff"][side])
+        args = dict(self._task.args)
+        result.update(self.run_on_host(MODULE, args, task_vars))
+        return self.bring(args, result, task_vars)

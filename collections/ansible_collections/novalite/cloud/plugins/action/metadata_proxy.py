@@ -8,41 +8,19 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible.plugins.action import ActionBase
-
 from ..module_utils._errors import NovaliteError
-from ..module_utils._guest.signature import host_key
-from ..module_utils._secret_file import ensure_secret, read_secret, secret_path
-from ..modules import metadata_proxy
-from ..plugin_utils import _home
+from ..plugin_utils._metadata_key import with_key
+from ..plugin_utils._trip import TripAction
 
 
-class ActionModule(ActionBase):
-    _supports_check_mode = True
-    _supports_async = False
-
+class ActionModule(TripAction):
     def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
         super().run(tmp, task_vars)
-        task_vars = task_vars or {}
-        _validated, params = self.validate_argument_spec(
-            argument_spec=metadata_proxy.ARGUMENT_SPEC, **metadata_proxy.SPEC_RULES
-        )
-        if not params["networks"] and not params["bridges"]:
+        args = self._task.args
+        if not args.get("networks") and not args.get("bridges"):
             return {"changed": False}  # nothing to ask the host for
-        params["host"] = params["host"] or task_vars["inventory_hostname"]
-        # where the secret lies is no business of the hypervisor
-        home = _home.home(params["home"], task_vars, self._templar)
-        params["home"] = params["key"] = None
-        if params["state"] == "present":
-            try:
-                params["key"] = self._key(secret_path(home), params["host"])
-            except NovaliteError as error:
-                return {"failed": True, "msg": str(error)}
-        return self._execute_module(
-            module_name="novalite.cloud.metadata_proxy", module_args=params, task_vars=task_vars
-        )
-
-    def _key(self, path: str, host: str) -> str:
-        # a check makes no file; what it shows of the key then says only that there will be one
-        secret = read_secret(path) or bytes(32) if self._task.check_mode else ensure_secret(path)
-        return host_key(secret, host).hex()
+        try:
+            args = with_key(args, task_vars or {}, self._templar, self._task.check_mode)
+        except NovaliteError as error:
+            return {"failed": True, "msg": str(error)}
+        return self.run_on_host("metadata_proxy", args, task_vars)

@@ -220,6 +220,9 @@ class CallbackModule(Default):
             now, host, task = time.monotonic(), result.host.get_name(), result.task
             names = progress.names(host)
             seconds = progress.ended(host, _name(task), now, failed=outcome == "failed")
+            if _short(task) == "host_steps":
+                parts = [(str(step["name"]), float(step["seconds"])) for step in result.result.get("steps") or ()]
+                progress.parted(host, _name(task), parts, now)
             if outcome in ("ok", "changed"):
                 progress.learned(str(task.action), result.result, now)
             if outcome != "skipped" and _short(task) not in _QUIET:

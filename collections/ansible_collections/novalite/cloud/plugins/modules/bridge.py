@@ -137,9 +137,7 @@ kept:
   sample: {br100: [vnet3]}
 """
 
-from ansible.module_utils.basic import AnsibleModule
-
-from ..module_utils._errors import NovaliteError
+from ..module_utils._host_module import HostCall, Result, run_host_module
 from ..module_utils._network import bridge, bridging, ownership
 
 ARGUMENT_SPEC = {
@@ -171,20 +169,17 @@ ARGUMENT_SPEC = {
 }
 
 
-def main() -> None:
-    module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
-    try:
-        bridges = bridge.parse(
-            module.params["bridges"], module.params["state"], ownership.of_ledger(module.params["ledger"])
-        )
-        result = bridging.ensure(
-            bridges, module.params["state"], module.check_mode, module.params["move_address"]
-        )
-    except NovaliteError as error:
-        module.fail_json(msg=str(error))
+def run(call: HostCall) -> Result:
+    params = call.params
+    bridges = bridge.parse(params["bridges"], params["state"], ownership.of_ledger(params["ledger"]))
+    result = bridging.ensure(bridges, params["state"], call.check_mode, params["move_address"])
     for warning in result.pop("warnings"):
-        module.warn(warning)
-    module.exit_json(**result)
+        call.warn(warning)
+    return result
+
+
+def main() -> None:
+    run_host_module(ARGUMENT_SPEC, run)
 
 
 if __name__ == "__main__":

@@ -242,11 +242,9 @@ policy:
 
 import platform
 
-from ansible.module_utils.basic import AnsibleModule
-
-from ..module_utils._errors import NovaliteError
 from ..module_utils._host import STATE_DIR
 from ..module_utils._host_facts import gather
+from ..module_utils._host_module import HostCall, HostModuleError, Result, run_host_module
 from ..module_utils._libvirt import DEFAULT_URI
 
 # What is asked of the host itself, and what its operator decides. The action plug-in sends the former only.
@@ -282,22 +280,17 @@ ARGUMENT_SPEC = {
 SPEC_RULES: dict = {}
 
 
-def main() -> None:
-    module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True, **SPEC_RULES)
-    params = module.params
+def run(call: HostCall) -> Result:
+    params = call.params
     if params["state"] == "absent":
-        module.fail_json(msg="state=absent is the controller's work: use novalite.cloud.compute_host in a task")
-    try:
-        facts = gather(
-            params["name"] or platform.node(),
-            params["state_dir"],
-            params["uri"],
-            params["domain_type"],
-            module.check_mode,
-        )
-    except NovaliteError as error:
-        module.fail_json(msg=str(error))
-    module.exit_json(changed=False, compute_host={**facts, "antispoof": params["antispoof"]})
+        raise HostModuleError("state=absent is the controller's work: use novalite.cloud.compute_host in a task")
+    name = params["name"] or platform.node()
+    facts = gather(name, params["state_dir"], params["uri"], params["domain_type"], call.check_mode)
+    return {"changed": False, "compute_host": {**facts, "antispoof": params["antispoof"]}}
+
+
+def main() -> None:
+    run_host_module(ARGUMENT_SPEC, run, **SPEC_RULES)
 
 
 if __name__ == "__main__":

@@ -92,11 +92,25 @@ import base64
 import binascii
 import typing as t
 
-from ansible.module_utils.basic import AnsibleModule
-
 from ..module_utils._disk.config_drive import ConfigDrive, write_config_drives
 from ..module_utils._errors import NovaliteError
 from ..module_utils._host import STATE_DIR
+from ..module_utils._host_module import HostCall, Result, run_host_module
+
+ARGUMENT_SPEC = {
+    "config_drives": {
+        "type": "list",
+        "elements": "dict",
+        "required": True,
+        "options": {
+            "uuid": {"type": "str", "required": True},
+            "format": {"type": "str", "choices": ["config-2", "nocloud"], "default": "config-2"},
+            "files": {"type": "dict", "required": True, "no_log": True},
+            "rescue": {"type": "bool", "default": False},
+        },
+    },
+    "state_dir": {"type": "path", "default": STATE_DIR},
+}
 
 
 def _drive(uuid: str, format: str, files: dict[str, t.Any], rescue: bool) -> ConfigDrive:
@@ -107,30 +121,13 @@ def _drive(uuid: str, format: str, files: dict[str, t.Any], rescue: bool) -> Con
     return ConfigDrive(uuid, format, contents, rescue)
 
 
+def run(call: HostCall) -> Result:
+    drives = [_drive(**entry) for entry in call.params["config_drives"]]
+    return write_config_drives(drives, call.params["state_dir"], call.check_mode)
+
+
 def main() -> None:
-    module = AnsibleModule(
-        argument_spec={
-            "config_drives": {
-                "type": "list",
-                "elements": "dict",
-                "required": True,
-                "options": {
-                    "uuid": {"type": "str", "required": True},
-                    "format": {"type": "str", "choices": ["config-2", "nocloud"], "default": "config-2"},
-                    "files": {"type": "dict", "required": True, "no_log": True},
-                    "rescue": {"type": "bool", "default": False},
-                },
-            },
-            "state_dir": {"type": "path", "default": STATE_DIR},
-        },
-        supports_check_mode=True,
-    )
-    try:
-        drives = [_drive(**entry) for entry in module.params["config_drives"]]
-        result = write_config_drives(drives, module.params["state_dir"], module.check_mode)
-    except NovaliteError as error:
-        module.fail_json(msg=str(error))
-    module.exit_json(**result)
+    run_host_module(ARGUMENT_SPEC, run)
 
 
 if __name__ == "__main__":

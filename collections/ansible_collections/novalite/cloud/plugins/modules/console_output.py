@@ -57,13 +57,18 @@ console:
 import os
 import uuid
 
-from ansible.module_utils.basic import AnsibleModule
-
 from ..module_utils._domain.lifecycle_console import MAX_BYTES, tail
 from ..module_utils._errors import NovaliteError
 from ..module_utils._host import STATE_DIR
+from ..module_utils._host_module import HostCall, Result, run_host_module
 
 LIMIT = 1 << 20  # what one task should carry home
+ARGUMENT_SPEC = {
+    "uuids": {"type": "list", "elements": "str", "required": True},
+    "lines": {"type": "int"},
+    "max_bytes": {"type": "int", "default": MAX_BYTES},
+    "state_dir": {"type": "path", "default": STATE_DIR},
+}
 
 
 def _log_of(state_dir: str, instance: str) -> str:
@@ -74,27 +79,16 @@ def _log_of(state_dir: str, instance: str) -> str:
     return os.path.join(state_dir, "instances", name, "console.log")
 
 
-def main() -> None:
-    module = AnsibleModule(
-        argument_spec={
-            "uuids": {"type": "list", "elements": "str", "required": True},
-            "lines": {"type": "int"},
-            "max_bytes": {"type": "int", "default": MAX_BYTES},
-            "state_dir": {"type": "path", "default": STATE_DIR},
-        },
-        supports_check_mode=True,
-    )
-    lines, max_bytes = module.params["lines"], module.params["max_bytes"]
+def run(call: HostCall) -> Result:
+    state_dir, lines, max_bytes = call.params["state_dir"], call.params["lines"], call.params["max_bytes"]
     if not 1 <= max_bytes <= LIMIT or (lines is not None and lines < 0):
-        module.fail_json(msg=f"max_bytes {max_bytes}, lines {lines}: use 1 to {LIMIT} bytes and 0 lines or more")
-    try:
-        console = {
-            instance: tail(_log_of(module.params["state_dir"], instance), lines, max_bytes)
-            for instance in module.params["uuids"]
-        }
-    except NovaliteError as error:
-        module.fail_json(msg=str(error))
-    module.exit_json(changed=False, console=console)
+        raise NovaliteError(f"max_bytes {max_bytes}, lines {lines}: use 1 to {LIMIT} bytes and 0 lines or more")
+    console = {instance: tail(_log_of(state_dir, instance), lines, max_bytes) for instance in call.params["uuids"]}
+    return {"changed": False, "console": console}
+
+
+def main() -> None:
+    run_host_module(ARGUMENT_SPEC, run)
 
 
 if __name__ == "__main__":

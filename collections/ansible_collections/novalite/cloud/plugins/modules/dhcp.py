@@ -184,10 +184,8 @@ diff:
   type: dict
 """
 
-from ansible.module_utils.basic import AnsibleModule
-
-from ..module_utils._errors import NovaliteError
 from ..module_utils._host import STATE_DIR
+from ..module_utils._host_module import HostCall, Result, run_host_module
 from ..module_utils._network import dhcp, dnsmasq, ownership
 
 HOST_SPEC = {
@@ -235,19 +233,18 @@ ARGUMENT_SPEC = {
 }
 
 
-def main() -> None:
-    module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
-    try:
-        networks = dnsmasq.parse(module.params["networks"])
-        result = dhcp.ensure(
-            networks, module.params["state"], module.check_mode, module.params["state_dir"],
-            ownership.of_ledger(module.params["ledger"]),
-        )
-    except NovaliteError as error:
-        module.fail_json(msg=str(error))
+def run(call: HostCall) -> Result:
+    params = call.params
+    networks = dnsmasq.parse(params["networks"])
+    mark = ownership.of_ledger(params["ledger"])
+    result = dhcp.ensure(networks, params["state"], call.check_mode, params["state_dir"], mark)
     for warning in result.pop("warnings"):
-        module.warn(warning)
-    module.exit_json(**result)
+        call.warn(warning)
+    return result
+
+
+def main() -> None:
+    run_host_module(ARGUMENT_SPEC, run)
 
 
 if __name__ == "__main__":

@@ -30,7 +30,9 @@ options:
     elements: dict
     default: []
   hosts:
-    description: The hypervisors, each by its name.
+    description:
+      - The hypervisors, each by its name, with the C(rows) of M(novalite.cloud.host_differences), what C(failed), and
+        the C(steps) that M(novalite.cloud.host_steps) took to ensure networks and, C(taken), to take instances away.
     type: dict
     default: {}
   failures:
@@ -51,8 +53,8 @@ EXAMPLES = r"""
     hosts:
       hv1:
         rows: "{{ hostvars.hv1.compared.rows }}"
-        steps:
-          bridge: "{{ hostvars.hv1.spawn_bridges }}"
+        steps: "{{ hostvars.hv1.spawn_networks.steps }}"
+        taken: "{{ hostvars.hv1.reclaim_done.steps }}"
         failed:
 """
 

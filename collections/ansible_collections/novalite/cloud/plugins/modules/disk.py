@@ -148,58 +148,55 @@ disks:
       returned: when O(state=absent)
 """
 
-from ansible.module_utils.basic import AnsibleModule
-
 from ..module_utils._disk.overlay import Disk, create_disks, remove_disks, replace_disks
-from ..module_utils._errors import NovaliteError
 from ..module_utils._host import STATE_DIR
+from ..module_utils._host_module import HostCall, Result, run_host_module
 from ..module_utils._records import write_records
+
+ARGUMENT_SPEC = {
+    "disks": {
+        "type": "list",
+        "elements": "dict",
+        "required": True,
+        "options": {
+            "uuid": {"type": "str", "required": True},
+            "base": {"type": "str"},
+            "virtual_size_gb": {"type": "int", "default": 0},
+            "kernel": {"type": "str"},
+            "ramdisk": {"type": "str"},
+            "backend": {"type": "str", "choices": ["qcow2", "raw"], "default": "qcow2"},
+            "preallocation": {"type": "str", "choices": ["none", "space"], "default": "none"},
+            "ephemeral_gb": {"type": "int", "default": 0},
+            "swap_mb": {"type": "int", "default": 0},
+            "root": {"type": "bool", "default": True},
+            "rescue": {"type": "bool", "default": False},
+            "record": {"type": "str"},
+        },
+    },
+    "state": {"type": "str", "choices": ["present", "anew", "absent"], "default": "present"},
+    "wipe": {"type": "str", "choices": ["none", "discard", "zero"], "default": "none"},
+    "state_dir": {"type": "path", "default": STATE_DIR},
+}
+
+
+def run(call: HostCall) -> Result:
+    params, check_mode = call.params, call.check_mode
+    state, state_dir, wipe = params["state"], params["state_dir"], params["wipe"]
+    records = {disk["uuid"]: disk["record"] for disk in params["disks"] if disk["record"] is not None}
+    disks = [Disk(**{name: value for name, value in disk.items() if name != "record"}) for disk in params["disks"]]
+    if state == "present":
+        result = create_disks(disks, state_dir, check_mode)
+    elif state == "anew":
+        result = replace_disks(disks, state_dir, check_mode, wipe)
+    else:
+        result = remove_disks(disks, state_dir, check_mode, wipe)
+    if state != "absent" and not check_mode:
+        write_records(state_dir, records)
+    return result
 
 
 def main() -> None:
-    module = AnsibleModule(
-        argument_spec={
-            "disks": {
-                "type": "list",
-                "elements": "dict",
-                "required": True,
-                "options": {
-                    "uuid": {"type": "str", "required": True},
-                    "base": {"type": "str"},
-                    "virtual_size_gb": {"type": "int", "default": 0},
-                    "kernel": {"type": "str"},
-                    "ramdisk": {"type": "str"},
-                    "backend": {"type": "str", "choices": ["qcow2", "raw"], "default": "qcow2"},
-                    "preallocation": {"type": "str", "choices": ["none", "space"], "default": "none"},
-                    "ephemeral_gb": {"type": "int", "default": 0},
-                    "swap_mb": {"type": "int", "default": 0},
-                    "root": {"type": "bool", "default": True},
-                    "rescue": {"type": "bool", "default": False},
-                    "record": {"type": "str"},
-                },
-            },
-            "state": {"type": "str", "choices": ["present", "anew", "absent"], "default": "present"},
-            "wipe": {"type": "str", "choices": ["none", "discard", "zero"], "default": "none"},
-            "state_dir": {"type": "path", "default": STATE_DIR},
-        },
-        supports_check_mode=True,
-    )
-    state_dir, check_mode = module.params["state_dir"], module.check_mode
-    try:
-        records = {disk["uuid"]: disk["record"] for disk in module.params["disks"] if disk["record"] is not None}
-        disks = [Disk(**{name: value for name, value in disk.items() if name != "record"})
-                 for disk in module.params["disks"]]
-        if module.params["state"] == "present":
-            result = create_disks(disks, state_dir, check_mode)
-        elif module.params["state"] == "anew":
-            result = replace_disks(disks, state_dir, check_mode, module.params["wipe"])
-        else:
-            result = remove_disks(disks, state_dir, check_mode, module.params["wipe"])
-        if module.params["state"] != "absent" and not check_mode:
-            write_records(state_dir, records)
-    except NovaliteError as error:
-        module.fail_json(msg=str(error))
-    module.exit_json(**result)
+    run_host_module(ARGUMENT_SPEC, run)
 
 
 if __name__ == "__main__":

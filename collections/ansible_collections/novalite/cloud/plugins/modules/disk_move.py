@@ -156,61 +156,58 @@ done:
   elements: str
 """
 
-from ansible.module_utils.basic import AnsibleModule
+import typing as t
 
 from ..module_utils._disk.overlay import Disk
 from ..module_utils._domain import lifecycle
 from ..module_utils._errors import NovaliteError
 from ..module_utils._host import STATE_DIR
+from ..module_utils._host_module import HostCall, Result, run_host_module
 from ..module_utils._libvirt import DEFAULT_URI, connect, local_daemon
 from ..module_utils._records import write_records
 from ..module_utils._transfer import channel, transfer
 
 _STATES = ["offered", "accepted", "sent", "received", "closed", "kept", "grown", "restored", "forgotten"]
-
-
-def main() -> None:
-    module = AnsibleModule(
-        argument_spec={
-            "state": {"type": "str", "choices": _STATES, "required": True},
-            "moves": {
-                "type": "list",
-                "elements": "dict",
-                "default": [],
-                "options": {
-                    "uuid": {"type": "str", "required": True},
-                    "id": {"type": "str", "required": True, "no_log": False},
-                    "name": {"type": "str"},
-                    "domain_name": {"type": "str"},
-                    "starts": {"type": "bool"},
-                    "from_host": {"type": "str"},
-                    "to_host": {"type": "str"},
-                    "from_address": {"type": "str"},
-                    "to_address": {"type": "str"},
-                },
-            },
-            "public_keys": {"type": "dict", "default": {}, "no_log": False},
-            "purpose": {"type": "str", "choices": [channel.FILES, channel.TUNNEL], "default": channel.FILES},
-            "host_keys": {"type": "dict", "default": {}, "no_log": False},
-            "login": {"type": "str", "default": channel.ROOT},
-            "logins": {"type": "dict", "default": {}},
-            "running": {"type": "bool", "default": False},
-            "disks": {"type": "list", "elements": "dict", "default": []},
-            "made_before": {"type": "float"},
-            "state_dir": {"type": "path", "default": STATE_DIR},
+ARGUMENT_SPEC = {
+    "state": {"type": "str", "choices": _STATES, "required": True},
+    "moves": {
+        "type": "list",
+        "elements": "dict",
+        "default": [],
+        "options": {
+            "uuid": {"type": "str", "required": True},
+            "id": {"type": "str", "required": True, "no_log": False},
+            "name": {"type": "str"},
+            "domain_name": {"type": "str"},
+            "starts": {"type": "bool"},
+            "from_host": {"type": "str"},
+            "to_host": {"type": "str"},
+            "from_address": {"type": "str"},
+            "to_address": {"type": "str"},
         },
-        supports_check_mode=True,
-    )
+    },
+    "public_keys": {"type": "dict", "default": {}, "no_log": False},
+    "purpose": {"type": "str", "choices": [channel.FILES, channel.TUNNEL], "default": channel.FILES},
+    "host_keys": {"type": "dict", "default": {}, "no_log": False},
+    "login": {"type": "str", "default": channel.ROOT},
+    "logins": {"type": "dict", "default": {}},
+    "running": {"type": "bool", "default": False},
+    "disks": {"type": "list", "elements": "dict", "default": []},
+    "made_before": {"type": "float"},
+    "state_dir": {"type": "path", "default": STATE_DIR},
+}
+
+
+def run(call: HostCall) -> Result:
+    if call.check_mode:
+        return {"changed": True, "done": []}
     try:
-        result = {"changed": True, "done": []} if module.check_mode else _do(module.params)
-    except NovaliteError as error:
-        module.fail_json(msg=str(error))
+        return _do(call.params)
     except OSError as error:
-        module.fail_json(msg=f"{error.filename or 'a file'}: {error.strerror}")
-    module.exit_json(**result)
+        raise NovaliteError(f"{error.filename or 'a file'}: {error.strerror}") from error
 
 
-def _do(params: dict) -> dict:
+def _do(params: t.Mapping[str, t.Any]) -> Result:
     state, moves, state_dir = params["state"], params["moves"], params["state_dir"]
     uuids = [move["uuid"] for move in moves]
     records = {disk["uuid"]: disk["record"] for disk in params["disks"] if disk.get("record")}
@@ -252,6 +249,10 @@ def _refuse_running(moves: list) -> None:
         domain = lifecycle.lookup(connection, move["uuid"])
         if domain is not None and domain.isActive():
             raise NovaliteError(f"instance {move['uuid']} still runs on this host")
+
+
+def main() -> None:
+    run_host_module(ARGUMENT_SPEC, run)
 
 
 if __name__ == "__main__":

@@ -116,65 +116,74 @@ snapshots:
 
 import dataclasses
 
-from ansible.module_utils.basic import AnsibleModule
-
 from ..module_utils._disk import snapshot
 from ..module_utils._domain import lifecycle_backup
 from ..module_utils._errors import NovaliteError
 from ..module_utils._host import STATE_DIR
+from ..module_utils._host_module import HostCall, HostModuleError, Result, run_host_module
 from ..module_utils._libvirt import DEFAULT_URI, connect
+
+ARGUMENT_SPEC = {
+    "snapshots": {
+        "type": "list",
+        "elements": "dict",
+        "required": True,
+        "options": {
+            "uuid": {"type": "str", "required": True},
+            "image_id": {"type": "str", "required": True},
+        },
+    },
+    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+    "controller_dir": {"type": "path"},
+    "owner": {"type": "int"},
+    "timeout": {"type": "float", "default": 3600},
+    "state_dir": {"type": "path", "default": STATE_DIR},
+    "uri": {"type": "str", "default": DEFAULT_URI},
+}
+
+
+def run(call: HostCall) -> Result:
+    try:
+        if call.params["state"] == "absent":
+            return _remove(call)
+        copies = _take(call)
+    except NovaliteError as error:
+        raise HostModuleError(str(error), snapshots=[]) from error
+    new = {copy.image_id: f"{copy.how} copy of instance {copy.uuid}" for copy in copies if not copy.error}
+    result = {
+        "changed": bool(new),
+        "snapshots": [dataclasses.asdict(copy) for copy in copies],
+        "diff": {"before": dict.fromkeys(new), "after": new} if new else {},
+    }
+    errors = [copy.error for copy in copies if copy.error]
+    if errors:
+        raise HostModuleError("; ".join(errors), **result)
+    return result
+
+
+def _remove(call: HostCall) -> Result:
+    image_ids = [entry["image_id"] for entry in call.params["snapshots"]]
+    gone = snapshot.remove(image_ids, call.params["state_dir"], call.check_mode)
+    diff = {"before": {"snapshots": gone}, "after": {"snapshots": []}}
+    return {"changed": bool(gone), "snapshots": [], "diff": diff if gone else {}}
+
+
+def _take(call: HostCall) -> list[snapshot.Taken]:
+    params, timeout = call.params, call.params["timeout"]
+    connection = connect(params["uri"])
+    return snapshot.take(
+        [snapshot.Snapshot(**entry) for entry in params["snapshots"]],
+        params["state_dir"],
+        lambda uuid: lifecycle_backup.is_active(connection, uuid),
+        lambda uuid, disk, path: lifecycle_backup.backup(connection, uuid, disk, path, timeout),
+        call.check_mode,
+        params["owner"],
+        timeout,
+    )
 
 
 def main() -> None:
-    module = AnsibleModule(
-        argument_spec={
-            "snapshots": {
-                "type": "list",
-                "elements": "dict",
-                "required": True,
-                "options": {
-                    "uuid": {"type": "str", "required": True},
-                    "image_id": {"type": "str", "required": True},
-                },
-            },
-            "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-            "controller_dir": {"type": "path"},
-            "owner": {"type": "int"},
-            "timeout": {"type": "float", "default": 3600},
-            "state_dir": {"type": "path", "default": STATE_DIR},
-            "uri": {"type": "str", "default": DEFAULT_URI},
-        },
-        supports_check_mode=True,
-    )
-    params = module.params
-    try:
-        if params["state"] == "absent":
-            ids = [one["image_id"] for one in params["snapshots"]]
-            gone = snapshot.remove(ids, params["state_dir"], module.check_mode)
-            diff = {"before": {"snapshots": gone}, "after": {"snapshots": []}}
-            module.exit_json(changed=bool(gone), snapshots=[], diff=diff if gone else {})
-        connection = connect(params["uri"])
-        taken = snapshot.take(
-            [snapshot.Snapshot(**one) for one in params["snapshots"]],
-            params["state_dir"],
-            lambda uuid: lifecycle_backup.is_active(connection, uuid),
-            lambda uuid, disk, path: lifecycle_backup.backup(connection, uuid, disk, path, params["timeout"]),
-            module.check_mode,
-            params["owner"],
-            params["timeout"],
-        )
-    except NovaliteError as error:
-        module.fail_json(msg=str(error), snapshots=[])
-    new = {one.image_id: f"{one.how} copy of instance {one.uuid}" for one in taken if not one.error}
-    result = {
-        "changed": bool(new),
-        "snapshots": [dataclasses.asdict(one) for one in taken],
-        "diff": {"before": dict.fromkeys(new), "after": new} if new else {},
-    }
-    errors = [one.error for one in taken if one.error]
-    if errors:
-        module.fail_json(msg="; ".join(errors), **result)
-    module.exit_json(**result)
+    run_host_module(ARGUMENT_SPEC, run)
 
 
 if __name__ == "__main__":

@@ -112,51 +112,40 @@ domains:
         - {field: memory_kib, desired: 98304, actual: 65536, where: persistent, effect: at next boot}
 """
 
-from ansible.module_utils.basic import AnsibleModule
-
 from ..module_utils._domain import lifecycle
-from ..module_utils._domain.outcome import diff_of
-from ..module_utils._errors import NovaliteError
+from ..module_utils._domain.outcome import DOMAIN_OPTIONS, diff_of
+from ..module_utils._host_module import HostCall, Result, run_host_module
 from ..module_utils._libvirt import DEFAULT_URI, connect
 
+ARGUMENT_SPEC = {
+    "domains": {"type": "list", "elements": "dict", "required": True, "options": DOMAIN_OPTIONS},
+    "state": {"type": "str", "choices": ["running", "defined", "absent"], "default": "running"},
+    "uri": {"type": "str", "default": DEFAULT_URI},
+    "timeout": {"type": "float", "default": lifecycle.START_TIMEOUT},
+}
 
-def main() -> None:
-    module = AnsibleModule(
-        argument_spec={
-            "domains": {
-                "type": "list",
-                "elements": "dict",
-                "required": True,
-                "options": {
-                    "uuid": {"type": "str", "required": True},
-                    "name": {"type": "str", "required": True},
-                    "xml": {"type": "str"},
-                },
-            },
-            "state": {"type": "str", "choices": ["running", "defined", "absent"], "default": "running"},
-            "uri": {"type": "str", "default": DEFAULT_URI},
-            "timeout": {"type": "float", "default": lifecycle.START_TIMEOUT},
-        },
-        supports_check_mode=True,
-    )
-    domains = module.params["domains"]
-    try:
-        connection = connect(module.params["uri"])
-        if module.params["state"] == "running":
-            outcomes = lifecycle.ensure_running(connection, domains, module.check_mode, module.params["timeout"])
-        elif module.params["state"] == "defined":
-            outcomes = lifecycle.ensure_defined(connection, domains, module.check_mode)
-        else:
-            outcomes = lifecycle.ensure_absent(connection, domains, module.check_mode)
-    except NovaliteError as error:
-        module.fail_json(msg=str(error))
-    result = {
+
+def run(call: HostCall) -> Result:
+    params, check_mode = call.params, call.check_mode
+    domains, state = params["domains"], params["state"]
+    connection = connect(params["uri"])
+    if state == "running":
+        outcomes = lifecycle.ensure_running(connection, domains, check_mode, params["timeout"])
+    elif state == "defined":
+        outcomes = lifecycle.ensure_defined(connection, domains, check_mode)
+    else:
+        outcomes = lifecycle.ensure_absent(connection, domains, check_mode)
+    result: Result = {
         "changed": any(outcome.changed for outcome in outcomes),
         "domains": [outcome.as_dict() for outcome in outcomes],
     }
-    if module._diff:
+    if call.diff:
         result["diff"] = diff_of(outcomes, domains)
-    module.exit_json(**result)
+    return result
+
+
+def main() -> None:
+    run_host_module(ARGUMENT_SPEC, run)
 
 
 if __name__ == "__main__":

@@ -96,62 +96,56 @@ domain:
       type: str
 """
 
-from ansible.module_utils.basic import AnsibleModule
-
 from ..module_utils._domain import adopt
-from ..module_utils._errors import NotFoundError, NovaliteError
+from ..module_utils._errors import NotFoundError
 from ..module_utils._host import STATE_DIR
 from ..module_utils._host_facts import existing
+from ..module_utils._host_module import HostCall, Result, run_host_module
 from ..module_utils._libvirt import DEFAULT_URI, connect
 from ..module_utils._records import forget_adopted
 
-
-def main() -> None:
-    module = AnsibleModule(
-        argument_spec={
-            "domain": {"type": "str", "required": True},
-            "mark": {"type": "str"},
-            "state": {"type": "str", "choices": ["described", "marked", "unmarked"], "default": "described"},
-            "state_dir": {"type": "path", "default": STATE_DIR},
-            "uri": {"type": "str", "default": DEFAULT_URI},
-        },
-        required_if=[("state", "marked", ["mark"])],
-        supports_check_mode=True,
-    )
-    try:
-        result = _result(module)
-    except NovaliteError as error:
-        module.fail_json(msg=str(error))
-    if not module._diff:
-        result.pop("diff", None)
-    module.exit_json(**result)
+ARGUMENT_SPEC = {
+    "domain": {"type": "str", "required": True},
+    "mark": {"type": "str"},
+    "state": {"type": "str", "choices": ["described", "marked", "unmarked"], "default": "described"},
+    "state_dir": {"type": "path", "default": STATE_DIR},
+    "uri": {"type": "str", "default": DEFAULT_URI},
+}
+SPEC_RULES = {"required_if": [("state", "marked", ["mark"])]}
 
 
-def _result(module: AnsibleModule) -> dict:
-    params, connection = module.params, connect(module.params["uri"])
+def run(call: HostCall) -> Result:
+    params, connection = call.params, connect(call.params["uri"])
     try:
         domain = adopt.find(connection, params["domain"])
     except NotFoundError:
         if params["state"] == "unmarked":
-            return {"changed": _forget(module)}
+            return {"changed": _forget(call)}
         raise
     if params["state"] == "described":
         description = adopt.describe(connection, domain, existing(params["state_dir"]))
         return {"changed": False, "domain": adopt.as_dict(description)}
     if params["state"] == "marked":
         adopt.check_element(params["mark"])
-        changed, before, after = adopt.mark(domain, params["mark"], module.check_mode)
+        changed, before, after = adopt.mark(domain, params["mark"], call.check_mode)
     else:
-        before, after = adopt.unmark(connection, domain, module.check_mode), None
-        forgotten = _forget(module)
+        before, after = adopt.unmark(connection, domain, call.check_mode), None
+        forgotten = _forget(call)
         changed = before is not None or forgotten
-    return {"changed": changed, "diff": {"before": f"{before or ''}\n", "after": f"{after or ''}\n"}}
+    result: Result = {"changed": changed}
+    if call.diff:
+        result["diff"] = {"before": f"{before or ''}\n", "after": f"{after or ''}\n"}
+    return result
 
 
-def _forget(module: AnsibleModule) -> bool:
+def _forget(call: HostCall) -> bool:
     """Remove what the host keeps of the ledger's record of the domain; return whether there was something."""
-    named = module.params["domain"].lower()
-    return adopt.is_uuid(named) and forget_adopted(module.params["state_dir"], named, module.check_mode)
+    named = call.params["domain"].lower()
+    return adopt.is_uuid(named) and forget_adopted(call.params["state_dir"], named, call.check_mode)
+
+
+def main() -> None:
+    run_host_module(ARGUMENT_SPEC, run, **SPEC_RULES)
 
 
 if __name__ == "__main__":

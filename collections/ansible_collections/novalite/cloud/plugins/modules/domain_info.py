@@ -83,41 +83,29 @@ domains:
         - {field: memory_kib, desired: 98304, actual: 65536, where: persistent, effect: at next boot}
 """
 
-from ansible.module_utils.basic import AnsibleModule
-
 from ..module_utils._domain import lifecycle, lifecycle_power
-from ..module_utils._errors import NovaliteError
+from ..module_utils._domain.outcome import DOMAIN_OPTIONS
+from ..module_utils._host_module import HostCall, Result, run_host_module
 from ..module_utils._libvirt import DEFAULT_URI, connect
 
+ARGUMENT_SPEC = {
+    "domains": {"type": "list", "elements": "dict", "required": True, "options": DOMAIN_OPTIONS},
+    "uri": {"type": "str", "default": DEFAULT_URI},
+}
 
-def main() -> None:
-    module = AnsibleModule(
-        argument_spec={
-            "domains": {
-                "type": "list",
-                "elements": "dict",
-                "required": True,
-                "options": {
-                    "uuid": {"type": "str", "required": True},
-                    "name": {"type": "str", "required": True},
-                    "xml": {"type": "str"},
-                },
-            },
-            "uri": {"type": "str", "default": DEFAULT_URI},
-        },
-        supports_check_mode=True,
-    )
-    try:
-        connection = connect(module.params["uri"])
-        outcomes = lifecycle.inspect(connection, module.params["domains"])
-    except NovaliteError as error:
-        module.fail_json(msg=str(error))
-    rows = [outcome.as_dict() for outcome in outcomes]
+
+def run(call: HostCall) -> Result:
+    connection = connect(call.params["uri"])
+    rows = [outcome.as_dict() for outcome in lifecycle.inspect(connection, call.params["domains"])]
     for row in rows:
         del row["action"]
         if row["state"] == "shutoff":
             row["state"] = lifecycle_power.state_now(connection, row["uuid"])
-    module.exit_json(changed=False, domains=rows)
+    return {"changed": False, "domains": rows}
+
+
+def main() -> None:
+    run_host_module(ARGUMENT_SPEC, run)
 
 
 if __name__ == "__main__":

@@ -92,57 +92,50 @@ domains:
       type: str
 """
 
-from ansible.module_utils.basic import AnsibleModule
-
 from ..module_utils._domain import lifecycle_interfaces
-from ..module_utils._errors import NovaliteError
+from ..module_utils._domain.outcome import DOMAIN_OPTIONS
+from ..module_utils._host_module import HostCall, HostModuleError, Result, run_host_module
 from ..module_utils._libvirt import DEFAULT_URI, connect
+
+ARGUMENT_SPEC = {
+    "domains": {
+        "type": "list",
+        "elements": "dict",
+        "required": True,
+        "options": {**DOMAIN_OPTIONS, "xml": {"type": "str", "required": True}},
+    },
+    "timeout": {"type": "float", "default": lifecycle_interfaces.DETACH_TIMEOUT},
+    "uri": {"type": "str", "default": DEFAULT_URI},
+}
+
+
+def run(call: HostCall) -> Result:
+    params = call.params
+    connection = connect(params["uri"])
+    outcomes = lifecycle_interfaces.ensure(connection, params["domains"], call.check_mode, params["timeout"])
+    result: Result = {
+        "changed": any(outcome.changed for outcome in outcomes),
+        "domains": [
+            {
+                "uuid": outcome.uuid,
+                "name": outcome.name,
+                "attached": outcome.attached,
+                "detached": outcome.detached,
+                "error": outcome.error,
+            }
+            for outcome in outcomes
+        ],
+    }
+    if call.diff:
+        result["diff"] = lifecycle_interfaces.diff_of(outcomes)
+    errors = [outcome.error for outcome in outcomes if outcome.error is not None]
+    if errors:
+        raise HostModuleError("; ".join(errors), **result)
+    return result
 
 
 def main() -> None:
-    module = AnsibleModule(
-        argument_spec={
-            "domains": {
-                "type": "list",
-                "elements": "dict",
-                "required": True,
-                "options": {
-                    "uuid": {"type": "str", "required": True},
-                    "name": {"type": "str", "required": True},
-                    "xml": {"type": "str", "required": True},
-                },
-            },
-            "timeout": {"type": "float", "default": lifecycle_interfaces.DETACH_TIMEOUT},
-            "uri": {"type": "str", "default": DEFAULT_URI},
-        },
-        supports_check_mode=True,
-    )
-    try:
-        connection = connect(module.params["uri"])
-        done = lifecycle_interfaces.ensure(
-            connection, module.params["domains"], module.check_mode, module.params["timeout"]
-        )
-    except NovaliteError as error:
-        module.fail_json(msg=str(error))
-    result = {
-        "changed": any(one.changed for one in done),
-        "domains": [
-            {
-                "uuid": one.uuid,
-                "name": one.name,
-                "attached": one.attached,
-                "detached": one.detached,
-                "error": one.error,
-            }
-            for one in done
-        ],
-    }
-    if module._diff:
-        result["diff"] = lifecycle_interfaces.diff_of(done)
-    errors = [one.error for one in done if one.error is not None]
-    if errors:
-        module.fail_json(msg="; ".join(errors), **result)
-    module.exit_json(**result)
+    run_host_module(ARGUMENT_SPEC, run)
 
 
 if __name__ == "__main__":

@@ -125,52 +125,49 @@ domains:
       type: str
 """
 
-from ansible.module_utils.basic import AnsibleModule
-
 from ..module_utils._domain import lifecycle_power
+from ..module_utils._domain.outcome import DOMAIN_OPTIONS
 from ..module_utils._errors import NovaliteError
+from ..module_utils._host_module import HostCall, HostModuleError, Result, run_host_module
 from ..module_utils._libvirt import DEFAULT_URI, connect
 
-
-def main() -> None:
-    module = AnsibleModule(
-        argument_spec={
-            "domains": {
-                "type": "list",
-                "elements": "dict",
-                "required": True,
-                "options": {
-                    "uuid": {"type": "str", "required": True},
-                    "name": {"type": "str", "required": True},
-                    "xml": {"type": "str"},
-                    "hard": {"type": "bool", "default": False},
-                    "as_defined": {"type": "bool", "default": False},
-                    "shutdown_timeout": {"type": "float"},
-                },
-            },
-            "state": {
-                "type": "str",
-                "choices": ["running", "stopped", "paused", "suspended", "rebooted"],
-                "default": "running",
-            },
-            "shutdown_timeout": {"type": "float", "default": lifecycle_power.SHUTDOWN_TIMEOUT},
-            "missing_ok": {"type": "bool", "default": False},
-            "uri": {"type": "str", "default": DEFAULT_URI},
+ARGUMENT_SPEC = {
+    "domains": {
+        "type": "list",
+        "elements": "dict",
+        "required": True,
+        "options": {
+            **DOMAIN_OPTIONS,
+            "hard": {"type": "bool", "default": False},
+            "as_defined": {"type": "bool", "default": False},
+            "shutdown_timeout": {"type": "float"},
         },
-        supports_check_mode=True,
-    )
+    },
+    "state": {
+        "type": "str",
+        "choices": ["running", "stopped", "paused", "suspended", "rebooted"],
+        "default": "running",
+    },
+    "shutdown_timeout": {"type": "float", "default": lifecycle_power.SHUTDOWN_TIMEOUT},
+    "missing_ok": {"type": "bool", "default": False},
+    "uri": {"type": "str", "default": DEFAULT_URI},
+}
+
+
+def run(call: HostCall) -> Result:
+    params = call.params
     try:
         outcomes = lifecycle_power.ensure(
-            connect(module.params["uri"]),
-            module.params["domains"],
-            module.params["state"],
-            module.check_mode,
-            module.params["shutdown_timeout"],
-            module.params["missing_ok"],
+            connect(params["uri"]),
+            params["domains"],
+            params["state"],
+            call.check_mode,
+            params["shutdown_timeout"],
+            params["missing_ok"],
         )
     except NovaliteError as error:
-        module.fail_json(msg=str(error), domains=[])
-    result = {
+        raise HostModuleError(str(error), domains=[]) from error
+    result: Result = {
         "changed": any(outcome.changed for outcome in outcomes),
         "domains": [
             {
@@ -183,12 +180,16 @@ def main() -> None:
             for outcome in outcomes
         ],
     }
-    if module._diff and result["changed"]:
+    if call.diff and result["changed"]:
         result["diff"] = lifecycle_power.diff_of(outcomes)
     errors = [outcome.error for outcome in outcomes if outcome.error]
     if errors:
-        module.fail_json(msg="; ".join(errors), **result)
-    module.exit_json(**result)
+        raise HostModuleError("; ".join(errors), **result)
+    return result
+
+
+def main() -> None:
+    run_host_module(ARGUMENT_SPEC, run)
 
 
 if __name__ == "__main__":

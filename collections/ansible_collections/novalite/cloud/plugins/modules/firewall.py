@@ -329,12 +329,8 @@ repaired:
   sample: {IPv4: [FORWARD, nova-local]}
 """
 
-import typing as t
-
-from ansible.module_utils.basic import AnsibleModule
-
-from ..module_utils._errors import NovaliteError
 from ..module_utils._firewall import answers, apply, boot, host, merge, policy, sets
+from ..module_utils._host_module import HostCall, Result, run_host_module
 from ..module_utils._network import ownership
 
 RULE_SPEC = {
@@ -421,38 +417,37 @@ ARGUMENT_SPEC = {
 }
 
 
-def main() -> None:
-    module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
-    params = module.params
-    try:
-        groups = policy.parse_groups(params["security_groups"])
-        request = merge.Request(
-            instances=tuple(answers.with_sources(
-                policy.parse_instances(params["instances"], leaving=params["state"] == "absent"))),
-            groups=tuple(groups),
-            state=params["state"],
-            exclusive=params["exclusive"],
-            zones=policy.parse_zones(params["zones"]),
-            bridges=policy.parse_bridges(params["bridges"]),
-            serving=policy.parse_bridges(params["serving"]),
-            opened=host.parse(params["open_to_guests"]),
-            sets=sets.usable() if any(group.remotes for group in groups) else True,
-        )
-        outcome = apply.apply(
-            request, check_mode=module.check_mode, backend=params["backend"],
-            mark=ownership.of_ledger(params["ledger"]),
-        )
-        kept = [] if module.check_mode else boot.keep(outcome.changed)
-    except NovaliteError as error:
-        module.fail_json(msg=str(error))
+def run(call: HostCall) -> Result:
+    params = call.params
+    groups = policy.parse_groups(params["security_groups"])
+    request = merge.Request(
+        instances=tuple(answers.with_sources(
+            policy.parse_instances(params["instances"], leaving=params["state"] == "absent"))),
+        groups=tuple(groups),
+        state=params["state"],
+        exclusive=params["exclusive"],
+        zones=policy.parse_zones(params["zones"]),
+        bridges=policy.parse_bridges(params["bridges"]),
+        serving=policy.parse_bridges(params["serving"]),
+        opened=host.parse(params["open_to_guests"]),
+        sets=sets.usable() if any(group.remotes for group in groups) else True,
+    )
+    outcome = apply.apply(
+        request, check_mode=call.check_mode, backend=params["backend"], mark=ownership.of_ledger(params["ledger"])
+    )
+    kept = [] if call.check_mode else boot.keep(outcome.changed)
     for warning in [*policy.unsupported(groups), *outcome.warnings, *kept]:
-        module.warn(warning)
-    result: dict[str, t.Any] = {"changed": outcome.changed, "restores": outcome.restores}
+        call.warn(warning)
+    result: Result = {"changed": outcome.changed, "restores": outcome.restores}
     if outcome.repaired:
         result["repaired"] = outcome.repaired
     if outcome.changed:
         result["diff"] = {"before": outcome.before, "after": outcome.after}
-    module.exit_json(**result)
+    return result
+
+
+def main() -> None:
+    run_host_module(ARGUMENT_SPEC, run)
 
 
 if __name__ == "__main__":

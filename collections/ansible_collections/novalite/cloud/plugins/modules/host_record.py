@@ -89,11 +89,9 @@ found:
   type: dict
 """
 
-from ansible.module_utils.basic import AnsibleModule
-
 from ..module_utils._drift.host_scan import ARGUMENT_SPEC as LOOK_ARGUMENTS
 from ..module_utils._drift.host_scan import look
-from ..module_utils._errors import NovaliteError
+from ..module_utils._host_module import HostCall, Result, run_host_module
 from ..module_utils._records import read_records, write_records
 
 ARGUMENT_SPEC = {
@@ -106,20 +104,18 @@ ARGUMENT_SPEC = {
 SPEC_RULES: dict = {}
 
 
+def run(call: HostCall) -> Result:
+    params, state_dir = call.params, call.params["state_dir"]
+    if params["state"] == "read":
+        return {"changed": False, "found": look(state_dir, params["uri"]), **read_records(state_dir)}
+    written = []
+    if not call.check_mode:
+        written = write_records(state_dir, params["records"], params["host_record"], params["adopted"])
+    return {"changed": False, "written": written}
+
+
 def main() -> None:
-    module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True, **SPEC_RULES)
-    params = module.params
-    try:
-        if params["state"] == "read":
-            found = look(params["state_dir"], params["uri"])
-            module.exit_json(changed=False, found=found, **read_records(params["state_dir"]))
-        written = []
-        if not module.check_mode:
-            state_dir, adopted = params["state_dir"], params["adopted"]
-            written = write_records(state_dir, params["records"], params["host_record"], adopted)
-    except NovaliteError as error:
-        module.fail_json(msg=str(error))
-    module.exit_json(changed=False, written=written)
+    run_host_module(ARGUMENT_SPEC, run, **SPEC_RULES)
 
 
 if __name__ == "__main__":

@@ -206,73 +206,67 @@ kept:
   type: dict
 """
 
-import typing as t
-
-from ansible.module_utils.basic import AnsibleModule
-
 from ..module_utils._disk.cache import Image, Rules, ensure_images
 from ..module_utils._disk.evict import GRACE, evict
 from ..module_utils._errors import ImageRefusedError, NovaliteError
 from ..module_utils._host import STATE_DIR
+from ..module_utils._host_module import HostCall, HostModuleError, Result, run_host_module
 
 GIB = 1 << 30
+ARGUMENT_SPEC = {
+    "images": {
+        "type": "list",
+        "elements": "dict",
+        "options": {
+            "checksum": {"type": "str", "required": True},
+            "source": {"type": "str", "required": True},
+            "size": {"type": "int", "default": 0},
+            "kind": {"type": "str", "choices": ["disk", "kernel", "ramdisk"], "default": "disk"},
+            "disk_format": {"type": "str", "choices": ["qcow2", "raw"]},
+            "virtual_size": {"type": "int"},
+            "max_virtual_size": {"type": "int", "default": 0},
+            "staged": {"type": "path"},
+        },
+    },
+    "max_image_gb": {"type": "int", "default": 64},
+    "timeout": {"type": "int", "default": 3600},
+    "download_by": {"type": "str", "choices": ["host", "controller"], "default": "host"},
+    "controller_dir": {"type": "path"},
+    "state": {"type": "str", "choices": ["present", "evicted"], "default": "present"},
+    "max_age": {"type": "int", "default": 86400},
+    "max_cache_gb": {"type": "int"},
+    "state_dir": {"type": "path", "default": STATE_DIR},
+}
+SPEC_RULES = {"required_if": [("state", "present", ["images"])]}
 
 
-def _ensure(module: AnsibleModule) -> dict[str, t.Any]:
-    images = [Image(**image) for image in module.params["images"]]
+def _ensure(call: HostCall) -> Result:
+    params = call.params
+    images = [Image(**image) for image in params["images"]]
     rules = Rules(
-        max_size=module.params["max_image_gb"] * GIB,
-        timeout=module.params["timeout"],
-        pushed=module.params["download_by"] == "controller",
-        report=module.log,
+        max_size=params["max_image_gb"] * GIB,
+        timeout=params["timeout"],
+        pushed=params["download_by"] == "controller",
+        report=call.log,
     )
-    return ensure_images(images, module.params["state_dir"], module.check_mode, rules)
+    return ensure_images(images, params["state_dir"], call.check_mode, rules)
 
 
-def _evict(module: AnsibleModule) -> dict[str, t.Any]:
-    limit = module.params["max_cache_gb"]
-    return evict(
-        module.params["state_dir"],
-        max(module.params["max_age"], GRACE),
-        None if limit is None else limit * GIB,
-        module.check_mode,
-    )
+def _evict(call: HostCall) -> Result:
+    params, limit = call.params, call.params["max_cache_gb"]
+    max_bytes = None if limit is None else limit * GIB
+    return evict(params["state_dir"], max(params["max_age"], GRACE), max_bytes, call.check_mode)
+
+
+def run(call: HostCall) -> Result:
+    try:
+        return _evict(call) if call.params["state"] == "evicted" else _ensure(call)
+    except NovaliteError as error:
+        raise HostModuleError(str(error), refused=isinstance(error, ImageRefusedError)) from error
 
 
 def main() -> None:
-    module = AnsibleModule(
-        argument_spec={
-            "images": {
-                "type": "list",
-                "elements": "dict",
-                "options": {
-                    "checksum": {"type": "str", "required": True},
-                    "source": {"type": "str", "required": True},
-                    "size": {"type": "int", "default": 0},
-                    "kind": {"type": "str", "choices": ["disk", "kernel", "ramdisk"], "default": "disk"},
-                    "disk_format": {"type": "str", "choices": ["qcow2", "raw"]},
-                    "virtual_size": {"type": "int"},
-                    "max_virtual_size": {"type": "int", "default": 0},
-                    "staged": {"type": "path"},
-                },
-            },
-            "max_image_gb": {"type": "int", "default": 64},
-            "timeout": {"type": "int", "default": 3600},
-            "download_by": {"type": "str", "choices": ["host", "controller"], "default": "host"},
-            "controller_dir": {"type": "path"},
-            "state": {"type": "str", "choices": ["present", "evicted"], "default": "present"},
-            "max_age": {"type": "int", "default": 86400},
-            "max_cache_gb": {"type": "int"},
-            "state_dir": {"type": "path", "default": STATE_DIR},
-        },
-        required_if=[("state", "present", ["images"])],
-        supports_check_mode=True,
-    )
-    try:
-        result = _evict(module) if module.params["state"] == "evicted" else _ensure(module)
-    except NovaliteError as error:
-        module.fail_json(msg=str(error), refused=isinstance(error, ImageRefusedError))
-    module.exit_json(**result)
+    run_host_module(ARGUMENT_SPEC, run, **SPEC_RULES)
 
 
 if __name__ == "__main__":

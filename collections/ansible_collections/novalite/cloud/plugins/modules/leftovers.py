@@ -77,21 +77,18 @@ found:
   type: dict
 """
 
-from ansible.module_utils.basic import AnsibleModule
-
 from ..module_utils._drift.host_scan import ARGUMENT_SPEC, look
-from ..module_utils._errors import NovaliteError
+from ..module_utils._host_module import HostCall, Result, run_host_module
 
 SPEC_RULES: dict = {}
 
 
+def run(call: HostCall) -> Result:
+    return {"changed": False, "found": look(call.params["state_dir"], call.params["uri"])}
+
+
 def main() -> None:
-    module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True, **SPEC_RULES)
-    try:
-        found = look(module.params["state_dir"], module.params["uri"])
-    except NovaliteError as error:
-        module.fail_json(msg=str(error))
-    module.exit_json(changed=False, found=found)
+    run_host_module(ARGUMENT_SPEC, run, **SPEC_RULES)
 
 
 if __name__ == "__main__":

@@ -111,36 +111,33 @@ here:
   elements: str
 """
 
-from ansible.module_utils.basic import AnsibleModule
-
 from ..module_utils._domain import lifecycle_migrate
 from ..module_utils._errors import NovaliteError
 from ..module_utils._host import STATE_DIR
+from ..module_utils._host_module import HostCall, HostModuleError, Result, run_host_module
 from ..module_utils._libvirt import DEFAULT_URI, connect
 from ..module_utils._transfer.channel import doors
 
+ARGUMENT_SPEC = {
+    "moves": {"type": "list", "elements": "dict", "required": True},
+    "domains": {"type": "list", "elements": "dict", "required": True},
+    "host_keys": {"type": "dict", "default": {}, "no_log": False},
+    "daemons": {"type": "dict", "required": True},
+    "logins": {"type": "dict", "default": {}},
+    "bandwidth": {"type": "int", "default": 0},
+    "auto_converge": {"type": "bool", "default": True},
+    "state_dir": {"type": "path", "default": STATE_DIR},
+    "uri": {"type": "str", "default": DEFAULT_URI},
+}
 
-def main() -> None:
-    module = AnsibleModule(
-        argument_spec={
-            "moves": {"type": "list", "elements": "dict", "required": True},
-            "domains": {"type": "list", "elements": "dict", "required": True},
-            "host_keys": {"type": "dict", "default": {}, "no_log": False},
-            "daemons": {"type": "dict", "required": True},
-            "logins": {"type": "dict", "default": {}},
-            "bandwidth": {"type": "int", "default": 0},
-            "auto_converge": {"type": "bool", "default": True},
-            "state_dir": {"type": "path", "default": STATE_DIR},
-            "uri": {"type": "str", "default": DEFAULT_URI},
-        },
-        supports_check_mode=True,
-    )
-    params = module.params
-    if module.check_mode:
-        module.exit_json(changed=bool(params["moves"]), moves=[], done=[], here=[])
-    xml = {one["uuid"]: one["xml"] for one in params["domains"]}
+
+def run(call: HostCall) -> Result:
+    params = call.params
+    if call.check_mode:
+        return {"changed": bool(params["moves"]), "moves": [], "done": [], "here": []}
+    xml = {domain["uuid"]: domain["xml"] for domain in params["domains"]}
     try:
-        done = lifecycle_migrate.migrate(
+        moved = lifecycle_migrate.migrate(
             connect(params["uri"]),
             [{**move, "xml": xml[move["uuid"]]} for move in params["moves"]],
             doors(params["moves"], params["host_keys"], params["logins"]),
@@ -150,16 +147,20 @@ def main() -> None:
             state_dir=params["state_dir"],
         )
     except NovaliteError as error:
-        module.fail_json(msg=str(error), moves=[], done=[], here=[])
+        raise HostModuleError(str(error), moves=[], done=[], here=[]) from error
     result = {
-        "changed": any(move["error"] is None for move in done),
-        "moves": done,
-        "done": [move["uuid"] for move in done if move["error"] is None],
-        "here": [move["uuid"] for move in done if move["here"] is True],
+        "changed": any(move["error"] is None for move in moved),
+        "moves": moved,
+        "done": [move["uuid"] for move in moved if move["error"] is None],
+        "here": [move["uuid"] for move in moved if move["here"] is True],
     }
-    if errors := [one["error"] for one in done if one["error"] is not None]:
-        module.fail_json(msg="; ".join(errors), **result)
-    module.exit_json(**result)
+    if errors := [move["error"] for move in moved if move["error"] is not None]:
+        raise HostModuleError("; ".join(errors), **result)
+    return result
+
+
+def main() -> None:
+    run_host_module(ARGUMENT_SPEC, run)
 
 
 if __name__ == "__main__":

@@ -105,10 +105,9 @@ diff:
   type: dict
 """
 
-from ansible.module_utils.basic import AnsibleModule
-
 from ..module_utils._errors import NovaliteError
 from ..module_utils._host import STATE_DIR
+from ..module_utils._host_module import HostCall, Result, run_host_module
 from ..module_utils._network import haproxy, metadata_proxy, ownership
 
 NETWORK_SPEC = {
@@ -130,27 +129,25 @@ ARGUMENT_SPEC = {
 SPEC_RULES = {"required_if": [("state", "present", ("url",))]}
 
 
-def main() -> None:
-    module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True, **SPEC_RULES)
-    params = module.params
+def run(call: HostCall) -> Result:
+    params = call.params
+    proxies = haproxy.parse(params["networks"])
+    mark = ownership.of_ledger(params["ledger"])
+    if params["state"] == "absent":
+        bridges = dict.fromkeys([*map(haproxy.parse_bridge, params["bridges"]), *(proxy.bridge for proxy in proxies)])
+        return metadata_proxy.remove(list(bridges), call.check_mode, params["state_dir"], mark)
     try:
-        proxies = haproxy.parse(params["networks"])
-        mark = ownership.of_ledger(params["ledger"])
-        if params["state"] == "absent":
-            bridges = dict.fromkeys([*map(haproxy.parse_bridge, params["bridges"]), *(one.bridge for one in proxies)])
-            result = metadata_proxy.remove(list(bridges), module.check_mode, params["state_dir"], mark)
-        else:
-            try:
-                key = bytes.fromhex(params["key"] or "")
-            except ValueError:
-                key = b""
-            if len(key) != 32 or not params["host"]:
-                raise NovaliteError("there is no key for this host: run metadata_proxy as a task, which brings one")
-            service = metadata_proxy.Service(haproxy.parse_upstream(params["url"]), params["host"], key, mark)
-            result = metadata_proxy.ensure(proxies, service, module.check_mode, params["state_dir"])
-    except NovaliteError as error:
-        module.fail_json(msg=str(error))
-    module.exit_json(**result)
+        key = bytes.fromhex(params["key"] or "")
+    except ValueError:
+        key = b""
+    if len(key) != 32 or not params["host"]:
+        raise NovaliteError("there is no key for this host: run metadata_proxy as a task, which brings one")
+    service = metadata_proxy.Service(haproxy.parse_upstream(params["url"]), params["host"], key, mark)
+    return metadata_proxy.ensure(proxies, service, call.check_mode, params["state_dir"])
+
+
+def main() -> None:
+    run_host_module(ARGUMENT_SPEC, run, **SPEC_RULES)
 
 
 if __name__ == "__main__":

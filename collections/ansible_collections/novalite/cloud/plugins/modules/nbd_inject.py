@@ -201,14 +201,63 @@ import base64
 import binascii
 import typing as t
 
-from ansible.module_utils.basic import AnsibleModule
-
 from ..module_utils._disk.partition import INSPECT
 from ..module_utils._errors import NovaliteError
 from ..module_utils._guest.guest_network import nics_of
 from ..module_utils._guest.inject import File, Request
 from ..module_utils._guest.session import inject_all
 from ..module_utils._host import STATE_DIR
+from ..module_utils._host_module import HostCall, Result, run_host_module
+
+ADDRESS = {
+    "address": {"type": "str", "required": True},
+    "prefix": {"type": "int", "required": True},
+    "gateway": {"type": "str"},
+}
+NIC = {
+    "mac": {"type": "str", "required": True},
+    "name": {"type": "str", "required": True},
+    "dhcp": {"type": "bool", "default": False},
+    "ipv4": {"type": "dict", "options": ADDRESS},
+    "ipv6": {"type": "dict", "options": ADDRESS},
+    "dns": {"type": "list", "elements": "str", "default": []},
+    "mtu": {"type": "int"},
+}
+ARGUMENT_SPEC = {
+    "instances": {
+        "type": "list",
+        "elements": "dict",
+        "required": True,
+        "options": {
+            "uuid": {"type": "str", "required": True},
+            "disk": {"type": "str", "choices": ["disk", "disk.rescue"], "default": "disk"},
+            # Public keys; the option's name alone would make Ansible warn about a missing no_log.
+            "keys": {"type": "list", "elements": "str", "default": [], "no_log": False},
+            "user": {"type": "str", "default": "root"},
+            "hostname": {"type": "str"},
+            "partition": {"type": "str", "default": "inspect"},
+            "network": {
+                "type": "dict",
+                "options": {"nics": {"type": "list", "elements": "dict", "required": True, "options": NIC}},
+            },
+            "volume": {"type": "dict"},
+            "password_hash": {"type": "str", "no_log": True},
+            "password_optional": {"type": "bool", "default": False, "no_log": False},
+            "files": {
+                "type": "list",
+                "elements": "dict",
+                "default": [],
+                "options": {
+                    "path": {"type": "str", "required": True},
+                    "content": {"type": "str", "required": True, "no_log": True},
+                    "mode": {"type": "str", "default": "0644"},
+                },
+            },
+        },
+    },
+    "backend": {"type": "str", "choices": ["auto", "nbd", "fuse"], "default": "auto"},
+    "state_dir": {"type": "path", "default": STATE_DIR},
+}
 
 
 def _file(path: str, content: str, mode: str) -> File:
@@ -246,67 +295,13 @@ def _request(instance: dict[str, t.Any]) -> Request:
     )
 
 
-ADDRESS = {
-    "address": {"type": "str", "required": True},
-    "prefix": {"type": "int", "required": True},
-    "gateway": {"type": "str"},
-}
-NIC = {
-    "mac": {"type": "str", "required": True},
-    "name": {"type": "str", "required": True},
-    "dhcp": {"type": "bool", "default": False},
-    "ipv4": {"type": "dict", "options": ADDRESS},
-    "ipv6": {"type": "dict", "options": ADDRESS},
-    "dns": {"type": "list", "elements": "str", "default": []},
-    "mtu": {"type": "int"},
-}
+def run(call: HostCall) -> Result:
+    requests = [_request(instance) for instance in call.params["instances"]]
+    return inject_all(requests, call.params["state_dir"], call.params["backend"], call.check_mode)
 
 
 def main() -> None:
-    module = AnsibleModule(
-        argument_spec={
-            "instances": {
-                "type": "list",
-                "elements": "dict",
-                "required": True,
-                "options": {
-                    "uuid": {"type": "str", "required": True},
-                    "disk": {"type": "str", "choices": ["disk", "disk.rescue"], "default": "disk"},
-                    # Public keys; the option's name alone would make Ansible warn about a missing no_log.
-                    "keys": {"type": "list", "elements": "str", "default": [], "no_log": False},
-                    "user": {"type": "str", "default": "root"},
-                    "hostname": {"type": "str"},
-                    "partition": {"type": "str", "default": "inspect"},
-                    "network": {
-                        "type": "dict",
-                        "options": {"nics": {"type": "list", "elements": "dict", "required": True, "options": NIC}},
-                    },
-                    "volume": {"type": "dict"},
-                    "password_hash": {"type": "str", "no_log": True},
-                    "password_optional": {"type": "bool", "default": False, "no_log": False},
-                    "files": {
-                        "type": "list",
-                        "elements": "dict",
-                        "default": [],
-                        "options": {
-                            "path": {"type": "str", "required": True},
-                            "content": {"type": "str", "required": True, "no_log": True},
-                            "mode": {"type": "str", "default": "0644"},
-                        },
-                    },
-                },
-            },
-            "backend": {"type": "str", "choices": ["auto", "nbd", "fuse"], "default": "auto"},
-            "state_dir": {"type": "path", "default": STATE_DIR},
-        },
-        supports_check_mode=True,
-    )
-    try:
-        requests = [_request(instance) for instance in module.params["instances"]]
-        result = inject_all(requests, module.params["state_dir"], module.params["backend"], module.check_mode)
-    except NovaliteError as error:
-        module.fail_json(msg=str(error))
-    module.exit_json(**result)
+    run_host_module(ARGUMENT_SPEC, run)
 
 
 if __name__ == "__main__":

@@ -108,9 +108,7 @@ diff:
   type: dict
 """
 
-from ansible.module_utils.basic import AnsibleModule
-
-from ..module_utils._errors import NovaliteError
+from ..module_utils._host_module import HostCall, Result, run_host_module
 from ..module_utils._libvirt import DEFAULT_URI
 from ..module_utils._network import nwfilter, ownership
 
@@ -137,18 +135,15 @@ ARGUMENT_SPEC = {
 }
 
 
+def run(call: HostCall) -> Result:
+    params = call.params
+    filters = nwfilter.parse(params["filters"])
+    mark = ownership.of_ledger(params["ledger"])
+    return nwfilter.ensure(filters, params["state"], params["uri"], call.check_mode, params["renew"], mark)
+
+
 def main() -> None:
-    module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
-    params = module.params
-    try:
-        filters = nwfilter.parse(params["filters"])
-        result = nwfilter.ensure(
-            filters, params["state"], params["uri"], module.check_mode, params["renew"],
-            ownership.of_ledger(params["ledger"]),
-        )
-    except NovaliteError as error:
-        module.fail_json(msg=str(error))
-    module.exit_json(**result)
+    run_host_module(ARGUMENT_SPEC, run)
 
 
 if __name__ == "__main__":

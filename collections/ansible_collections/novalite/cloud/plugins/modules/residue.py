@@ -61,36 +61,32 @@ diff:
   sample: {before: {attached: [nbd /dev/nbd0]}, after: {attached: []}}
 """
 
-from ansible.module_utils.basic import AnsibleModule
-
 from ..module_utils._drift import residue
-from ..module_utils._errors import NovaliteError
 from ..module_utils._host import STATE_DIR
+from ..module_utils._host_module import HostCall, Result, run_host_module
 
 OPTIONS = {
     "what": {"type": "str", "choices": [residue.MOUNT, residue.LOOP, residue.SERVER], "required": True},
     "name": {"type": "str", "required": True},
     "disk": {"type": "str", "required": True},
 }
+ARGUMENT_SPEC = {
+    "residue": {"type": "list", "elements": "dict", "options": OPTIONS, "required": True},
+    "state_dir": {"type": "path", "default": STATE_DIR},
+}
+
+
+def run(call: HostCall) -> Result:
+    named = [residue.Residue(**entry) for entry in call.params["residue"]]
+    attached = [piece for piece in residue.find(call.params["state_dir"]) if piece in named]
+    if not call.check_mode:
+        residue.remove(attached)
+    lines = [f"{piece.what} {piece.name}" for piece in attached]
+    return {"changed": bool(attached), "diff": {"before": {"attached": lines}, "after": {"attached": []}}}
 
 
 def main() -> None:
-    module = AnsibleModule(
-        argument_spec={
-            "residue": {"type": "list", "elements": "dict", "options": OPTIONS, "required": True},
-            "state_dir": {"type": "path", "default": STATE_DIR},
-        },
-        supports_check_mode=True,
-    )
-    given = [residue.Residue(**one) for one in module.params["residue"]]
-    try:
-        found = [one for one in residue.find(module.params["state_dir"]) if one in given]
-        if not module.check_mode:
-            residue.remove(found)
-    except NovaliteError as error:
-        module.fail_json(msg=str(error))
-    lines = [f"{one.what} {one.name}" for one in found]
-    module.exit_json(changed=bool(found), diff={"before": {"attached": lines}, "after": {"attached": []}})
+    run_host_module(ARGUMENT_SPEC, run)
 
 
 if __name__ == "__main__":

@@ -117,9 +117,7 @@ diff:
   type: dict
 """
 
-from ansible.module_utils.basic import AnsibleModule
-
-from ..module_utils._errors import NovaliteError
+from ..module_utils._host_module import HostCall, Result, run_host_module
 from ..module_utils._network import ownership, router, routing
 
 FLOATING_SPEC = {
@@ -144,20 +142,18 @@ ARGUMENT_SPEC = {
 }
 
 
-def main() -> None:
-    module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
-    params = module.params
-    try:
-        routers = router.parse(params["routers"])
-        result = routing.ensure(
-            routers, params["state"], module.check_mode, params["exclusive"],
-            ownership.of_ledger(params["ledger"]),
-        )
-    except NovaliteError as error:
-        module.fail_json(msg=str(error))
+def run(call: HostCall) -> Result:
+    params = call.params
+    routers = router.parse(params["routers"])
+    mark = ownership.of_ledger(params["ledger"])
+    result = routing.ensure(routers, params["state"], call.check_mode, params["exclusive"], mark)
     for warning in result.pop("warnings"):
-        module.warn(warning)
-    module.exit_json(**result)
+        call.warn(warning)
+    return result
+
+
+def main() -> None:
+    run_host_module(ARGUMENT_SPEC, run)
 
 
 if __name__ == "__main__":

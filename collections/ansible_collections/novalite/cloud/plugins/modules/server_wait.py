@@ -96,46 +96,43 @@ silent:
 
 import dataclasses
 
-from ansible.module_utils.basic import AnsibleModule
-
 from ..module_utils._errors import NovaliteError
+from ..module_utils._host_module import HostCall, HostModuleError, Result, run_host_module
 from ..module_utils._libvirt import DEFAULT_URI, connect
 from ..module_utils._ssh import wait
 
-
-def main() -> None:
-    module = AnsibleModule(
-        argument_spec={
-            "guests": {
-                "type": "list",
-                "elements": "dict",
-                "required": True,
-                "options": {
-                    "name": {"type": "str", "required": True},
-                    "address": {"type": "str"},
-                    "namespace": {"type": "str"},
-                    "domain": {"type": "str"},
-                    "agent": {"type": "bool", "default": False},
-                    "hindrance": {"type": "str"},
-                },
-            },
-            "wait_for": {"type": "str", "choices": ["ssh", "agent"], "default": "ssh"},
-            "port": {"type": "int", "default": 22},
-            "banner": {"type": "str", "default": "SSH-"},
-            "timeout": {"type": "int", "default": 300},
-            "uri": {"type": "str", "default": DEFAULT_URI},
+ARGUMENT_SPEC = {
+    "guests": {
+        "type": "list",
+        "elements": "dict",
+        "required": True,
+        "options": {
+            "name": {"type": "str", "required": True},
+            "address": {"type": "str"},
+            "namespace": {"type": "str"},
+            "domain": {"type": "str"},
+            "agent": {"type": "bool", "default": False},
+            "hindrance": {"type": "str"},
         },
-        supports_check_mode=True,
-    )
-    if module.check_mode:
-        module.exit_json(changed=False, answered={}, silent=[])
-    guests = [wait.Guest(**guest) for guest in module.params["guests"]]
-    timeout = module.params["timeout"]
+    },
+    "wait_for": {"type": "str", "choices": ["ssh", "agent"], "default": "ssh"},
+    "port": {"type": "int", "default": 22},
+    "banner": {"type": "str", "default": "SSH-"},
+    "timeout": {"type": "int", "default": 300},
+    "uri": {"type": "str", "default": DEFAULT_URI},
+}
+
+
+def run(call: HostCall) -> Result:
+    if call.check_mode:
+        return {"changed": False, "answered": {}, "silent": []}
+    params, timeout = call.params, call.params["timeout"]
+    guests = [wait.Guest(**guest) for guest in params["guests"]]
     try:
-        if module.params["wait_for"] == "agent":
-            waited = wait.wait_for_agent(guests, connect(module.params["uri"]), timeout)
+        if params["wait_for"] == "agent":
+            waited = wait.wait_for_agent(guests, connect(params["uri"]), timeout)
         else:
-            waited = wait.wait_for_ssh(guests, module.params["port"], module.params["banner"], timeout)
+            waited = wait.wait_for_ssh(guests, params["port"], params["banner"], timeout)
     except NovaliteError as error:
         waited = wait.Waited({}, tuple(wait.Silence(guest.name, guest.address, str(error)) for guest in guests))
     result = {
@@ -144,8 +141,12 @@ def main() -> None:
         "silent": [{**dataclasses.asdict(silence), "message": silence.message} for silence in waited.silent],
     }
     if waited.silent:
-        module.fail_json(msg=f"no answer from {'; '.join(silence.message for silence in waited.silent)}", **result)
-    module.exit_json(**result)
+        raise HostModuleError(f"no answer from {'; '.join(silence.message for silence in waited.silent)}", **result)
+    return result
+
+
+def main() -> None:
+    run_host_module(ARGUMENT_SPEC, run)
 
 
 if __name__ == "__main__":

@@ -64,36 +64,32 @@ diff:
   type: dict
 """
 
-from ansible.module_utils.basic import AnsibleModule
-
 from ..module_utils._disk.shares import ensure_mounted
-from ..module_utils._errors import NovaliteError
 from ..module_utils._host import STATE_DIR
+from ..module_utils._host_module import HostCall, Result, run_host_module
+
+ARGUMENT_SPEC = {
+    "shares": {
+        "type": "list",
+        "elements": "dict",
+        "required": True,
+        "options": {
+            "name": {"type": "str", "required": True},
+            "source": {"type": "str", "required": True},
+            "fstype": {"type": "str", "default": "nfs4"},
+            "options": {"type": "str", "default": ""},
+        },
+    },
+    "state_dir": {"type": "path", "default": STATE_DIR},
+}
+
+
+def run(call: HostCall) -> Result:
+    return ensure_mounted(call.params["shares"], call.params["state_dir"], call.check_mode)
 
 
 def main() -> None:
-    module = AnsibleModule(
-        argument_spec={
-            "shares": {
-                "type": "list",
-                "elements": "dict",
-                "required": True,
-                "options": {
-                    "name": {"type": "str", "required": True},
-                    "source": {"type": "str", "required": True},
-                    "fstype": {"type": "str", "default": "nfs4"},
-                    "options": {"type": "str", "default": ""},
-                },
-            },
-            "state_dir": {"type": "path", "default": STATE_DIR},
-        },
-        supports_check_mode=True,
-    )
-    try:
-        result = ensure_mounted(module.params["shares"], module.params["state_dir"], module.check_mode)
-    except NovaliteError as error:
-        module.fail_json(msg=str(error))
-    module.exit_json(**result)
+    run_host_module(ARGUMENT_SPEC, run)
 
 
 if __name__ == "__main__":

@@ -47,27 +47,23 @@ diff:
   type: dict
 """
 
-from ansible.module_utils.basic import AnsibleModule
-
 from ..module_utils._disk.labels import ensure_labels, remove_labels
-from ..module_utils._errors import NovaliteError
 from ..module_utils._host import STATE_DIR
+from ..module_utils._host_module import HostCall, Result, run_host_module
+
+ARGUMENT_SPEC = {
+    "state_dir": {"type": "path", "default": STATE_DIR},
+    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+}
+
+
+def run(call: HostCall) -> Result:
+    act = remove_labels if call.params["state"] == "absent" else ensure_labels
+    return act(call.params["state_dir"], call.check_mode)
 
 
 def main() -> None:
-    module = AnsibleModule(
-        argument_spec={
-            "state_dir": {"type": "path", "default": STATE_DIR},
-            "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-        },
-        supports_check_mode=True,
-    )
-    act = remove_labels if module.params["state"] == "absent" else ensure_labels
-    try:
-        result = act(module.params["state_dir"], module.check_mode)
-    except NovaliteError as error:
-        module.fail_json(msg=str(error))
-    module.exit_json(**result)
+    run_host_module(ARGUMENT_SPEC, run)
 
 
 if __name__ == "__main__":

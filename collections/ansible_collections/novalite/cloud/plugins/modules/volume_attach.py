@@ -102,64 +102,66 @@ attachments:
       type: str
 """
 
-from ansible.module_utils.basic import AnsibleModule
-
 from ..module_utils._domain import volumes
 from ..module_utils._errors import NovaliteError
 from ..module_utils._host import in_threads
+from ..module_utils._host_module import HostCall, HostModuleError, Result, run_host_module
 from ..module_utils._libvirt import DEFAULT_URI, connect
 
-
-def main() -> None:
-    module = AnsibleModule(
-        argument_spec={
-            "attachments": {
-                "type": "list",
-                "elements": "dict",
-                "required": True,
-                "options": {
-                    "id": {"type": "str", "required": True},
-                    "volume_id": {"type": "str", "required": True},
-                    "instance_uuid": {"type": "str", "required": True},
-                    "name": {"type": "str", "required": True},
-                    "device": {"type": "str", "required": True},
-                    "xml": {"type": "str"},
-                },
-            },
-            "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-            "timeout": {"type": "float", "default": volumes.DETACH_TIMEOUT},
-            "attempts": {"type": "int", "default": volumes.DETACH_ATTEMPTS},
-            "uri": {"type": "str", "default": DEFAULT_URI},
+ARGUMENT_SPEC = {
+    "attachments": {
+        "type": "list",
+        "elements": "dict",
+        "required": True,
+        "options": {
+            "id": {"type": "str", "required": True},
+            "volume_id": {"type": "str", "required": True},
+            "instance_uuid": {"type": "str", "required": True},
+            "name": {"type": "str", "required": True},
+            "device": {"type": "str", "required": True},
+            "xml": {"type": "str"},
         },
-        supports_check_mode=True,
-    )
-    params, present = module.params, module.params["state"] == "present"
+    },
+    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+    "timeout": {"type": "float", "default": volumes.DETACH_TIMEOUT},
+    "attempts": {"type": "int", "default": volumes.DETACH_ATTEMPTS},
+    "uri": {"type": "str", "default": DEFAULT_URI},
+}
+
+
+def run(call: HostCall) -> Result:
+    params, present = call.params, call.params["state"] == "present"
     try:
         connection = connect(params["uri"])
     except NovaliteError as error:
-        module.fail_json(msg=str(error), attachments=[])
+        raise HostModuleError(str(error), attachments=[]) from error
 
-    def work(one: dict) -> dict:
+    def work(attachment: dict) -> dict:
         try:
             if present:
-                action = volumes.attach(connection, one, module.check_mode)
+                action = volumes.attach(connection, attachment, call.check_mode)
             else:
-                action = volumes.detach(connection, one, module.check_mode, params["timeout"], params["attempts"])
+                action = volumes.detach(
+                    connection, attachment, call.check_mode, params["timeout"], params["attempts"])
         except NovaliteError as error:
-            return {"id": one["id"], "action": "none", "error": str(error)}
-        return {"id": one["id"], "action": action, "error": None}
+            return {"id": attachment["id"], "action": "none", "error": str(error)}
+        return {"id": attachment["id"], "action": action, "error": None}
 
-    done = in_threads(work, params["attachments"], 4)
-    changed = [one for one, how in zip(params["attachments"], done) if how["action"] != "none"]
-    result = {"changed": bool(changed), "attachments": done}
-    if module._diff and changed:
-        disks = {f"{one['name']} {one['device']}": one["volume_id"] for one in changed}
+    rows = in_threads(work, params["attachments"], 4)
+    changed = [attachment for attachment, row in zip(params["attachments"], rows) if row["action"] != "none"]
+    result = {"changed": bool(changed), "attachments": rows}
+    if call.diff and changed:
+        disks = {f"{attachment['name']} {attachment['device']}": attachment["volume_id"] for attachment in changed}
         none = dict.fromkeys(disks)
         result["diff"] = {"before": none if present else disks, "after": disks if present else none}
-    errors = [one["error"] for one in done if one["error"]]
+    errors = [row["error"] for row in rows if row["error"]]
     if errors:
-        module.fail_json(msg="; ".join(errors), **result)
-    module.exit_json(**result)
+        raise HostModuleError("; ".join(errors), **result)
+    return result
+
+
+def main() -> None:
+    run_host_module(ARGUMENT_SPEC, run)
 
 
 if __name__ == "__main__":

@@ -122,60 +122,64 @@ volumes:
 
 import functools
 
-from ansible.module_utils.basic import AnsibleModule
-
 from ..module_utils._disk.volumes import ensure
 from ..module_utils._domain.volumes import LiveGuests
 from ..module_utils._errors import NovaliteError
 from ..module_utils._host import STATE_DIR
+from ..module_utils._host_module import HostCall, HostModuleError, Result, run_host_module
 from ..module_utils._libvirt import DEFAULT_URI, connect
+
+ARGUMENT_SPEC = {
+    "volumes": {
+        "type": "list",
+        "elements": "dict",
+        "required": True,
+        "options": {
+            "id": {"type": "str", "required": True},
+            "kind": {"type": "str", "choices": ["volume", "snapshot"], "default": "volume"},
+            "backend": {"type": "str", "choices": ["file", "lvm", "nfs"], "required": True},
+            "options": {"type": "dict", "default": {}},
+            "format": {"type": "str", "choices": ["raw", "qcow2"], "required": True},
+            "size_gb": {"type": "int", "default": 0},
+            "create": {"type": "bool", "default": True},
+            "source": {"type": "dict"},
+            "instance_uuid": {"type": "str"},
+        },
+    },
+    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+    "state_dir": {"type": "path", "default": STATE_DIR},
+    "uri": {"type": "str", "default": DEFAULT_URI},
+}
+
+
+def run(call: HostCall) -> Result:
+    params = call.params
+    guests = LiveGuests(functools.partial(connect, params["uri"]))
+    try:
+        volumes = ensure(params["volumes"], params["state"], params["state_dir"], guests, call.check_mode)
+    except NovaliteError as error:
+        raise HostModuleError(str(error), volumes=[]) from error
+    changed = [volume for volume in volumes if volume.action != "none" and volume.error is None]
+    result: Result = {
+        "changed": bool(changed),
+        "volumes": [
+            {"id": volume.id, "path": volume.path, "action": volume.action, "error": volume.error}
+            for volume in volumes
+        ],
+    }
+    if call.diff and changed:
+        result["diff"] = {
+            "before": {volume.id: volume.before for volume in changed},
+            "after": {volume.id: volume.after for volume in changed},
+        }
+    errors = [volume.error for volume in volumes if volume.error]
+    if errors:
+        raise HostModuleError("; ".join(errors), **result)
+    return result
 
 
 def main() -> None:
-    module = AnsibleModule(
-        argument_spec={
-            "volumes": {
-                "type": "list",
-                "elements": "dict",
-                "required": True,
-                "options": {
-                    "id": {"type": "str", "required": True},
-                    "kind": {"type": "str", "choices": ["volume", "snapshot"], "default": "volume"},
-                    "backend": {"type": "str", "choices": ["file", "lvm", "nfs"], "required": True},
-                    "options": {"type": "dict", "default": {}},
-                    "format": {"type": "str", "choices": ["raw", "qcow2"], "required": True},
-                    "size_gb": {"type": "int", "default": 0},
-                    "create": {"type": "bool", "default": True},
-                    "source": {"type": "dict"},
-                    "instance_uuid": {"type": "str"},
-                },
-            },
-            "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-            "state_dir": {"type": "path", "default": STATE_DIR},
-            "uri": {"type": "str", "default": DEFAULT_URI},
-        },
-        supports_check_mode=True,
-    )
-    params = module.params
-    guests = LiveGuests(functools.partial(connect, params["uri"]))
-    try:
-        done = ensure(params["volumes"], params["state"], params["state_dir"], guests, module.check_mode)
-    except NovaliteError as error:
-        module.fail_json(msg=str(error), volumes=[])
-    changed = [one for one in done if one.action != "none" and one.error is None]
-    result = {
-        "changed": bool(changed),
-        "volumes": [{"id": one.id, "path": one.path, "action": one.action, "error": one.error} for one in done],
-    }
-    if module._diff and changed:
-        result["diff"] = {
-            "before": {one.id: one.before for one in changed},
-            "after": {one.id: one.after for one in changed},
-        }
-    errors = [one.error for one in done if one.error]
-    if errors:
-        module.fail_json(msg="; ".join(errors), **result)
-    module.exit_json(**result)
+    run_host_module(ARGUMENT_SPEC, run)
 
 
 if __name__ == "__main__":

@@ -21,9 +21,10 @@ from ..module_utils._errors import NovaliteError
 from ..module_utils._ledger_module import run_operation
 from . import _home
 from ._ledger_action import LedgerAction
+from ._trip import TripAction
 
 
-class LookAction(LedgerAction):
+class LookAction(TripAction, LedgerAction):
     _requires_connection = True
 
     def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
@@ -38,8 +39,7 @@ class LookAction(LedgerAction):
         # the ledger's URL, which holds a password, is no business of the hypervisor
         asked = {option: params[option] for option in HOST_ARGUMENTS}
         since = int(time.time())
-        name = f"novalite.cloud.{self.module.__name__.rpartition('.')[2]}"
-        result = self._execute_module(module_name=name, module_args=asked, task_vars=task_vars)
+        result = self.run_on_host(self.module.__name__.rpartition(".")[2], asked, task_vars)
         if result.get("failed") or "found" not in result:
             return result
         given = {**asked, "host": params["name"] or task_vars["inventory_hostname"], "since": since}

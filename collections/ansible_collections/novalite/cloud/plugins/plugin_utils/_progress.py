@@ -75,6 +75,19 @@ class Progress:
             del self.hosts[host]
         return seconds
 
+    def parted(self, host: str, step: str, parts: t.Sequence[tuple[str, float]], now: float) -> None:
+        """`step`, which `host` has ended at `now`, was `parts`, each its name and seconds, one after another."""
+        if step in self.steps:
+            self.steps[step].hosts.pop(host, None)
+            if not self.steps[step].hosts:
+                del self.steps[step]
+        began = now - sum(seconds for _name, seconds in parts)
+        for name, seconds in parts:
+            part = self.steps.setdefault(name, Step(name, began, began))
+            part.began, part.ended = min(part.began, began), max(part.ended, began + seconds)
+            part.hosts[host] = part.hosts.get(host, 0.0) + seconds
+            began += seconds
+
     def learned(self, action: str, result: t.Mapping[str, t.Any], now: float) -> None:
         """What a task returned may tell which instances there are, where they are, and what became of them."""
         name = action.rpartition(".")[2]

@@ -24,6 +24,14 @@ class DomainSpec(t.TypedDict):
     xml: t.Optional[str]
 
 
+# What the modules' argument_spec says of it
+DOMAIN_OPTIONS = {
+    "uuid": {"type": "str", "required": True},
+    "name": {"type": "str", "required": True},
+    "xml": {"type": "str"},
+}
+
+
 class PowerSpec(DomainSpec):
     """One entry of domain_power's `domains`."""
 

@@ -21,7 +21,8 @@ from ..queries.views import domain_name
 
 def difference_report(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
     """`params`: `corrections` and `deletions` of ledger_repair; `failures`; `hosts`, {name: {"rows", "failed",
-    "steps": {module: its result}}}. See the module's documentation for what is returned.
+    "steps", "taken"}}, the latter two as host_steps returns its steps. See the module's documentation for what is
+    returned.
 
     When each host was looked at to the end, and how much differed there, is recorded for who watches the cloud.
     """
@@ -31,12 +32,13 @@ def difference_report(connection: sa.Connection, params: t.Mapping[str, t.Any]) 
     failures = list(params["failures"])
     for host, told in sorted(params["hosts"].items()):
         rows += told.get("rows") or []
-        for step, result in (told.get("steps") or {}).items():
-            changed = report.of_step(host, step, result or {}, names)
-            if step == report.DAMAGE:  # in check mode the firewall's own step tells of the same chains
+        for step in told.get("steps") or ():
+            rows += report.of_step(host, step["module"].replace("_", " "), step["result"], names)
+        for step in told.get("taken") or ():
+            if step["module"] == "firewall":  # in check mode its own step tells of the same chains
                 told_of = {(row["host"], row["object"]) for row in rows}
-                changed = [row for row in changed if (row["host"], row["object"]) not in told_of]
-            rows += changed
+                damage = report.of_step(host, report.DAMAGE, step["result"], names)
+                rows += [row for row in damage if (row["host"], row["object"]) not in told_of]
         if told.get("failed"):
             failures.append(f"{host}: {told['failed']}")
     whole = [host for host, told in params["hosts"].items() if not told.get("failed")]

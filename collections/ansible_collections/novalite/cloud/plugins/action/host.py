@@ -1,0 +1,25 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The action of the modules whose work is on a host and that need no other: theirs are links to this file.
+
+Not redirects in meta/runtime.yml, for the reason that ledger.py gives.
+"""
+
+from __future__ import annotations
+
+import typing as t
+
+from ..plugin_utils._trip import TripAction
+
+
+class ActionModule(TripAction):
+    """Runs one module, in a trip of its own."""
+
+    _supports_async = True
+    module = __name__.rpartition(".")[2]
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
+        super().run(tmp, task_vars)
+        return self.run_on_host(self.module, self._task.args, task_vars)

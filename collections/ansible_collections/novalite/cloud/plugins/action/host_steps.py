@@ -1,0 +1,66 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Runs the steps of a task in one trip to the host, but for what the controller has to do in between."""
+
+from __future__ import annotations
+
+import collections.abc as c
+import typing as t
+
+from ansible.errors import AnsibleActionFail
+
+from ..module_utils._errors import NovaliteError
+from ..modules import host_steps
+from ..plugin_utils._image_push import MODULE as IMAGE_CACHE
+from ..plugin_utils._image_push import ImageAction
+from ..plugin_utils._metadata_key import with_key
+from ..plugin_utils._trip import modules_of_hosts
+
+
+class ActionModule(ImageAction):
+    def run(self, tmp: str | None = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
+        super().run(tmp, task_vars)
+        task_vars = task_vars or {}
+        _validated, params = self.validate_argument_spec(argument_spec=host_steps.ARGUMENT_SPEC)
+        steps = [step for step in params["steps"] if step["when"]]
+        if unknown := {step["module"] for step in steps} - modules_of_hosts():
+            raise AnsibleActionFail(
+                f"{', '.join(sorted(unknown))}: no module of novalite.cloud whose work is on a host; "
+                f"choose from {', '.join(sorted(modules_of_hosts()))}"
+            )
+        try:
+            for step in steps:
+                if step["module"] == "metadata_proxy":
+                    step["args"] = with_key(step["args"], task_vars, self._templar, self._task.check_mode)
+        except NovaliteError as error:
+            return {"failed": True, "msg": str(error), "steps": []}
+        done: list[dict[str, t.Any]] = []
+        while len(done) < len(steps):
+            done += self.take(steps[len(done) :], task_vars)
+            step, last = steps[len(done) - 1], done[-1]
+            if step["module"] == IMAGE_CACHE:
+                last["result"] = self.bring(step["args"], last["result"], task_vars)
+            if last["result"].get("failed") and not step["may_fail"]:
+                return {**_sum(done), **_failure(last)}
+        return _sum(done)
+
+
+def _sum(done: c.Sequence[dict[str, t.Any]]) -> dict[str, t.Any]:
+    """The result of a task whose steps were `done`."""
+    results = [step["result"] for step in done]
+    summed: dict[str, t.Any] = {"changed": any(result["changed"] for result in results), "steps": list(done)}
+    if warnings := [warning for result in results for warning in result.get("warnings", ())]:
+        summed["warnings"] = warnings
+    if diffs := [result["diff"] for result in results if result.get("diff")]:
+        summed["diff"] = diffs
+    return summed
+
+
+def _failure(step: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """What is said of the step that failed; of the module's own words, `refused` (see image_cache) and a traceback."""
+    result = step["result"]
+    words = {key: result[key] for key in ("refused", "exception") if key in result}
+    message = f"{step['name']}: {result.get('msg', 'no message')}"
+    return {**words, "failed": True, "failed_step": step["name"], "msg": message}

@@ -1,0 +1,72 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""The door that every module shares whose work is on a compute host: validated options in, a result out.
+
+Two edges use it. Ansible runs the module file, whose `main()` is `run_host_module`. A trip (_trip.py) runs several
+modules in one process, without Ansible's own code; so this file imports that only where the first edge needs it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+from ._errors import NovaliteError
+
+Result = dict[str, t.Any]
+Run = t.Callable[["HostCall"], Result]
+
+
+@dataclasses.dataclass(frozen=True)
+class HostCall:
+    """What a module is run with: its validated options by name, and what Ansible asks of every module."""
+
+    params: t.Mapping[str, t.Any]
+    check_mode: bool = False
+    diff: bool = False
+    log: t.Callable[[str], None] = lambda line: None
+    warnings: list[str] = dataclasses.field(default_factory=list)
+
+    def warn(self, warning: str) -> None:
+        self.warnings.append(warning)
+
+
+class HostModuleError(NovaliteError):
+    """A failure that has more to say than its message: `result` is returned beside it."""
+
+    def __init__(self, message: str, **result: t.Any) -> None:
+        super().__init__(message)
+        self.result = result
+
+
+def call_module(run: Run, call: HostCall) -> Result:
+    """Return what a module that does `run` answers to `call`: its result, or `failed` and `msg`; always `changed`,
+    and `warnings` if there are any.
+    """
+    try:
+        result = {"changed": False, **run(call)}
+    except HostModuleError as error:
+        result = {"changed": False, **error.result, "failed": True, "msg": str(error)}
+    except NovaliteError as error:
+        result = {"changed": False, "failed": True, "msg": str(error)}
+    if call.warnings:
+        result["warnings"] = list(call.warnings)
+    return result
+
+
+def run_host_module(argument_spec: t.Mapping[str, t.Any], run: Run, **rules: t.Any) -> None:
+    """`main()` of a module. `rules` are AnsibleModule's: required_if, mutually_exclusive, ..."""
+    from ansible.module_utils.basic import AnsibleModule
+
+    module = AnsibleModule(argument_spec=dict(argument_spec), supports_check_mode=True, **rules)
+    call = HostCall(module.params, module.check_mode, module._diff, module.log)
+    result = call_module(run, call)
+    for warning in result.pop("warnings", ()):
+        module.warn(warning)
+    if result.pop("failed", False):
+        module.fail_json(**result)
+    module.exit_json(**result)

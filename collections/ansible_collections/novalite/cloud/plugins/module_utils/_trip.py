@@ -1,0 +1,72 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""The host's end of a trip: the steps that the controller sent, run one after another in one process.
+
+plugin_utils/_trip.py is the other end. It brings this code once, as one archive, which is kept below the state
+directory under its SHA-256, compiled. Nothing of it runs on between two trips.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import os
+import sys
+import time
+import typing as t
+
+from ._host_module import HostCall, Result, call_module
+
+MODULES = f"{__package__.rpartition('.')[0]}.modules"
+MARK = "NOVALITE-TRIP "  # before the answer: logins may print what they like
+
+Step = t.Mapping[str, t.Any]  # name, module, args, paths (the options that are paths on this host)
+
+
+def take(request: t.Mapping[str, t.Any]) -> list[Result]:
+    """Run `request["steps"]` until one fails; return `name`, `module`, `seconds` and `result` of each that was run.
+
+    A result is what the module returns. One that says what is `missing` ends the trip: the controller has to bring it.
+    """
+    steps: list[Result] = []
+    for step in request["steps"]:
+        steps.append(_run(step, request))
+        result = steps[-1]["result"]
+        if result.get("missing") or (result.get("failed") and not step["may_fail"]):
+            break
+    return steps
+
+
+def _run(step: Step, request: t.Mapping[str, t.Any]) -> Result:
+    began = time.monotonic()
+    call = HostCall(_on_this_host(step["args"], step["paths"]), request["check_mode"], request["diff"])
+    try:
+        module = importlib.import_module(f"{MODULES}.{step['module']}")
+        result = call_module(module.run, call)
+    except Exception as error:  # a defect of ours: the steps before it have happened, and have to be told of
+        import traceback  # costs each trip more than all that it asks for
+
+        message = f"module {step['module']} ended with {type(error).__name__}: {error}"
+        result = {"changed": False, "failed": True, "msg": message, "exception": traceback.format_exc()}
+    seconds = round(time.monotonic() - began, 3)
+    return {"name": step["name"], "module": step["module"], "seconds": seconds, "result": result}
+
+
+def _on_this_host(args: t.Mapping[str, t.Any], paths: t.Sequence[str]) -> dict[str, t.Any]:
+    """`args` with `~` and variables in its `paths` replaced by what they mean here, as Ansible's type `path` has it."""
+    return {
+        name: os.path.expanduser(os.path.expandvars(value)) if name in paths and isinstance(value, str) else value
+        for name, value in args.items()
+    }
+
+
+def answer(text: str) -> None:
+    """Take the trip that `text`, JSON, asks for, and print its answer; what modules print goes to stderr."""
+    with contextlib.redirect_stdout(sys.stderr):
+        result = take(json.loads(text))
+    print(MARK + json.dumps(result), flush=True)

@@ -1,0 +1,58 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""How a host keeps the code of trips (_trip.py): compiled, below the state directory, under its SHA-256.
+
+A file of its own: what it imports would cost each trip more than the trip.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import os
+import py_compile
+import sys
+import tempfile
+import zipfile
+
+from ._host import write_atomically
+
+KEPT = 3  # versions of the code: two controllers may be at different ones
+
+
+def keep(directory: str, digest: str, code: bytes) -> None:
+    """Keep the archive `code`, whose SHA-256 is `digest`, compiled for this Python in `directory`, and few older ones.
+
+    The file's name holds its own SHA-256, which every trip compares before it uses it. Raises OSError.
+    """
+    os.makedirs(directory, mode=0o700, exist_ok=True)
+    os.chmod(directory, 0o700)
+    compiled = _compiled(code)
+    name = f"{digest}.{sys.implementation.cache_tag}.{hashlib.sha256(compiled).hexdigest()}.zip"
+    write_atomically(os.path.join(directory, name), compiled, 0o600)
+    ours = [os.path.join(directory, entry) for entry in os.listdir(directory) if entry.endswith(".zip")]
+    for old in sorted(ours, key=os.path.getmtime)[:-KEPT]:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(old)
+
+
+def _compiled(code: bytes) -> bytes:
+    """The archive `code` with each source file compiled, without docstrings."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(code)) as source, zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive, \
+            tempfile.TemporaryDirectory() as scratch:
+        path, target = os.path.join(scratch, "file.py"), os.path.join(scratch, "file.pyc")
+        for name in source.namelist():
+            with open(path, "wb") as handle:
+                handle.write(source.read(name))
+            # by hash, unchecked: zipimport compares a time stamp with a source that is not there
+            mode = py_compile.PycInvalidationMode.UNCHECKED_HASH
+            py_compile.compile(path, target, name, doraise=True, optimize=2, invalidation_mode=mode)
+            with open(target, "rb") as handle:
+                archive.writestr(f"{name}c", handle.read())
+    return made.getvalue()

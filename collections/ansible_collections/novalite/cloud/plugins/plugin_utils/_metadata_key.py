@@ -1,0 +1,31 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""What module metadata_proxy needs of the controller: the host's key, derived from a secret that stays here."""
+
+from __future__ import annotations
+
+import collections.abc as c
+import typing as t
+
+from ..module_utils._guest.signature import host_key
+from ..module_utils._secret_file import ensure_secret, read_secret, secret_path
+from . import _home
+
+
+def with_key(
+    args: c.Mapping[str, t.Any], task_vars: c.Mapping[str, t.Any], templar: _home.Templar, check_mode: bool
+) -> dict[str, t.Any]:
+    """Return `args` of metadata_proxy with `host` and `key`, and without `home`: where the secret lies is no business
+    of the hypervisor. Raises NovaliteError."""
+    host = args.get("host") or task_vars["inventory_hostname"]
+    complete = {name: value for name, value in args.items() if name not in ("home", "key")}
+    if args.get("state", "present") == "present":
+        path = secret_path(_home.home(args.get("home"), task_vars, templar))
+        # a check makes no file; what it shows of the key then says only that there will be one
+        secret = read_secret(path) or bytes(32) if check_mode else ensure_secret(path)
+        complete["key"] = host_key(secret, host).hex()
+    return {**complete, "host": host}

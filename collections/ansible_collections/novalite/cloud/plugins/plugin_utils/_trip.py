@@ -1,0 +1,244 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE to the collection and may change at any time.
+
+"""The controller's end of a trip to a host: modules that run there in one process, over the task's own connection.
+
+As Ansible makes it, each module is a program of its own that is put together, sent, unpacked, compiled and imported
+anew, which takes half a second, whatever it does. A trip sends arguments; the code is on the host from the first one
+on (module_utils/_trip.py). Where a connection cannot be written to (pipelining is off), where a task is delegated or
+asynchronous, or where the host cannot take the code, the steps are run as modules by Ansible's own way.
+"""
+
+from __future__ import annotations
+
+import collections.abc as c
+import contextlib
+import functools
+import hashlib
+import importlib.util
+import io
+import json
+import os
+import pathlib
+import shlex
+import time
+import typing as t
+import zipfile
+import zlib
+
+from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+from ansible.module_utils.common.parameters import remove_values
+from ansible.plugins.action import ActionBase
+
+from ..module_utils._host import STATE_DIR
+from ..module_utils._trip import MARK
+
+Result = dict[str, t.Any]
+PLUGINS = pathlib.Path(__file__).parents[1]
+NAME = __package__.rpartition(".")[0]  # of the plugins' package
+COLLECTION = "novalite.cloud"
+LIBVIRT = "ansible_collections.community.libvirt.plugins.module_utils.libvirt"
+PYTHON = "/usr/bin/python3"  # libvirt's binding belongs to the system's own
+# Rooms of module_utils that no module of a host imports (tests/unit/plugin_utils/test_trip.py)
+CONTROLLERS_OWN = ("_graph", "_ledger", "_ledger_module.py", "_plan", "_rules", "_scheduling", "_stack")
+
+# What a host runs before it has any code, or knows that the code is what it was. argv: the directory of the code, its
+# SHA-256, and whether to keep what is sent. stdin: the length of the deflated archive (0: use what is there), the
+# archive, the request. "none" for an answer asks for the archive.
+BOOT = """
+import hashlib,os,stat,sys
+d,h,k=sys.argv[1:4]
+i=sys.stdin.buffer
+z=i.read(int(i.readline()))
+q=i.read().decode()
+def good(p):
+ s=os.lstat(p)
+ if not stat.S_ISREG(s.st_mode) or s.st_uid!=os.geteuid() or s.st_mode&0o22:return False
+ with open(p,'rb') as f:return hashlib.sha256(f.read()).hexdigest()==p.split('.')[-2]
+def there():
+ try:
+  s=os.lstat(d)
+  if not stat.S_ISDIR(s.st_mode) or s.st_uid!=os.geteuid() or s.st_mode&0o22:return []
+  e=h+'.'+sys.implementation.cache_tag+'.'
+  return [p for p in [d+'/'+n for n in os.listdir(d) if n.startswith(e)] if good(p)]
+ except OSError:return []
+t=None
+if z:
+ import tempfile,zlib
+ z=zlib.decompress(z)
+ if hashlib.sha256(z).hexdigest()!=h:sys.exit('the code came damaged')
+ f,t=tempfile.mkstemp(suffix='.zip')
+ with open(f,'wb') as f:f.write(z)
+ sys.path.insert(0,t)
+else:
+ p=there()
+ if not p:print('MARKnone');sys.exit()
+ sys.path.insert(0,p[0])
+try:
+ from NAME.module_utils import _trip
+ if t and k=='1':
+  from NAME.module_utils import _trip_code
+  try:_trip_code.keep(d,h,z)
+  except OSError:pass
+ _trip.answer(q)
+finally:
+ if t:os.unlink(t)
+""".replace("MARK", MARK).replace("NAME", NAME).strip()
+
+
+@functools.lru_cache(maxsize=1)
+def archive() -> tuple[bytes, str]:
+    """The code for hosts as a ZIP archive, the same for the same code, and its SHA-256 in hexadecimal."""
+    made = io.BytesIO()
+    files = {name: path.read_bytes() for name, path in _sources()}
+    folders = {parent for name in files for parent in pathlib.PurePath(name).parents if parent.name}
+    packages = {f"{folder}/__init__.py": b"" for folder in folders}
+    with zipfile.ZipFile(made, "w") as archive:
+        for name, content in sorted({**packages, **files}.items()):
+            archive.writestr(zipfile.ZipInfo(name), content)  # the time of which is always the same
+    return made.getvalue(), hashlib.sha256(made.getvalue()).hexdigest()
+
+
+@functools.lru_cache(maxsize=1)
+def modules_of_hosts() -> frozenset[str]:
+    """The names of the modules whose work is on a host."""
+    return frozenset(
+        path.stem for path in (PLUGINS / "modules").glob("*.py") if b"run_host_module(" in path.read_bytes()
+    )
+
+
+def _sources() -> c.Iterator[tuple[str, pathlib.Path]]:
+    """Name in the archive, and path here, of each file that hosts need."""
+    root = NAME.replace(".", "/")
+    for path in (PLUGINS / "module_utils").rglob("*.py"):
+        inside = path.relative_to(PLUGINS)
+        if inside.parts[1] not in CONTROLLERS_OWN:
+            yield f"{root}/{inside}", path
+    for name in modules_of_hosts():
+        yield f"{root}/modules/{name}.py", PLUGINS / "modules" / f"{name}.py"
+    # without it the host says what is missing when it is needed, as a module does
+    with contextlib.suppress(ModuleNotFoundError):
+        spec = importlib.util.find_spec(LIBVIRT)
+        if spec and spec.origin:
+            yield f"{LIBVIRT.replace('.', '/')}.py", pathlib.Path(spec.origin)
+
+
+class TripAction(ActionBase):
+    """The base of action plug-ins that have modules run on a host."""
+
+    _supports_check_mode = True
+
+    def take(
+        self, steps: c.Sequence[c.Mapping[str, t.Any]], task_vars: dict[str, t.Any] | None
+    ) -> list[Result]:
+        """Run `steps` (name, module, args, and may_fail) on the host until one fails; return how it went with each.
+
+        That is `name`, `module`, `seconds` and the module's `result`. Raises AnsibleActionFail for arguments that a
+        module does not take.
+        """
+        task_vars = task_vars or {}
+        checked = [_checked(step) for step in steps]
+        results = self._trip(checked, task_vars) if self._can_trip() else None
+        if results is None:
+            results = self._by_modules(checked, task_vars)
+        secrets = set().union(*(step["secrets"] for step in checked))
+        return [remove_values(result, secrets) for result in results]
+
+    def run_on_host(
+        self, module: str, args: c.Mapping[str, t.Any], task_vars: dict[str, t.Any] | None
+    ) -> dict[str, t.Any]:
+        """Run one `module` of the collection with `args` on the host; return its result."""
+        step = {"name": self._task.name or module, "module": module, "args": args}
+        return t.cast("dict[str, t.Any]", self.take([step], task_vars)[0]["result"])
+
+    def _can_trip(self) -> bool:
+        return bool(
+            self._connection.is_pipelining_enabled(False)
+            and not self._task.async_val
+            and self._task.delegate_to is None
+            and not getattr(self._connection._shell, "_IS_WINDOWS", False)
+        )
+
+    def _trip(self, steps: list[dict[str, t.Any]], task_vars: dict[str, t.Any]) -> list[Result] | None:
+        """One process on the host; None if it cannot be had."""
+        asked = ("name", "module", "args", "paths", "may_fail")
+        request = json.dumps({
+            "steps": [{key: step[key] for key in asked} for step in steps],
+            "check_mode": self._task.check_mode,
+            "diff": self._task.diff,
+        }).encode()  # fmt: skip
+        said = self._send(b"", request, task_vars)
+        if said == "none":
+            said = self._send(zlib.compress(archive()[0]), request, task_vars)
+        return None if said is None else t.cast("list[Result]", json.loads(said))
+
+    def _send(self, code: bytes, request: bytes, task_vars: c.Mapping[str, t.Any]) -> str | None:
+        """What the host answers, or None if there is no Python, or it could not use the code."""
+        named = str(self._templar.template(task_vars.get("ansible_python_interpreter") or ""))
+        directory = str(self._templar.template(task_vars.get("compute_node_state_dir") or STATE_DIR))
+        argv = [
+            PYTHON if not named or named.startswith("auto") else named, "-I", "-c", BOOT,
+            os.path.join(directory, "code"), archive()[1], "0" if self._task.check_mode else "1",
+        ]  # fmt: skip
+        command = f"{self._compute_environment_string()} {shlex.join(argv)}".strip()
+        done = self._low_level_execute_command(command, in_data=b"%d\n%s%s" % (len(code), code, request))
+        for line in done["stdout_lines"]:
+            _before, mark, said = line.partition(MARK)
+            if mark:
+                return t.cast(str, said)
+        if done["rc"] < 0 or done["rc"] == 255:
+            raise AnsibleConnectionFailure(f"the host was lost during the task: {done['stderr'].strip()}")
+        self._display.vvv(f"no trip to the host, which said: {done['stderr']}")
+        return None
+
+    def _by_modules(self, steps: list[dict[str, t.Any]], task_vars: dict[str, t.Any]) -> list[Result]:
+        results: list[Result] = []
+        for step in steps:
+            results.append(self._module(step, task_vars))
+            result = results[-1]["result"]
+            if result.get("missing") or (result.get("failed") and not step["may_fail"]):
+                break
+        return results
+
+    def _module(self, step: dict[str, t.Any], task_vars: dict[str, t.Any]) -> Result:
+        began = time.monotonic()
+        wrap = bool(self._task.async_val) and not self._connection.has_native_async
+        result = self._execute_module(
+            module_name=f"{COLLECTION}.{step['module']}", module_args=dict(step["given"]), task_vars=task_vars,
+            wrap_async=wrap,
+        )  # fmt: skip
+        seconds = round(time.monotonic() - began, 3)
+        return {"name": step["name"], "module": step["module"], "seconds": seconds, "result": result}
+
+
+def _checked(step: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """`step` with its arguments validated as the module's own, and what among them is `secrets`."""
+    module = importlib.import_module(f"{NAME}.modules.{step['module']}")
+    spec = module.ARGUMENT_SPEC
+    given = json.loads(json.dumps(step["args"]))
+    validated = ArgumentSpecValidator(_as_text(spec), **getattr(module, "SPEC_RULES", {})).validate(given)
+    if validated.error_messages:
+        message = "; ".join(validated.error_messages)
+        if validated.unsupported_parameters:
+            message = f"Unsupported parameters for ({COLLECTION}.{step['module']}) module: {message}"
+        raise AnsibleActionFail(f"{step['name']}: {remove_values(message, validated._no_log_values)}")
+    return {
+        "name": step["name"],
+        "module": step["module"],
+        "given": given,
+        "args": validated.validated_parameters,
+        "paths": [name for name, option in spec.items() if option.get("type") == "path"],
+        "may_fail": bool(step.get("may_fail")),
+        "secrets": validated._no_log_values,
+    }
+
+
+def _as_text(spec: c.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """`spec` whose paths are texts: what `~` means is the host's business."""
+    return {
+        name: {**option, "type": "str"} if option.get("type") == "path" else option for name, option in spec.items()
+    }

@@ -1,0 +1,182 @@
+# Copyright (c) 2026 novalite contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Trips to a host: what is kept there, what is believed of it, and what becomes of the answer.
+
+The host is this machine, and its end of a trip a process of its own, as over ssh.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import typing as t
+import zlib
+
+import pytest
+
+from ansible_collections.novalite.cloud.plugins.plugin_utils import _trip
+
+CODE, DIGEST = _trip.archive()
+DESCRIBE = {"name": "Look", "module": "console_output", "paths": ["state_dir"], "may_fail": False}
+
+
+class Host:
+    """One that is reached by a pipe. `directory` is where it keeps the code."""
+
+    def __init__(self, path: pathlib.Path) -> None:
+        self.directory = path / "code"
+        self.state = path / "state"
+        path_of_log = self.state / "instances" / UUID / "console.log"
+        path_of_log.parent.mkdir(parents=True)
+        path_of_log.write_text("first\nsecond\n")
+
+    def answers(self, *steps: dict[str, t.Any], code: bytes = b"", keep: str = "1", **request: t.Any) -> t.Any:
+        """What a trip with `steps` prints after the mark: "none", or the list of how it went."""
+        asked = json.dumps({"steps": steps, "check_mode": False, "diff": False, **request}).encode()
+        argv = [sys.executable, "-I", "-c", _trip.BOOT, str(self.directory), DIGEST, keep]
+        deflated = zlib.compress(code) if code else b""
+        done = subprocess.run(
+            argv, input=b"%d\n%s%s" % (len(deflated), deflated, asked), capture_output=True, check=False,
+            env={**os.environ, "HOME": str(self.state.parent)},
+        )  # fmt: skip
+        lines = [line for line in done.stdout.decode().splitlines() if line.startswith(_trip.MARK)]
+        assert lines, done.stderr.decode()
+        said = lines[-1].removeprefix(_trip.MARK)
+        return said if said == "none" else json.loads(said)
+
+    def tail(self, **args: t.Any) -> dict[str, t.Any]:
+        """A step that reads an instance's console."""
+        given = {"uuids": [UUID], "lines": 1, "max_bytes": 100, "state_dir": str(self.state), **args}
+        return {**DESCRIBE, "args": given}
+
+    def kept(self) -> list[pathlib.Path]:
+        return sorted(self.directory.iterdir()) if self.directory.exists() else []
+
+
+UUID = "5d7b1a3e-8a57-4a3c-9d34-6a9f0f5f8f41"
+
+
+@pytest.fixture
+def host(tmp_path: pathlib.Path) -> Host:
+    return Host(tmp_path)
+
+
+@pytest.fixture
+def visited(host: Host) -> Host:
+    """One that has the code."""
+    host.answers(host.tail(), code=CODE)
+    return host
+
+
+def test_code_travels_once(host: Host) -> None:
+    assert host.answers(host.tail()) == "none"
+    assert host.answers(host.tail(), code=CODE)[0]["result"]["console"] == {UUID: "second\n"}
+    (kept,) = host.kept()
+    assert kept.name.startswith(DIGEST)
+    assert kept.stat().st_mode & 0o777 == 0o600
+    assert host.directory.stat().st_mode & 0o777 == 0o700
+    assert host.answers(host.tail())[0]["result"]["console"] == {UUID: "second\n"}
+
+
+def test_check_mode_leaves_no_code_behind(host: Host) -> None:
+    assert host.answers(host.tail(), code=CODE, keep="0", check_mode=True)[0]["result"]["changed"] is False
+    assert not host.kept()
+
+
+def test_damaged_code_is_sent_again(visited: Host) -> None:
+    (kept,) = visited.kept()
+    kept.write_bytes(kept.read_bytes()[:-1] + b"!")
+    assert visited.answers(visited.tail()) == "none"
+    visited.answers(visited.tail(), code=CODE)
+    assert visited.answers(visited.tail()) != "none"
+
+
+@pytest.mark.parametrize("mode", [0o620, 0o602])
+def test_code_that_others_may_write_is_not_believed(visited: Host, mode: int) -> None:
+    (kept,) = visited.kept()
+    kept.chmod(mode)
+    assert visited.answers(visited.tail()) == "none"
+
+
+def test_a_directory_that_others_may_write_is_not_believed(visited: Host) -> None:
+    visited.directory.chmod(0o770)
+    assert visited.answers(visited.tail()) == "none"
+
+
+def test_a_link_is_not_believed(visited: Host) -> None:
+    (kept,) = visited.kept()
+    kept.rename(visited.directory.parent / "elsewhere")
+    kept.symlink_to(visited.directory.parent / "elsewhere")
+    assert visited.answers(visited.tail()) == "none"
+
+
+def test_few_old_ones_are_kept(visited: Host) -> None:
+    for number in range(5):
+        old = visited.directory / f"{number:064}.cpython-311.{number:064}.zip"
+        old.touch()
+        os.utime(old, (number, number))
+    (visited.directory / "notes").touch()
+    visited.answers(visited.tail(), code=CODE)
+    names = [path.name for path in visited.kept()]
+    assert len(names) == 4
+    assert "notes" in names
+    assert any(name.startswith(DIGEST) for name in names)
+
+
+def test_a_host_that_cannot_keep_it_works(host: Host) -> None:
+    host.directory.parent.joinpath("code").write_text("a file is in the way")
+    assert host.answers(host.tail(), code=CODE)[0]["result"]["console"] == {UUID: "second\n"}
+    assert host.answers(host.tail()) == "none"
+
+
+def test_steps_end_with_the_first_that_fails(visited: Host) -> None:
+    wrong = visited.tail(uuids=["../../etc"])
+    results = visited.answers(visited.tail(), wrong, visited.tail())
+    assert [result["result"].get("failed", False) for result in results] == [False, True]
+    assert results[1]["result"]["msg"] == "'../../etc' is no UUID"
+    results = visited.answers({**wrong, "may_fail": True}, visited.tail())
+    assert [result["result"].get("failed", False) for result in results] == [True, False]
+
+
+def test_a_defect_is_told_of_with_its_step(visited: Host) -> None:
+    (result,) = visited.answers({**visited.tail(), "args": {}})
+    assert result["result"]["msg"].startswith("module console_output ended with KeyError")
+    assert "Traceback" in result["result"]["exception"]
+
+
+def test_a_path_means_what_it_means_on_the_host(visited: Host) -> None:
+    (result,) = visited.answers(visited.tail(state_dir="~/state"))
+    assert result["result"]["console"] == {UUID: "second\n"}
+
+
+def test_the_archive_is_the_same_for_the_same_code() -> None:
+    _trip.archive.cache_clear()
+    assert _trip.archive() == (CODE, DIGEST)
+
+
+def test_what_modules_of_hosts_import_comes_along() -> None:
+    """Or is Python's own, or the libvirt binding that each host has; Ansible's code stays on the controller."""
+    files = dict(_trip._sources())
+    root = _trip.NAME.replace(".", "/")
+    left = [name for name in files if name.startswith(f"{root}/modules/")]
+    seen, missing = set(left), set()
+    while left:
+        name = left.pop()
+        here = name.split("/")
+        for node in ast.walk(ast.parse(files[name].read_text())):
+            if isinstance(node, ast.Import):
+                tops = {alias.name.split(".")[0] for alias in node.names}
+                missing |= tops - {*sys.stdlib_module_names, "libvirt", "libvirt_qemu"}
+            elif isinstance(node, ast.ImportFrom) and node.level:
+                base = "/".join([*here[: -node.level], *(node.module or "").split(".")]).rstrip("/")
+                targets = {f"{base}.py"} & set(files) or {f"{base}/{alias.name}.py" for alias in node.names}
+                missing |= targets - set(files)
+                left += sorted(targets & set(files) - seen)
+                seen |= targets
+    assert not missing
