@@ -204,7 +204,7 @@ def make(api: Api) -> Objects:
         tables.tables_networking.router, id=router, project_id=project, name="alts", created_at=now, updated_at=now
     )
     subnets = api.client_as("alt").get("/network/v2.0/subnets").get_json() or {}
-    ours = [one["id"] for one in subnets.get("subnets", []) if one["network_id"] == net["uuid"]]
+    ours = [subnet["id"] for subnet in subnets.get("subnets", []) if subnet["network_id"] == net["uuid"]]
     return Objects(
         {
             "project": project, "user": api.users["alt"], "application_credential": application["id"],

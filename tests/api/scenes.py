@@ -90,9 +90,9 @@ def build(api: seeds.Api) -> Scene:
         fault={"code": 500, "message": f"No valid host was found {SCRIPT}", "created": now},
     )  # fmt: skip
     foreign = server("alt", "other-1", "10.20.0.9", host="hv1")
-    for one, ended in ((web, {"finished_at": now - 3980}), (building, {})):
+    for instance, ended in ((web, {"finished_at": now - 3980}), (building, {})):
         api.insert(
-            tables.instance_action, instance_uuid=one, action="create", request_id=f"req-{uuid.uuid4()}",
+            tables.instance_action, instance_uuid=instance, action="create", request_id=f"req-{uuid.uuid4()}",
             started_at=now - 4000, details={"scheduler": EXPLANATION}, **ended,
         )  # fmt: skip
     with transaction(api.engine) as connection:
@@ -147,8 +147,8 @@ def add_job(
         **values,
     }  # fmt: skip
     api.insert(job, **row)
-    for one in instances:
-        api.insert(job_instance, job_id=number, instance_uuid=one)
+    for instance in instances:
+        api.insert(job_instance, job_id=number, instance_uuid=instance)
     if run_id is not None:
         api.insert(run_job, run_id=run_id, job_id=number)
         add_event(api, number, task="Choose a host for each instance and claim it", host="localhost", status="ok")

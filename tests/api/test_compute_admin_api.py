@@ -38,7 +38,7 @@ def test_a_private_flavor_is_given_to_projects(doors: Doors) -> None:
     doors.admin.post("/flavors/p1/action", change, 409)
     doors.admin.post("/flavors/p1/action", {"addTenantAccess": {"tenant": "0" * 32}}, 400)
     assert doors.stranger.get("/flavors/p1")["flavor"]["name"] == "mine"
-    assert [one["id"] for one in doors.stranger.get("/flavors")["flavors"]] == ["p1"]
+    assert [flavor["id"] for flavor in doors.stranger.get("/flavors")["flavors"]] == ["p1"]
     assert doors.member.get("/flavors")["flavors"] == []
     taken = {"removeTenantAccess": {"tenant": doors.other}}
     assert doors.admin.post("/flavors/p1/action", taken, 200) == {"flavor_access": []}

@@ -277,7 +277,7 @@ def door_of(request: Request) -> str:
 
 def test_every_operation_with_several_doors_has_a_row() -> None:
     several = {operation: names for operation, names in doors().items() if len(names) > 1}
-    assert {operation: {door_of(one) for one in row} for operation, row in OPERATIONS_BY_DOOR.items()
+    assert {operation: {door_of(request) for request in row} for operation, row in OPERATIONS_BY_DOOR.items()
             if operation in several} == several  # fmt: skip
     assert set(OPERATIONS) >= set(doors())
 

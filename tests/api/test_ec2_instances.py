@@ -364,9 +364,9 @@ def test_attributes(door: Door, demo: Client) -> None:
     assert attribute("userData") == {"Value": base64.b64encode(b"hello").decode()}
     assert attribute("userData", door.client("reader")) == {}
     assert attribute("instanceInitiatedShutdownBehavior") == {"Value": "stop"}
-    assert [one["GroupName"] for one in attribute("groupSet")] == ["default"]
+    assert [membership["GroupName"] for membership in attribute("groupSet")] == ["default"]
     demo.modify_instance_attribute(InstanceId=number, Groups=[group])
-    assert [one["GroupName"] for one in attribute("groupSet")] == ["web"]
+    assert [membership["GroupName"] for membership in attribute("groupSet")] == ["web"]
     demo.modify_instance_attribute(InstanceId=number, Attribute="disableApiTermination", Value="true")
     assert attribute("disableApiTermination") == {"Value": True}
     with refused("UnsupportedOperation"):
@@ -405,10 +405,10 @@ def test_filters(door: Door, demo: Client) -> None:
     with refused("InvalidParameterValue"):
         found(("nosuch", ["x"]))
     statuses = demo.describe_instance_status()["InstanceStatuses"]
-    assert [one["InstanceId"] for one in statuses] == both[:1]
+    assert [status["InstanceId"] for status in statuses] == both[:1]
     assert statuses[0]["InstanceStatus"]["Status"] == "ok"
     statuses = demo.describe_instance_status(IncludeAllInstances=True)["InstanceStatuses"]
-    assert [one["InstanceId"] for one in statuses] == both
+    assert [status["InstanceId"] for status in statuses] == both
 
 
 def test_pages(demo: Client) -> None:

@@ -133,7 +133,7 @@ def test_server_groups_are_listed(doors: Doors) -> None:
     doors.stranger.post("/os-server-groups", {"server_group": {"name": "x", "policies": ["affinity"]}}, 200)
 
     def names(user: t.Any, query: str = "") -> list[str]:
-        return sorted(one["name"] for one in user.get(f"/os-server-groups{query}")["server_groups"])
+        return sorted(group["name"] for group in user.get(f"/os-server-groups{query}")["server_groups"])
 
     assert names(doors.reader) == ["a", "b", "c"]
     assert names(doors.reader, "?limit=1&offset=1") == ["b"]
@@ -220,7 +220,7 @@ def test_hosts_are_for_administrators(
     doors.member.get("/os-hypervisors/statistics")
     doors.member.put(f"/os-services/{uuid.uuid4()}", {"status": "disabled"}, 403, version="2.53")
     doors.member.get("/os-hosts", 403)
-    assert {one["host_name"] for one in doors.admin.get("/os-hosts")["hosts"]} >= set(hosts)
+    assert {host["host_name"] for host in doors.admin.get("/os-hosts")["hosts"]} >= set(hosts)
 
 
 # --- Services -------------------------------------------------------------------------------------------------------

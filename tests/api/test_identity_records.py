@@ -32,7 +32,7 @@ def test_projects_by_an_admin(api: Api) -> None:
     assert admin.patch(path, json={"project": {"name": "demo"}}).status_code == 409
     changed = admin.patch(path, json={"project": {"name": "newer", "description": "x", "enabled": False}})
     assert changed.get_json()["project"] == {**project, "name": "newer", "description": "x", "enabled": False}
-    assert [one["name"] for one in admin.get(f"{V3}/projects").get_json()["projects"]] == ["alt", "demo", "newer"]
+    assert [record["name"] for record in admin.get(f"{V3}/projects").get_json()["projects"]] == ["alt", "demo", "newer"]
     assert admin.get(f"{V3}/projects/newer").status_code == 404  # by name: clients expect it, and list then
     assert len(admin.get(f"{V3}/projects?name=newer").get_json()["projects"]) == 1
     assert admin.delete(path).status_code == 204
@@ -51,14 +51,14 @@ def test_a_project_in_use_stays(api: Api) -> None:
 def test_others_see_their_own_projects(api: Api) -> None:
     demo = api.client_as("demo")
     assert demo.get(f"{V3}/projects").status_code == 403  # clients ask for one's own then
-    assert [one["name"] for one in demo.get(f"{V3}/auth/projects").get_json()["projects"]] == ["demo"]
+    assert [project["name"] for project in demo.get(f"{V3}/auth/projects").get_json()["projects"]] == ["demo"]
     mine = f"{V3}/users/{api.users['demo']}/projects"
-    assert [one["name"] for one in demo.get(mine).get_json()["projects"]] == ["demo"]
+    assert [project["name"] for project in demo.get(mine).get_json()["projects"]] == ["demo"]
     assert demo.get(f"{V3}/projects/{api.projects['demo']}").status_code == 200
     assert demo.get(f"{V3}/projects/{api.projects['alt']}").status_code == 404
     assert demo.get(f"{V3}/users/{api.users['alt']}/projects").status_code == 404
     unscoped = api.client_as("demo", None)
-    assert [one["name"] for one in unscoped.get(f"{V3}/auth/projects").get_json()["projects"]] == ["demo"]
+    assert [project["name"] for project in unscoped.get(f"{V3}/auth/projects").get_json()["projects"]] == ["demo"]
 
 
 def test_users_by_an_admin(api: Api) -> None:
@@ -78,11 +78,13 @@ def test_users_by_an_admin(api: Api) -> None:
     member = f"{role}/{views.role_id('member')}"
     assert admin.head(member).status_code == 404
     assert admin.put(member).status_code == admin.put(member).status_code == admin.head(member).status_code == 204
-    assert [one["name"] for one in admin.get(role).get_json()["roles"]] == ["member"]
+    assert [granted["name"] for granted in admin.get(role).get_json()["roles"]] == ["member"]
     token = ask(api, by_password("ann", "secret", **in_project("alt")))
     assert token.status_code == 201
     found = admin.get(f"{V3}/role_assignments?user.id={user['id']}&include_names=True").get_json()["role_assignments"]
-    assert [(one["role"]["name"], one["scope"]["project"]["name"]) for one in found] == [("member", "alt")]
+    assert [(assignment["role"]["name"], assignment["scope"]["project"]["name"]) for assignment in found] == [
+        ("member", "alt")
+    ]
     # a new password
     assert admin.patch(path, json={"user": {"password": "other", "name": "anna"}}).status_code == 200
     assert admin.patch(path, json={"user": {"id": user["id"], "enabled": True}}).status_code == 200
@@ -226,7 +228,7 @@ def test_ec2_credentials(api: Api) -> None:
 
 def test_what_is_the_same_for_everybody(api: Api) -> None:
     reader = api.client_as("reader")
-    roles = {one["name"]: one["id"] for one in reader.get(f"{V3}/roles").get_json()["roles"]}
+    roles = {role["name"]: role["id"] for role in reader.get(f"{V3}/roles").get_json()["roles"]}
     assert set(roles) == {"reader", "member", "manager", "admin"}
     assert reader.get(f"{V3}/roles/{roles['member']}").get_json()["role"]["name"] == "member"
     assert reader.get(f"{V3}/roles/member").status_code == 404
@@ -237,6 +239,6 @@ def test_what_is_the_same_for_everybody(api: Api) -> None:
     (compute,) = reader.get(f"{V3}/services?type=compute").get_json()["services"]
     assert reader.get(f"{V3}/services/{compute['id']}").get_json()["service"]["name"] == "nova"
     public = reader.get(f"{V3}/endpoints?service_id={compute['id']}&interface=public").get_json()["endpoints"]
-    assert [one["url"] for one in public] == ["http://localhost/compute/v2.1"]
+    assert [endpoint["url"] for endpoint in public] == ["http://localhost/compute/v2.1"]
     for path in ("roles", "domains", "regions", "services", "endpoints"):
         assert api.client_as(None).get(f"{V3}/{path}").status_code == 401

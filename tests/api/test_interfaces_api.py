@@ -185,11 +185,11 @@ def test_an_interface_goes(api: Api) -> None:
     xml = plan["domains"][0]["xml"]
     assert first["mac_addr"] not in xml and second["mac_addr"] in xml
     assert plan["last_bridges"] == []  # the other one is on it
-    assert [one["mac"] for net in plan["dhcp_networks"] for one in net["hosts"]] == [first["mac_addr"]]
+    assert [host["mac"] for net in plan["dhcp_networks"] for host in net["hosts"]] == [first["mac_addr"]]
     with transaction(api.engine) as connection:
         outcomes: list[Body] = []
         done = server_interface(connection, {"state": "absent", "plans": begun["hosts"], "outcomes": outcomes})
-    assert [one["message"] for one in done["errors"]] == ["'web': host hv1 did not answer"]
+    assert [error["message"] for error in done["errors"]] == ["'web': host hv1 did not answer"]
     assert len(ask(client, "GET", path)["interfaceAttachments"]) == 2  # it stays
     ask(client, "DELETE", f"{path}/{first['port_id']}", status=202)
     with transaction(api.engine) as connection:

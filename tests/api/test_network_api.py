@@ -77,7 +77,7 @@ def test_networks_are_public_or_own(cloud: Cloud, doors: Doors) -> None:
     own = cloud.network("mine", "10.21.0.0/24", owner=doors.project)
     cloud.network("theirs", "10.22.0.0/24", owner=doors.other)
     pool = make_pool(cloud)
-    found = {one["name"]: one for one in doors.member.get("/networks")["networks"]}
+    found = {network["name"]: network for network in doors.member.get("/networks")["networks"]}
     assert set(found) == {"private", "mine", "public"}
     assert found["private"]["shared"] and not found["mine"]["shared"]
     assert found["public"]["router:external"] and not found["private"]["router:external"]
@@ -89,7 +89,7 @@ def test_networks_are_public_or_own(cloud: Cloud, doors: Doors) -> None:
     doors.stranger.get(f"/networks/{own.uuid}", 404)
     assert "provider:network_type" not in named
     assert doors.admin.get(f"/networks/{public.uuid}")["network"]["provider:network_type"] == "flat"
-    assert [one["name"] for one in doors.member.get("/networks?router:external=True")["networks"]] == ["public"]
+    assert [network["name"] for network in doors.member.get("/networks?router:external=True")["networks"]] == ["public"]
 
 
 def test_subnets_are_a_networks_families(cloud: Cloud, doors: Doors) -> None:
@@ -160,13 +160,13 @@ def test_fields_sorting_and_pages(doors: Doors) -> None:
     names, href = [], "/security-groups?limit=3&sort_key=name&fields=name&fields=id"
     while href:
         page = doors.member.get(href)
-        names += [one["name"] for one in page["security_groups"]]
-        links = {one["rel"]: one["href"] for one in page.get("security_groups_links", [])}
+        names += [group["name"] for group in page["security_groups"]]
+        links = {link["rel"]: link["href"] for link in page.get("security_groups_links", [])}
         href = links.get("next", "").partition("/network/v2.0")[2]
     assert names == ["a", "b", "c", "default"]
     last = doors.member.get("/security-groups?sort_key=name")["security_groups"][-1]["id"]
     back = doors.member.get(f"/security-groups?limit=2&sort_key=name&page_reverse=True&marker={last}")
-    assert [one["name"] for one in back["security_groups"]] == ["b", "c"]
+    assert [group["name"] for group in back["security_groups"]] == ["b", "c"]
 
 
 @pytest.mark.parametrize(
@@ -185,13 +185,15 @@ def test_a_new_group_is_as_clients_expect_it(doors: Doors) -> None:
     group = make_group(doors)
     assert (group["name"], group["description"], group["project_id"]) == ("web", "web", doors.project)
     rules = group.pop("security_group_rules")
-    assert [(one["direction"], one["ethertype"], one["protocol"], one["remote_ip_prefix"]) for one in rules] == [
+    assert [(rule["direction"], rule["ethertype"], rule["protocol"], rule["remote_ip_prefix"]) for rule in rules] == [
         ("egress", "IPv4", None, None), ("egress", "IPv6", None, None),
     ]  # fmt: skip
     shown = doors.reader.get(f"/security-groups/{group['id']}")["security_group"]
     assert shown["security_group_rules"] == rules
     assert doors.member.get("/security-groups/web", 404)["NeutronError"]["type"] == "SecurityGroupNotFound"
-    assert [one["id"] for one in doors.member.get("/security-groups?name=web")["security_groups"]] == [group["id"]]
+    assert [record["id"] for record in doors.member.get("/security-groups?name=web")["security_groups"]] == [
+        group["id"]
+    ]
     listed = doors.member.get(f"/security-group-rules?security_group_id={group['id']}")["security_group_rules"]
     assert listed == rules
     assert error_of(doors.member.post("/security-groups", {"security_group": {"name": "web"}}, 409))
@@ -347,7 +349,7 @@ def test_one_more_egress_rule_keeps_the_two_that_were_there(doors: Doors) -> Non
     body = rule_body(group, direction="egress", protocol="tcp", port_range_min=443, port_range_max=443)
     doors.member.post("/security-group-rules", body, 201)
     after = egress_of(doors, group)
-    assert len(after) == 3 and all(one in after for one in before)
+    assert len(after) == 3 and all(rule in after for rule in before)
     again = rule_body(group, direction="egress")
     assert error_of(doors.member.post("/security-group-rules", again, 409)) == "SecurityGroupRuleExists"
 
@@ -364,7 +366,7 @@ def test_hosts_learn_of_a_rule_from_a_job(cloud: Cloud, doors: Doors) -> None:
     with transaction(cloud.engine) as connection:
         connection.execute(tables.tables_jobs.job.update().values(state="running"))
     doors.member.post("/security-group-rules", rule_body(group), 201)
-    assert [one["state"] for one in doors.jobs()] == ["running", "queued"]
+    assert [record["state"] for record in doors.jobs()] == ["running", "queued"]
     assert error_of(doors.member.delete(f"/security-groups/{group}", 409)) == "SecurityGroupInUse"
 
 
@@ -471,7 +473,7 @@ def test_floating_ips_that_cannot_be(
 
 
 def test_extensions_and_zones(doors: Doors) -> None:
-    aliases = {one["alias"] for one in doors.member.get("/extensions")["extensions"]}
+    aliases = {extension["alias"] for extension in doors.member.get("/extensions")["extensions"]}
     assert {"security-group", "router", "quotas"} <= aliases and "trunk" not in aliases
     doors.member.get("/extensions/security-group")
     doors.member.get("/extensions/trunk", 404)

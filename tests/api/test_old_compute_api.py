@@ -40,13 +40,13 @@ def test_usage_is_the_time_that_servers_ran(cloud: Cloud, doors: Doors) -> None:
 
     query = f"start={at(0)}&end={at(7200)}"
     usage = doors.reader.get(f"/os-simple-tenant-usage/{doors.project}?{query}")["tenant_usage"]
-    assert {one["name"]: one["hours"] for one in usage["server_usages"]} == {"a": 2.0, "b": 0.5}
+    assert {server["name"]: server["hours"] for server in usage["server_usages"]} == {"a": 2.0, "b": 0.5}
     assert (usage["total_hours"], usage["total_memory_mb_usage"]) == (2.5, 1280.0)
-    assert [one["state"] for one in usage["server_usages"]] == ["active", "terminated"]
+    assert [server["state"] for server in usage["server_usages"]] == ["active", "terminated"]
     doors.member.get(f"/os-simple-tenant-usage/{doors.other}?{query}", 404)
     doors.member.get(f"/os-simple-tenant-usage?{query}", 403)
     found = doors.admin.get(f"/os-simple-tenant-usage?{query}")["tenant_usages"]
-    assert {one["tenant_id"]: one["total_hours"] for one in found} == {doors.project: 2.5, doors.other: 2.0}
+    assert {project["tenant_id"]: project["total_hours"] for project in found} == {doors.project: 2.5, doors.other: 2.0}
     assert "server_usages" not in found[0]
     assert "server_usages" in doors.admin.get(f"/os-simple-tenant-usage?detailed=1&{query}")["tenant_usages"][0]
     before = doors.member.get(f"/os-simple-tenant-usage/{doors.project}?start={at(-9999)}&end={at(-9000)}")

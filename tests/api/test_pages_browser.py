@@ -199,7 +199,7 @@ def test_the_login_fits_too_and_says_what_was_wrong(site: Site, scene: scenes.Sc
     expect(page.get_by_label("User")).to_have_value("demo")
     expect(page.get_by_label("Password")).to_be_focused()
     # the browser reports the status of what it loaded, which is right
-    site.complaints = [one for one in site.complaints if "401" not in one]
+    site.complaints = [complaint for complaint in site.complaints if "401" not in complaint]
 
 
 def test_one_logs_in_looks_acts_and_logs_out(site: Site, api: seeds.Api, scene: scenes.Scene) -> None:
@@ -279,7 +279,7 @@ def test_it_works_with_a_keyboard(site: Site, scene: scenes.Scene) -> None:
 def test_a_reader_sees_and_cannot_act(site: Site, scene: scenes.Scene) -> None:
     page = site.visit("reader", f"/instances/{scene.web}")
     expect(page.get_by_text("read only")).to_be_visible()
-    assert [one.inner_text() for one in page.get_by_role("button").all()] == ["Log out"]
+    assert [button.inner_text() for button in page.get_by_role("button").all()] == ["Log out"]
     assert page.get_by_text("Delete…").count() == 0
 
 

@@ -299,7 +299,7 @@ def test_what_was_done_comes_in_pages(api: seeds.Api, server: str, client_as: Cl
     url, found = f"{SERVERS}/{server}/os-instance-actions?limit=2", []
     while url:
         body = client_as("demo").get(url, headers=at("2.58")).get_json()
-        found += [one["request_id"] for one in body["instanceActions"]]
+        found += [action["request_id"] for action in body["instanceActions"]]
         url = body["links"][0]["href"] if "links" in body else ""
     assert found == [f"req-{number}" for number in (4, 3, 2, 1, 0)]
     url = f"{SERVERS}/{server}/os-instance-actions"

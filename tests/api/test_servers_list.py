@@ -302,7 +302,7 @@ def test_lists_take_the_same_queries_for_one_and_for_many(api: seeds.Api, client
             nic(api, server, None, None, f"fa:16:3e:00:{round_:02}:{number:02}")
         statements.clear()
         assert len(client.get(f"{SERVERS}/detail").get_json()["servers"]) == 4 * (len(counts) + 1)
-        counts.append(len([one for one in statements if one.lstrip().upper().startswith("SELECT")]))
+        counts.append(len([statement for statement in statements if statement.lstrip().upper().startswith("SELECT")]))
     assert counts[0] == counts[1] <= 9
 
 

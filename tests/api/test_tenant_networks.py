@@ -77,12 +77,16 @@ def test_a_network_comes_without_addresses_and_goes_again(cloud: Cloud, doors: D
 
 def test_several_at_once_or_none(doors: Doors) -> None:
     made = doors.member.post("/networks", {"networks": [{"name": "a"}, {"name": "b"}]}, 201)["networks"]
-    assert [one["name"] for one in made] == ["a", "b"]
+    assert [made_network["name"] for made_network in made] == ["a", "b"]
     cidrs = ["10.1.0.0/28", "10.1.0.0/28"]  # isolated networks may use the same
-    body = {"subnets": [{"network_id": one["id"], "ip_version": 4, "cidr": c} for one, c in zip(made, cidrs)]}
+    body = {
+        "subnets": [
+            {"network_id": made_network["id"], "ip_version": 4, "cidr": c} for made_network, c in zip(made, cidrs)
+        ]
+    }
     assert len(doors.member.post("/subnets", body, 201)["subnets"]) == 2
-    body = {"ports": [{"network_id": one["id"], "name": one["name"]} for one in made]}
-    assert [one["name"] for one in doors.member.post("/ports", body, 201)["ports"]] == ["a", "b"]
+    body = {"ports": [{"network_id": made_network["id"], "name": made_network["name"]} for made_network in made]}
+    assert [record["name"] for record in doors.member.post("/ports", body, 201)["ports"]] == ["a", "b"]
     bad = {"networks": [{"name": "c"}, {"name": "d", "mtu": 70000}]}
     doors.member.post("/networks", bad, 400)
     assert len(doors.member.get("/networks")["networks"]) == 2
@@ -100,7 +104,9 @@ def test_quotas_of_networks_subnets_ports_routers(cloud: Cloud, doors: Doors) ->
     assert error_of(doors.member.post("/ports", {"port": {"network_id": of["id"]}}, 409)) == "OverQuota"
     doors.member.post("/routers", {"router": {}}, 201)
     assert error_of(doors.member.post("/routers", {"router": {}}, 409)) == "OverQuota"
-    used = {name: one["used"] for name, one in doors.member.get(f"/quotas/{doors.project}/details")["quota"].items()}
+    used = {
+        name: quota["used"] for name, quota in doors.member.get(f"/quotas/{doors.project}/details")["quota"].items()
+    }
     assert [used[name] for name in ("network", "subnet", "port", "router")] == [1, 1, 1, 1]
 
 
@@ -118,7 +124,10 @@ def test_a_subnet_has_its_gateway_pools_servers_and_routes(doors: Doors) -> None
     after = doors.member.put(f"/subnets/{one['id']}", {"subnet": change})["subnet"]
     assert {key: after[key] for key in change} == change
     first, second = port(doors, of), port(doors, of)
-    assert sorted(one["fixed_ips"][0]["ip_address"] for one in (first, second)) == ["10.50.0.10", "10.50.0.11"]
+    assert sorted(bound_port["fixed_ips"][0]["ip_address"] for bound_port in (first, second)) == [
+        "10.50.0.10",
+        "10.50.0.11",
+    ]
     full = doors.member.post("/ports", {"port": {"network_id": of["id"]}}, 409)
     assert error_of(full) == "IpAddressGenerationFailure"
     assert error_of(doors.member.delete(f"/subnets/{one['id']}", 409)) == "SubnetInUse"
@@ -138,10 +147,10 @@ def test_a_network_has_both_families(cloud: Cloud, doors: Doors) -> None:
     six = subnet(doors, of, "fd00:50::/64", ipv6_ra_mode="slaac", ipv6_address_mode="slaac")
     assert (six["gateway_ip"], six["ipv6_ra_mode"]) == ("fd00:50::1", "slaac")
     alone = port(doors, of)
-    assert [one["subnet_id"] for one in alone["fixed_ips"]] == [six["id"]]
+    assert [address["subnet_id"] for address in alone["fixed_ips"]] == [six["id"]]
     four = subnet(doors, of)
     both = port(doors, of)
-    assert {one["subnet_id"] for one in both["fixed_ips"]} == {four["id"], six["id"]}
+    assert {address["subnet_id"] for address in both["fixed_ips"]} == {four["id"], six["id"]}
     server = cloud.instance(doors.project, "guest", cloud.host("hv1"), [])
     with transaction(cloud.engine) as connection:
         mine = tables.vif.c.id == both["id"]
@@ -151,7 +160,7 @@ def test_a_network_has_both_families(cloud: Cloud, doors: Doors) -> None:
         connection.execute(sa.update(tables.vif).where(mine).values(instance_uuid=None, position=None))
     doors.member.delete(f"/subnets/{six['id']}", 204)  # no server has an address of it
     left = doors.member.get(f"/ports/{both['id']}")["port"]["fixed_ips"]
-    assert [one["subnet_id"] for one in left] == [four["id"]]
+    assert [address["subnet_id"] for address in left] == [four["id"]]
 
 
 @pytest.mark.parametrize(
@@ -357,7 +366,7 @@ def test_administrators_see_and_make_for_all_projects(cloud: Cloud, doors: Doors
     outside, of = pool(cloud), network(doors)
     subnet(doors, of)
     theirs = doors.stranger.post("/networks", {"network": {"name": "theirs"}}, 201)["network"]
-    assert {one["id"] for one in doors.admin.get("/networks")["networks"]} >= {of["id"], theirs["id"]}
+    assert {record["id"] for record in doors.admin.get("/networks")["networks"]} >= {of["id"], theirs["id"]}
     body = {"network": {"name": "given", "tenant_id": doors.other}}
     doors.member.post("/networks", body, 403)
     given = doors.admin.post("/networks", body, 201)["network"]
@@ -376,7 +385,7 @@ def test_administrators_see_and_make_for_all_projects(cloud: Cloud, doors: Doors
     assert len(doors.admin.get("/subnets?network_id=" + outside)["subnets"]) == 1
     assert doors.member.get("/agents")["agents"] == []
     cloud.host("hv1")
-    assert [one["host"] for one in doors.admin.get("/agents")["agents"]] == ["hv1"]
+    assert [agent["host"] for agent in doors.admin.get("/agents")["agents"]] == ["hv1"]
 
 
 # --- Tags -----------------------------------------------------------------------------------------------------------
@@ -394,7 +403,7 @@ def test_tags_are_kept_and_found(doors: Doors) -> None:
         assert doors.member.get(f"/{plural}/{number}")[key[:-1]]["tags"] == ["blue", "green", "red"]
         for query, hits in (("tags=red,blue", 1), ("tags=red,black", 0), ("tags-any=black,red", 1),
                             ("not-tags=red,blue", 0), ("not-tags-any=black", 1)):  # fmt: skip
-            found = [one["id"] for one in doors.member.get(f"/{plural}?{query}")[key]]
+            found = [record["id"] for record in doors.member.get(f"/{plural}?{query}")[key]]
             assert (number in found) == bool(hits), (plural, query)
         doors.member.get(f"{path}/red", 204)
         doors.member.delete(f"{path}/red", 204)

@@ -60,7 +60,7 @@ class OpenStack:
 
     def create(self, name: str) -> None:
         flavors = self.client.get("/compute/v2.1/flavors").get_json()["flavors"]
-        (flavor,) = (one["id"] for one in flavors if one["name"] == "m1.tiny")
+        (flavor,) = (record["id"] for record in flavors if record["name"] == "m1.tiny")
         wanted = {
             "name": name, "flavorRef": flavor, "imageRef": IMAGE_ID, "key_name": "test", "metadata": {"made": "here"},
         }  # fmt: skip
@@ -132,7 +132,7 @@ def test_each_door_leads_to_the_same(door: Door, creates: t.Any, changes: t.Any,
 
     def same() -> Seen:
         """What all doors show; EC2's ids are the beginning of the others'."""
-        first, second, amazons = (one.see("web") for one in doors)
+        first, second, amazons = (each.see("web") for each in doors)
         assert first == second
         for field, kind in (("uuid", "i-"), ("image", "ami-")):
             assert amazons.pop(field) == kind + first[field].replace("-", "")[:17]
@@ -148,7 +148,7 @@ def test_each_door_leads_to_the_same(door: Door, creates: t.Any, changes: t.Any,
     changes(door).change("web")
     assert same()["metadata"]["changed"] == "there"
     deletes(door).delete("web")
-    states = {one["task_state"] for one in _instances(door.api)}
+    states = {instance["task_state"] for instance in _instances(door.api)}
     assert states == {"deleting"}
 
 

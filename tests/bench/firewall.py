@@ -111,7 +111,7 @@ def groups(of: t.Iterable[Figure]) -> list[Figure]:
         {"protocol": "icmp"},
         {"protocol": "icmpv6", "ethertype": "IPv6"},
     ]
-    return [{"id": number, "rules": rules} for number in sorted({one["security_groups"][0] for one in of})]
+    return [{"id": number, "rules": rules} for number in sorted({figure["security_groups"][0] for figure in of})]
 
 
 def ensure(params: t.Sequence[Figure], backend: str, directory: str, **values: t.Any) -> apply.Outcome:

@@ -17,8 +17,8 @@ from .cloud import Cloud, cloud
 from .report import Report
 
 PARTS: dict[str, t.Callable[[Report, Cloud], None]] = {
-    "cli": lambda report, one: command.run(report, one, "cli", None),
-    "cli-2.1": lambda report, one: command.run(report, one, "cli-2.1", "2.1"),
+    "cli": lambda report, running: command.run(report, running, "cli", None),
+    "cli-2.1": lambda report, running: command.run(report, running, "cli-2.1", "2.1"),
     "sdk": libraries.sdk,
     "ansible": libraries.ansible,
     "others": command.others,

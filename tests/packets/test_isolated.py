@@ -209,7 +209,7 @@ def test_an_instance_on_both_networks(bed: Bed, egress: bool) -> None:
             source, destination = getattr(bed.places[here], kind), getattr(bed.places[there], kind)
             opened = Probe("opens", here, there, source, destination, 17, 53, next(PORTS))
             answer = Probe("answer", there, here, destination, source, 17, opened.sport, 53)
-            packets = [wire.packet(one) for one in (opened, answer)]
+            packets = [wire.packet(probe) for probe in (opened, answer)]
             outcome[f"{there} {kind}"] = [packet.serial in bed.send([packet]) for packet in packets]
     right = families("guest-2", "twin-bystander")
     assert outcome == {who: [who in right] * 2 for who in outcome}

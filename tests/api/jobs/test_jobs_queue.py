@@ -49,8 +49,8 @@ def set_states(cloud: JobCloud, uuids: t.Sequence[str], **states: t.Any) -> None
 def build(cloud: JobCloud, uuids: t.Sequence[str]) -> None:
     """What a launch writes in the end."""
     placed = cloud.run("scheduler", instances=list(cloud.instances(uuids).values()), service_down_time=10**9)
-    for one in placed["instances"]:
-        cloud.run("server_state", outcomes=[{"uuids": [one["uuid"]], "host": one["host"], "state": "active"}])
+    for instance in placed["instances"]:
+        cloud.run("server_state", outcomes=[{"uuids": [instance["uuid"]], "host": instance["host"], "state": "active"}])
 
 
 class TestEnqueue:
@@ -122,7 +122,7 @@ class TestEnqueue:
         with reading(jobs.engine) as connection:
             first = queue.list_jobs(connection, limit=2)
             rest = queue.list_jobs(connection, marker=first[-1]["id"], project_id=PROJECTS["demo"])
-        assert [one["id"] for one in first + rest] == made[::-1]
+        assert [record["id"] for record in first + rest] == made[::-1]
 
 
 class TestClaim:
@@ -194,8 +194,8 @@ class TestClaim:
             reads = [queue.enqueue(connection, "console", instances=first["instances"], variables={"lines": lines})
                      for lines in range(KINDS["console"].runs + 1)]  # fmt: skip
         limits: dict[str, t.Any] = {"runs": 1, "runs_per_host": 1}
-        for one in reads[:-1]:
-            assert claim(jobs, **limits)[1] == {one["id"]}
+        for record in reads[:-1]:
+            assert claim(jobs, **limits)[1] == {record["id"]}
         assert claim(jobs, full=True, **limits)[0] is None  # its own kind's limit holds
         assert claim(jobs, **limits)[1] == {first["id"], second["id"]}  # and it takes no place away
         assert claim(jobs, **limits)[0] is None
@@ -221,7 +221,7 @@ class TestClaim:
         with transaction(jobs.engine) as connection:
             first = [queue.enqueue(connection, "console", instances=[u], variables={"lines": 5}) for u in ("u1", "u2")]
             queue.enqueue(connection, "console", instances=["u3"], variables={"lines": 6})
-        assert claim(jobs)[1] == {one["id"] for one in first}
+        assert claim(jobs)[1] == {record["id"] for record in first}
 
     def test_reservations_are_for_each_job(self, jobs: JobCloud) -> None:
         first = jobs.create("a", count=2)
@@ -231,8 +231,10 @@ class TestClaim:
             plan = runs.plan_of(connection, str(run_id))
         assert sorted(plan.variables["uuids"]) == sorted(first["instances"] + second["instances"])
         together = plan.variables["novalite_reservations"]
-        assert {together[one] for one in first["instances"]} == {first["id"]}
-        assert {one: together[one] for one in second["instances"]} == {one: one for one in second["instances"]}
+        assert {together[instance] for instance in first["instances"]} == {first["id"]}
+        assert {instance: together[instance] for instance in second["instances"]} == {
+            instance: instance for instance in second["instances"]
+        }
         assert plan.variables["novalite_alone"] is False
 
     @pytest.mark.parametrize("kind", sorted(KINDS))
@@ -278,7 +280,7 @@ class TestEnd:
         first, second = jobs.create("a"), jobs.create("b")
         run_id, _jobs = claim(jobs)
         end(jobs, run_id, runs.FAILED, message="boom")
-        assert {jobs.job(one["id"])["state"] for one in (first, second)} == {"queued"}
+        assert {jobs.job(record["id"])["state"] for record in (first, second)} == {"queued"}
         alone = claim(jobs)
         assert alone[1] == {first["id"]}
         assert claim(jobs)[1] == {second["id"]}
@@ -304,7 +306,7 @@ class TestEnd:
         assert jobs.job(made["id"])["message"] == "its worker died again and again"
         assert jobs.rows(sa.select(tables.allocation)) == []
         assert jobs.rows(sa.select(tables.fixed_ip).where(tables.fixed_ip.c.owner.like("vif:%"))) == []
-        (cleaning,) = [one for one in jobs.jobs() if one["kind"] == "reconcile"]
+        (cleaning,) = [record for record in jobs.jobs() if record["kind"] == "reconcile"]
         assert cleaning["variables"] == {"limit": placed["instances"][0]["host"]}
         assert jobs.leaks() == []
 
@@ -356,7 +358,7 @@ class TestCancel:
         assert jobs.instances(doomed["instances"])[doomed["instances"][0]]["vm_state"] == "error"
         build(jobs, other["instances"])
         end(jobs, run_id, runs.SUCCESSFUL)
-        assert [jobs.job(one["id"])["state"] for one in (doomed, other)] == ["cancelled", "succeeded"]
+        assert [jobs.job(record["id"])["state"] for record in (doomed, other)] == ["cancelled", "succeeded"]
 
     def test_retry_begins_again_what_failed(self, jobs: JobCloud) -> None:
         made = jobs.create("a", count=2)
@@ -448,7 +450,7 @@ def test_processes_are_found_by_their_marker() -> None:
 
 
 def test_every_kind_has_its_playbook() -> None:
-    assert [one.name for one in KINDS.values() if not (ROOT / "playbooks" / one.playbook).exists()] == []
+    assert [kind.name for kind in KINDS.values() if not (ROOT / "playbooks" / kind.playbook).exists()] == []
 
 
 def test_a_deletion_that_was_lost_stays_wanted(jobs: JobCloud) -> None:

@@ -80,8 +80,8 @@ def test_what_a_guest_wrote_is_kept_as_long_as_the_events(jobs: JobCloud, monkey
     monkeypatch.setattr(durable, "forget", lambda _then: None)  # there is no DBOS here
     now, said = time.time(), {"console": {"u": "x"}}
     old, new = (jobs.create(name)["id"] for name in ("old", "new"))
-    for one, age in ((old, 8), (new, 6)):
-        set_job(jobs, one, state="succeeded", result=said, finished_at=now - age * DAY)
+    for job_id, age in ((old, 8), (new, 6)):
+        set_job(jobs, job_id, state="succeeded", result=said, finished_at=now - age * DAY)
     options = Options(home=str(jobs.home))
     options.make_directories()
     housekeeping.keep_house(jobs.engine, options)

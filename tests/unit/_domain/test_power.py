@@ -222,7 +222,7 @@ def test_guests_that_do_not_hear_take_one_timeout_in_all(host: Host) -> None:
     for number in range(4):
         Domain(host, number, deaf=number > 0, slow=25)
     outcomes = ensure(host, "stopped", *(spec(number) for number in range(3)), spec(3, shutdown_timeout=5))
-    assert [one.state for one in outcomes] == ["shutoff"] * 4
+    assert [outcome.state for outcome in outcomes] == ["shutoff"] * 4
     assert 60 <= host.clock.now < 61
     calls = [host.domains[uuid].calls for uuid in UUIDS]
     buttons = [f"button at {second}" for second in (0, 10, 20)]
@@ -257,8 +257,8 @@ def test_one_that_fails_keeps_no_other_from_it(host: Host) -> None:
         Domain(host, number)
     host.domains[UUIDS[1]].broken = "save"
     outcomes = ensure(host, "suspended", *(spec(number) for number in range(3)))
-    assert [one.state for one in outcomes] == ["saved", "running", "saved"]
-    assert [bool(one.error) for one in outcomes] == [False, True, False]
+    assert [outcome.state for outcome in outcomes] == ["saved", "running", "saved"]
+    assert [bool(outcome.error) for outcome in outcomes] == [False, True, False]
     assert outcomes[1].error == "domain instance-00000001 cannot be suspended: save is not possible"
 
 

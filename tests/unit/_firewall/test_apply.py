@@ -369,7 +369,7 @@ def test_two_at_once_end_as_one_of_them_wants_it(lan: t.Any, backend: str, tmp_p
     wanted = [[{"protocol": "tcp", "port_min": port, "ethertype": family} for family in ("IPv4", "IPv6")]
               for port in (22, 80)]
     runs = [_run_in(lan.hypervisor, str(tmp_path), backend, rules) for rules in wanted]
-    assert [one.wait(60) for one in runs] == [0, 0]
+    assert [run.wait(60) for run in runs] == [0, 0]
     with lan.enter(lan.hypervisor):
         ports = [line.split("--dport ")[1].split()[0] for line in saved(backend).splitlines() if "--dport " in line
                  and line.startswith("-A nova-sg-1")]

@@ -100,10 +100,10 @@ def test_a_map_counts_every_address_once_and_names_only_the_projects_own(ledger:
         everything = status.address_map(connection, one["uuid"], None)
     assert (found["addresses"], found["block"], len(found["cells"])) == (counts, 1, 256)
     assert [cell["first"] for cell in found["cells"] if cell["instances"]] == ["10.9.0.10", "10.9.0.11"]
-    assert [(one["address"], one["name"], one["uuid"]) for one in found["owners"]] == [
+    assert [(owner["address"], owner["name"], owner["uuid"]) for owner in found["owners"]] == [
         ("10.9.0.10", "<b>ours</b>", ours)
     ]
-    assert [one["uuid"] for one in everything["owners"]] == [ours, theirs]
+    assert [owner["uuid"] for owner in everything["owners"]] == [ours, theirs]
 
 
 def test_a_large_network_is_mapped_in_256_cells(ledger: sa.Engine, run: Run) -> None:
@@ -153,6 +153,6 @@ def test_usage_counts_the_projects_own(ledger: sa.Engine, run: Run) -> None:
     run("security_group", security_groups=[{"name": "web"}])
     run("project", projects=[{"name": "demo", "quotas": {"cores": 3, "ram": -1}}])
     with reading(ledger) as connection:
-        found = {one["resource"]: (one["used"], one["limit"]) for one in status.usage(connection, DEMO)}
+        found = {quota["resource"]: (quota["used"], quota["limit"]) for quota in status.usage(connection, DEMO)}
     assert (found["instances"], found["cores"], found["ram"]) == ((1, 10), (2, 3), (512, -1))
     assert found["security_groups"] == (1, 10)

@@ -252,20 +252,20 @@ def test_what_a_dead_job_left_comes_to_an_end(connection: sa.Connection) -> None
 def test_an_instance_takes_only_those_volumes_with_it_that_it_was_told_to(connection: sa.Connection) -> None:
     web = server(connection)
     kept, gone, snapped = (blank(connection) for _each in range(3))
-    for one, doomed in ((kept, False), (gone, True), (snapped, True)):
-        made = volume_attachments.begin_attach(connection, one["id"], web, delete_on_termination=doomed)
+    for record, doomed in ((kept, False), (gone, True), (snapped, True)):
+        made = volume_attachments.begin_attach(connection, record["id"], web, delete_on_termination=doomed)
         volume_attachments.finish_attach(connection, made["id"])
     volume_snapshots.create_snapshot(connection, DEMO, {"volume_id": snapped["id"], "force": True})
-    assert [one["id"] for one in volume_attachments.leaving_with(connection, [web])] == [gone["id"]]
+    assert [record["id"] for record in volume_attachments.leaving_with(connection, [web])] == [gone["id"]]
     volume_attachments.release(connection, [web])
     left = volumes_by(connection, project_id=DEMO)
-    assert {(one["id"], one["status"], len(one["attachments"])) for one in left} == {
+    assert {(record["id"], record["status"], len(record["attachments"])) for record in left} == {
         (kept["id"], "available", 0), (snapped["id"], "available", 0)
     }  # fmt: skip
 
 
 def test_the_default_type_is_there_before_anything_was_written(connection: sa.Connection) -> None:
-    assert [one["name"] for one in volume_types.types_by(connection)] == ["file"]
+    assert [volume_type["name"] for volume_type in volume_types.types_by(connection)] == ["file"]
     assert volume_types.type_of(connection, None)["id"] == volume_types.DEFAULT_ID
     made = volume_types.create_type(
         connection, {"name": "fast", "backend": "lvm", "options": {"volume_group": "vg0", "hosts": ["hv2"]}}

@@ -121,30 +121,30 @@ ROUTERS = st.builds(
     ),
     st.integers(1, 4), st.booleans(), st.booleans(), st.sets(st.integers(2, 5), max_size=3),
 )
-ONE_EACH = st.lists(ROUTERS, max_size=4, unique_by=lambda one: one.bridge)
+ONE_EACH = st.lists(ROUTERS, max_size=4, unique_by=lambda gateway: gateway.bridge)
 
 
 def tables_of(routers: t.Sequence[Router]) -> list[router.TablesOf]:
-    return [router.root_rules(one, f"169.254.192.{2 * int(one.bridge[2:]) + 1}") for one in routers]
+    return [router.root_rules(record, f"169.254.192.{2 * int(record.bridge[2:]) + 1}") for record in routers]
 
 
 @given(ONE_EACH, ONE_EACH)
 def test_each_run_changes_its_own_networks_only(first: list[Router], second: list[Router]) -> None:
     start = host()
     tables = applied(start, router.merged({}, tables_of(first)))
-    names = {one.bridge for one in second}
+    names = {gateway.bridge for gateway in second}
     wanted = router.merged(tables, tables_of(second), lambda bridge: bridge in names)
     after = applied(tables, wanted)
     assert of_nobody(after) == of_nobody(start)
     # It is what a run with all of them would have made, and the same again is nothing.
-    both = [*(one for one in first if one.bridge not in names), *second]
+    both = [*(gateway for gateway in first if gateway.bridge not in names), *second]
     assert after == applied(start, router.merged({}, tables_of(both)))
     for table in after:
         assert rules.delta(table, after[table], wanted[table]) == ""
         assert rules.difference(table, after[table], wanted[table]) == ({}, {})
-    for one in both:
-        expected = {each.floating: each.fixed for each in one.floating} if one.namespace is None else {}
-        assert router.floating_of(after["nat"], one.bridge) == expected
+    for gateway in both:
+        expected = {each.floating: each.fixed for each in gateway.floating} if gateway.namespace is None else {}
+        assert router.floating_of(after["nat"], gateway.bridge) == expected
     assert applied(after, router.merged(after, [], lambda bridge: True)) == start
 
 

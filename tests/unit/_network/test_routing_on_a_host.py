@@ -91,8 +91,8 @@ def way_out(bridge: str, *floating: tuple[str, str], snat: bool = True) -> dict[
 
 def done(results: list[t.Any]) -> list[bool]:
     """Whether each call changed something; an error is none of them."""
-    assert all(isinstance(one, dict) for one in results), results
-    return [one["changed"] for one in results]
+    assert all(isinstance(result, dict) for result in results), results
+    return [result["changed"] for result in results]
 
 
 def links(place: t.Any) -> dict[str, dict[str, t.Any]]:

@@ -132,7 +132,7 @@ def test_messages_and_records_stay_small_with_many_hosts() -> None:
     (decision,) = select(hosts, [request()])
     assert "compute removed 1000 (hv0000: is down, hv0001: is down, hv0002: is down, ...)" in decision.message
     recorded = explanation(decision)
-    step = next(one for one in recorded["filters"] if one["filter"] == "compute")
+    step = next(record for record in recorded["filters"] if record["filter"] == "compute")
     assert (step["start"], step["end"], len(step["removed"])) == (1000, 0, NAMED_IN_DATA)
     assert json.loads(json.dumps(recorded)) == recorded
 

@@ -272,13 +272,13 @@ def test_a_group_sees_the_members_that_the_same_call_placed(policy: str, most: i
     asked = [request(number, group=group, vcpus=1 + number % 2) for number in range(4)]
     options = Options(soft_affinity_weight_multiplier=50.0, soft_anti_affinity_weight_multiplier=50.0)
     decisions = select([host("hv1"), host("hv2")], asked, "filter_scheduler", options=options)
-    assert [one.host for one in decisions] == placed
+    assert [decision.host for decision in decisions] == placed
 
 
 def test_an_aggregate_overrides_a_multiplier_for_its_hosts() -> None:
     big = host("big", vcpus=16, **aggregate(cpu_weight_multiplier="-1", ram_weight_multiplier="no number"))
     (decision,) = select([big, host("small")], [request()], "filter_scheduler")
-    assert [(one.name, one.score) for one in decision.weighed] == [("small", 2.5), ("big", 1.0)]
+    assert [(state.name, state.score) for state in decision.weighed] == [("small", 2.5), ("big", 1.0)]
 
 
 def test_requirements_and_rank_of_a_request() -> None:

@@ -28,16 +28,16 @@ def write(path: pathlib.Path, text: str) -> str:
 
 def test_every_enabled_name_is_a_plug_in_and_every_plug_in_has_its_own_name() -> None:
     options = Options()
-    assert [one.name for one in plugins.weighers_for(options)] == list(options.enabled_weighers)
-    assert {one.name for one in plugins.filters_for(options)} == set(options.enabled_filters)
+    assert [weigher.name for weigher in plugins.weighers_for(options)] == list(options.enabled_weighers)
+    assert {plugin.name for plugin in plugins.filters_for(options)} == set(options.enabled_filters)
     for modules in (filters_table.FILTERS, weighers_table.WEIGHERS):
-        names = [one.NAME for one in modules]
+        names = [module.NAME for module in modules]
         assert len(set(names)) == len(names)
 
 
 def test_every_weigher_has_an_option_for_its_multiplier() -> None:
-    for one in weighers_table.WEIGHERS:
-        assert isinstance(getattr(Options(), f"{one.NAME}_weight_multiplier"), float)
+    for weigher in weighers_table.WEIGHERS:
+        assert isinstance(getattr(Options(), f"{weigher.NAME}_weight_multiplier"), float)
 
 
 def test_options_are_checked_by_name() -> None:
@@ -72,7 +72,7 @@ def test_a_filter_and_a_weigher_of_the_users_own(tmp_path: pathlib.Path) -> None
     write(tmp_path / "_part.py", "raise RuntimeError")
     options = Options(plugin_paths=[str(tmp_path)])
     (decision,) = select(HOSTS, [REQUEST], "filter_scheduler", options=options)
-    assert [one.name for one in decision.weighed] == ["odd-3", "odd-1"]
+    assert [host.name for host in decision.weighed] == ["odd-3", "odd-1"]
     assert [step.removed for step in decision.filters if step.name == "odd"] == [{"even-2": "is not odd"}]
     assert decision.weighed[0].details["last"] == 1.0
 

@@ -321,7 +321,7 @@ def test_reconcile_follows_it_and_repairs_nothing(
     with transaction(cloud.engine) as connection:
         params = {"host": "hv1", "found": found, "since": int(time.time()), "state_dir": "/s"}
         result = host_differences(connection, params)
-    assert [one["repair"] for one in result["rows"]] == rows
+    assert [row["repair"] for row in result["rows"]] == rows
     assert not result["left"] and result["keep"] is None and result["define"] == [] and result["restart"] == []
     assert result["unknown"] == []
     ((now,),) = cloud.rows(sa.select(tables.instance.c.vm_state))

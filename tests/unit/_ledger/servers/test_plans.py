@@ -24,8 +24,8 @@ ENDS = {"hv1": "192.0.2.11", "hv2": "192.0.2.12"}
 
 @pytest.fixture(autouse=True)
 def no_domains(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plans, "guest_of", lambda one, facts, **_where: one)
-    monkeypatch.setattr(plans, "render", lambda one: "<domain/>")
+    monkeypatch.setattr(plans, "guest_of", lambda instance, facts, **_where: instance)
+    monkeypatch.setattr(plans, "render", lambda guest: "<domain/>")
 
 
 def plan(cloud: t.Any, **params: t.Any) -> dict[str, t.Any]:
@@ -87,7 +87,7 @@ def test_hosts_flood_to_each_other_as_they_join_and_leave(tenant: t.Any) -> None
     assert plan(tenant, instances=[third])["hv1"]["peers"]["bridges"] == [], "nobody new"
     assert plan(tenant, leaving=[second])["hv1"]["peers"]["bridges"] == [], "the third is still there"
     hosts = plan(tenant, leaving=[second, third])
-    assert [one["name"] for one in hosts["hv2"]["remove"]["last_bridges"]] == ["br10000"]
+    assert [bridge["name"] for bridge in hosts["hv2"]["remove"]["last_bridges"]] == ["br10000"]
     assert remotes(hosts["hv1"]["peers"]) == []
     refreshed = plan(tenant, network_hosts=["hv1"])["hv1"]["network"]
     assert remotes(refreshed) == [ENDS["hv2"]]
@@ -100,8 +100,8 @@ def test_two_deletions_at_the_same_time_do_not_leave_the_bridge_to_each_other(te
     tenant.write(
         sa.update(tables.instance).where(tables.instance.c.uuid.in_(uuids)).values(task_state="deleting")
     )
-    for one in (first, second):
-        assert [of["name"] for of in plan(tenant, leaving=[one])["hv2"]["remove"]["last_bridges"]] == ["br10000"]
+    for leaver in (first, second):
+        assert [of["name"] for of in plan(tenant, leaving=[leaver])["hv2"]["remove"]["last_bridges"]] == ["br10000"]
 
 
 def test_what_a_host_has_to_translate_stands_on_bridges_that_stay(tenant: t.Any) -> None:

@@ -42,7 +42,7 @@ def launched(cloud: t.Any, name: str, state: str | None = "active", **more: t.An
 
 def delete(cloud: t.Any, name: str) -> None:
     doomed = cloud.server({"name": name}, state="absent")["to_delete"]
-    cloud.state({"uuids": [one["uuid"] for one in doomed], "state": "deleted"})
+    cloud.state({"uuids": [instance["uuid"] for instance in doomed], "state": "deleted"})
 
 
 def used(cloud: t.Any, host: str) -> tuple[int, int, int]:
@@ -63,7 +63,7 @@ def claim(cloud: t.Any, instance_uuid: str, host: str) -> None:
 
 
 def kinds(result: Result) -> list[str]:
-    return [one["kind"] for one in result["corrections"]]
+    return [correction["kind"] for correction in result["corrections"]]
 
 
 def silent(cloud: t.Any, seconds: int, instance_uuid: str) -> None:
@@ -107,8 +107,8 @@ def test_a_build_without_a_host_and_one_to_be_deleted(cloud: t.Any) -> None:
     (waiting,) = cloud.server({"name": "waiting", "flavor": "m1.tiny", "image": "ami-tiny"})["to_build"]
     doomed = launched(cloud, "doomed", state=None)
     cloud.server({"name": "doomed"}, state="absent")
-    for one in (waiting, doomed):
-        silent(cloud, 10000, one["uuid"])
+    for instance in (waiting, doomed):
+        silent(cloud, 10000, instance["uuid"])
     # a deletion is not given up: nobody knows whether the guest runs
     (correction,) = repair(cloud)["corrections"]
     assert correction["name"] == f"waiting ({waiting['uuid']})" and "(scheduling)" in correction["reason"]
@@ -174,8 +174,8 @@ def test_addresses_and_interfaces_of_what_is_gone_are_given_back(cloud: t.Any) -
     )
     result = repair(cloud)
     assert kinds(result) == ["allocation", "compute_host", "fixed_ip", "fixed_ip", "vif"]
-    addresses = {one["name"] for one in result["corrections"] if one["kind"] == "fixed_ip"}
-    assert addresses == {f"{one['nics'][0]['ip']} in private" for one in (deleted, lost)}
+    addresses = {correction["name"] for correction in result["corrections"] if correction["kind"] == "fixed_ip"}
+    assert addresses == {f"{instance['nics'][0]['ip']} in private" for instance in (deleted, lost)}
     pool = tables.fixed_ip
     owners = set(cloud.rows(sa.select(pool.c.owner).where(pool.c.owner.like("vif:%"))))
     assert owners == {(f"vif:{kept['nics'][0]['id']}",)}

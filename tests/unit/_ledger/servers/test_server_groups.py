@@ -70,9 +70,9 @@ def test_a_project_has_a_quota_of_groups(cloud: t.Any) -> None:
 def test_a_server_joins_by_hint_and_leaves_when_deleted(cloud: t.Any, by: str) -> None:
     group = make(cloud, "db", "anti-affinity")["server_groups"][0]
     built = cloud.server(ask("db", 2, hints={"group": group[by]}))["to_build"]
-    assert [one["request"] for one in built] == [{"group": group["id"]}] * 2
+    assert [instance["request"] for instance in built] == [{"group": group["id"]}] * 2
     members = make(cloud, "db", None)["server_groups"][0]["members"]
-    assert members == sorted(one["uuid"] for one in built)
+    assert members == sorted(instance["uuid"] for instance in built)
     with pytest.raises(ConflictError, match="has 2 servers"):
         make(cloud, "db", "affinity")
     cloud.server({"name": "db", "count": 2}, state="absent")
@@ -143,8 +143,8 @@ def test_the_late_check_counts_what_is_claimed_now(
     """As if another run had placed a member between our choice and our claim: the choice knew of none."""
     group = make(cloud, "db", policy, limit)["server_groups"][0]
     built = cloud.server(ask("db", 2, hints={"group": "db"}))["to_build"]
-    for one, host in zip(built, hosts):
-        cloud.place(one["uuid"], host)
+    for instance, host in zip(built, hosts):
+        cloud.place(instance["uuid"], host)
     chosen_on = Group(group["id"], policy, limit or 1, {})
     with transaction(cloud.engine) as connection:
         assert groups.violated(connection, {built[1]["uuid"]: (chosen_on, hosts[1])}) is broken
@@ -174,7 +174,7 @@ def test_members_are_kept_apart_and_a_third_is_refused(cloud: t.Any) -> None:
     hosts = ["hv1", "hv2"]
     first = schedule(cloud, built[:1], limit_to=hosts)
     second = schedule(cloud, built[1:], limit_to=hosts, all_or_nothing=False)
-    assert {one["host"] for one in first["instances"] + second["instances"]} == set(hosts)
+    assert {instance["host"] for instance in first["instances"] + second["instances"]} == set(hosts)
     (refused,) = second["unplaced"]
     assert "server_group_anti_affinity removed 2" in refused["message"]
     assert "No valid host was found for 'db-3'" in second["explanations"][1]["lines"][0]

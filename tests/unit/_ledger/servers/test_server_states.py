@@ -127,7 +127,7 @@ def test_retry_frees_the_host_and_keeps_the_address(cloud: t.Any) -> None:
         ["hv1"],
     )
     assert now["nics"][0]["ip"] and claims(cloud) == [] and vcpus_used(cloud) == 0 and not result["errors"]
-    assert [one["uuid"] for one in again(cloud, outcome)["retry"]] == [now["uuid"]]
+    assert [instance["uuid"] for instance in again(cloud, outcome)["retry"]] == [now["uuid"]]
     (action,) = cloud.info(actions=True)[0]["actions"]
     assert action["finished_at"] is None and action["message"] == "disk full"
     cloud.place(one["uuid"], "hv2")
@@ -169,7 +169,7 @@ def test_deleted_leaves_nothing(cloud: t.Any) -> None:
     assert now["terminated_at"] and now["nics"] == [] and now["security_groups"] == []
     assert claims(cloud) == [] and owners(cloud) == set() and vcpus_used(cloud) == 0
     assert cloud.rows(sa.select(tables.vif)) == [] and cloud.rows(sa.select(tables.instance_security_group)) == []
-    assert cloud.info() == [] and [one["name"] for one in cloud.info(deleted=True)] == ["web"]
+    assert cloud.info() == [] and [instance["name"] for instance in cloud.info(deleted=True)] == ["web"]
     log = cloud.info(deleted=True, actions=True)[0]["actions"]
     assert [(action["action"], action["finished_at"] is not None) for action in log] == [
         ("delete", True),
@@ -182,10 +182,10 @@ def test_a_hosts_address_stays_as_long_as_an_instance_needs_it(cloud: t.Any) -> 
     first, second = running(cloud, "web"), running(cloud, "db")
     running(cloud, "far", "hv2")
     assert {"dhcp:hv1", "dhcp:hv2"} <= owners(cloud)
-    for one in (first, second):
+    for server in (first, second):
         assert "dhcp:hv1" in owners(cloud)
-        cloud.server({"name": one["name"]}, state="absent")
-        cloud.state({"uuids": [one["uuid"]], "state": "deleted"})
+        cloud.server({"name": server["name"]}, state="absent")
+        cloud.state({"uuids": [server["uuid"]], "state": "deleted"})
     assert "dhcp:hv1" not in owners(cloud) and "dhcp:hv2" in owners(cloud)
 
 
@@ -219,8 +219,8 @@ def test_one_refused_outcome_does_not_stop_the_others(cloud: t.Any) -> None:
         {"uuids": [three["uuid"]], "state": "retry", "reason": "no"},
     )
     assert {error["name"] for error in result["errors"]} == {"b", "no-such"}
-    assert [one["vm_state"] for one in result["instances"]] == ["active", "active", "building"]
-    assert [one["name"] for one in result["retry"]] == ["c"]
+    assert [instance["vm_state"] for instance in result["instances"]] == ["active", "active", "building"]
+    assert [instance["name"] for instance in result["retry"]] == ["c"]
     assert set(result["diff"]["after"]) == {"a", "c"}
 
 

@@ -54,8 +54,8 @@ def test_a_new_server_is_recorded_whole(cloud: t.Any) -> None:
 
 def test_count_makes_numbered_servers_with_macs_of_their_own(cloud: t.Any) -> None:
     built = cloud.server(ask(count=3))["to_build"]
-    assert [one["name"] for one in built] == ["web-1", "web-2", "web-3"]
-    assert len({one["nics"][0]["mac"] for one in built}) == len({one["uuid"] for one in built}) == 3
+    assert [instance["name"] for instance in built] == ["web-1", "web-2", "web-3"]
+    assert len({instance["nics"][0]["mac"] for instance in built}) == len({instance["uuid"] for instance in built}) == 3
 
 
 def test_check_mode_shows_all_and_writes_nothing(cloud: t.Any) -> None:
@@ -152,7 +152,7 @@ def test_a_server_that_runs_is_left_alone(cloud: t.Any) -> None:
     before = cloud.dump()
     result = cloud.server(ask(key="test"))
     assert (result["changed"], result["to_build"], result["differences"]) == (False, [], [])
-    assert [one["name"] for one in result["existing"]] == ["web"] and "diff" not in result
+    assert [instance["name"] for instance in result["existing"]] == ["web"] and "diff" not in result
     result = cloud.server(ask(flavor="m1.large", image="ami-ram"))
     assert not result["changed"]
     assert result["differences"] == [
@@ -163,12 +163,12 @@ def test_a_server_that_runs_is_left_alone(cloud: t.Any) -> None:
 
 
 def test_more_of_a_kind_adds_what_is_missing(cloud: t.Any) -> None:
-    for one in cloud.server(ask(count=2))["to_build"]:
-        cloud.place(one["uuid"])
-        cloud.state({"uuids": [one["uuid"]], "state": "active"})
+    for instance in cloud.server(ask(count=2))["to_build"]:
+        cloud.place(instance["uuid"])
+        cloud.state({"uuids": [instance["uuid"]], "state": "active"})
     result = cloud.server(ask(count=3))
-    assert [one["name"] for one in result["existing"]] == ["web-1", "web-2"]
-    assert [one["name"] for one in result["to_build"]] == ["web-3"]
+    assert [instance["name"] for instance in result["existing"]] == ["web-1", "web-2"]
+    assert [instance["name"] for instance in result["to_build"]] == ["web-3"]
 
 
 def test_a_failed_server_is_begun_again_as_itself(cloud: t.Any) -> None:
@@ -221,7 +221,7 @@ def test_a_build_of_another_run_is_not_touched_until_it_is_old_or_dead(cloud: t.
         cloud.server(ask())
     with pytest.raises(ConflictError):
         cloud.server(ask("db"), ask())
-    assert [one["name"] for one in cloud.info()] == ["web"]
+    assert [instance["name"] for instance in cloud.info()] == ["web"]
     (taken,) = cloud.server(ask(), takeover=True)["to_build"]
     # the host is kept: a guest that the dead run started must be found there, not started elsewhere, too
     assert (taken["uuid"], taken["host"], taken["task_state"]) == (one["uuid"], "hv1", "scheduling")
@@ -249,8 +249,8 @@ def test_a_hostname_has_one_owner(cloud: t.Any) -> None:
 def test_absent_takes_exactly_the_names(cloud: t.Any) -> None:
     cloud.server(ask(count=3), ask("web"), ask("web-10"))
     result = cloud.server({"name": "web", "count": 2}, {"name": "never"}, state="absent")
-    assert [one["name"] for one in result["to_delete"]] == ["web-1", "web-2"]
-    assert {one["task_state"] for one in result["to_delete"]} == {"deleting"}
+    assert [instance["name"] for instance in result["to_delete"]] == ["web-1", "web-2"]
+    assert {instance["task_state"] for instance in result["to_delete"]} == {"deleting"}
     assert result["changed"] and set(result["diff"]["before"]) == {"web-1", "web-2"} and result["diff"]["after"] == {}
     log = cloud.info(name="web-1", actions=True)[0]["actions"]
     assert [action["action"] for action in log] == ["delete", "create"]
@@ -296,7 +296,7 @@ def test_macs_that_are_taken_are_drawn_again(cloud: t.Any, monkeypatch: pytest.M
     draws = iter([taken, taken, "fa:16:3e:00:00:01", "fa:16:3e:00:00:01", "fa:16:3e:00:00:02"])
     monkeypatch.setattr(vifs, "new_mac", lambda prefix: next(draws))
     built = cloud.server(ask(count=2))["to_build"]
-    assert {one["nics"][0]["mac"] for one in built} == {"fa:16:3e:00:00:01", "fa:16:3e:00:00:02"}
+    assert {instance["nics"][0]["mac"] for instance in built} == {"fa:16:3e:00:00:01", "fa:16:3e:00:00:02"}
 
 
 def test_macs_are_made_under_the_prefix_that_is_asked_for(cloud: t.Any) -> None:
