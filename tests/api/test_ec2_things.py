@@ -283,7 +283,7 @@ def test_tags(door: Door, demo: Client) -> None:
     every = [number, group, key, subnet, AMI]
     demo.create_tags(Resources=every, Tags=[{"Key": "k", "Value": "v"}, {"Key": "Name", "Value": "mine"}])
     found = demo.describe_tags(Filters=[{"Name": "key", "Values": ["k"]}])["Tags"]
-    assert {(rule["ResourceId"], rule["ResourceType"], rule["Value"]) for rule in found} == {
+    assert {(tag["ResourceId"], tag["ResourceType"], tag["Value"]) for tag in found} == {
         (number, "instance", "v"), (group, "security-group", "v"), (key, "key-pair", "v"), (subnet, "subnet", "v"),
         (AMI, "image", "v"),
     }  # fmt: skip
