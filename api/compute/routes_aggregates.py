@@ -139,7 +139,7 @@ def _move_host(connection: sa.Connection, row: Record, host: str, joins: bool) -
         raise ConflictError(f"Aggregate {row['id']} already has host {host}.")
     if not joins and host not in row["hosts"]:
         raise NotFoundError(f"Aggregate {row['id']} has no host {host[:60]}.")
-    hosts = [*row["hosts"], host] if joins else [one for one in row["hosts"] if one != host]
+    hosts = [*row["hosts"], host] if joins else [hypervisor for hypervisor in row["hosts"] if hypervisor != host]
     _write(connection, row["name"], hosts=hosts)
 
 

@@ -158,7 +158,7 @@ def create_security_group_rule_here() -> Answer:
             raise BadRequestError(str(error)) from error
         found = _found(connection, parent)
         tell_group_hosts(connection, group, found["name"])
-    return {"security_group_rule": next(one for one in found["rules"] if one["id"] == number)}, 200
+    return {"security_group_rule": next(entry for entry in found["rules"] if entry["id"] == number)}, 200
 
 
 @compute.delete("/os-security-group-rules/<rule_id>")
@@ -199,7 +199,7 @@ def _group(row: Record, names: t.Mapping[int, str]) -> Record:
         "description": row["description"],
         "tenant_id": row["project_id"],
         # Nova knew no other direction
-        "rules": [_rule(one, row, names) for one in row["rules"] if one["direction"] == "ingress"],
+        "rules": [_rule(rule, row, names) for rule in row["rules"] if rule["direction"] == "ingress"],
     }
 
 

@@ -80,7 +80,7 @@ def list_actions(server_id: str) -> Answer:
             )
         except NotFoundError as error:
             raise BadRequestError(str(error)) from error  # the marker
-    body: dict[str, t.Any] = {"instanceActions": [views_parts.action(one, row, version) for one in found]}
+    body: dict[str, t.Any] = {"instanceActions": [views_parts.action(action, row, version) for action in found]}
     if limit and len(found) == limit:
         body["links"] = query_servers.next_link(found[-1]["request_id"])
     return body, 200

@@ -41,7 +41,7 @@ def list_usages() -> Answer:
         of_projects.setdefault(row["project_id"], []).append(row)
     found = [_usage(project, some, start, stop, now) for project, some in sorted(of_projects.items())]
     if request.args.get("detailed", "0").lower() not in ("1", "true"):
-        found = [{key: value for key, value in one.items() if key != "server_usages"} for one in found]
+        found = [{key: value for key, value in usage.items() if key != "server_usages"} for usage in found]
     return {"tenant_usages": found}, 200
 
 
@@ -119,10 +119,10 @@ def _usage(project: str, rows: list[Record], start: float, stop: float, now: flo
         "tenant_id": project,
         "start": _text(start),
         "stop": _text(stop),
-        "total_hours": sum(one["hours"] for one in servers),
-        "total_vcpus_usage": sum(one["hours"] * one["vcpus"] for one in servers),
-        "total_memory_mb_usage": sum(one["hours"] * one["memory_mb"] for one in servers),
-        "total_local_gb_usage": sum(one["hours"] * one["local_gb"] for one in servers),
+        "total_hours": sum(server["hours"] for server in servers),
+        "total_vcpus_usage": sum(server["hours"] * server["vcpus"] for server in servers),
+        "total_memory_mb_usage": sum(server["hours"] * server["memory_mb"] for server in servers),
+        "total_local_gb_usage": sum(server["hours"] * server["local_gb"] for server in servers),
         "server_usages": servers,
     }
 

@@ -91,7 +91,7 @@ def detail(record: Record, lens: Lens) -> Body:
     body["OS-EXT-STS:task_state"] = record["task_state"]
     body["OS-EXT-STS:vm_state"] = record["vm_state"]
     body["OS-EXT-STS:power_state"] = record["power_state"]
-    body["os-extended-volumes:volumes_attached"] = [_volume(one, version) for one in record["volumes"]]
+    body["os-extended-volumes:volumes_attached"] = [_volume(volume, version) for volume in record["volumes"]]
     if version > (2, 1):
         _add_later(body, record, lens)
     return body
@@ -211,7 +211,7 @@ def _flavor(flavor: Record, lens: Lens) -> Body:
 
 def _image(record: Record, lens: Lens) -> Body | str:
     """Nothing, as in Nova, for one that starts from a volume."""
-    if any(one["boot_index"] == 0 for one in record["volumes"]):
+    if any(volume["boot_index"] == 0 for volume in record["volumes"]):
         return ""
     return {"id": record["image_id"], "links": lens.bookmark("images", record["image_id"])}
 

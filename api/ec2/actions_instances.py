@@ -132,7 +132,7 @@ def describe_instances(asked: Asked) -> Body:
         records = find(connection, current().project, asked.get("InstanceId"))
         asked = images.with_ids(connection, current().project, asked)
     found, token = filters.page(
-        filters.filtered(map(reservation, records), asked, INSTANCE_FILTERS), asked, lambda one: int(one["number"])
+        filters.filtered(map(reservation, records), asked, INSTANCE_FILTERS), asked, lambda body: int(body["number"])
     )
     return {"reservationSet": grouped(found), "nextToken": token}
 

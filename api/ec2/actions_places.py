@@ -68,7 +68,7 @@ def describe_availability_zones(asked: Asked) -> Body:
     bodies: list[Body] = [
         {
             "zoneName": name,
-            "zoneState": "available" if any(one["active"] for one in hosts.values()) else "unavailable",
+            "zoneState": "available" if any(host["active"] for host in hosts.values()) else "unavailable",
             "regionName": REGION,
             "zoneId": name,
             "groupName": REGION,

@@ -258,20 +258,21 @@ def _interfaces(
     given = given or [{name: asked[name] for name in ("SubnetId", "PrivateIpAddress") if name in asked}]
     known = subnets(connection, project)
     found: list[NetworkRequest] = []
-    for one in sorted(given, key=lambda one: one.get("DeviceIndex", 0)):
-        if one.get("NetworkInterfaceId"):
+    for interface in sorted(given, key=lambda interface: interface.get("DeviceIndex", 0)):
+        if interface.get("NetworkInterfaceId"):
             raise unsupported("An interface that is there already")
-        if one.get("AssociatePublicIpAddress"):
+        if interface.get("AssociatePublicIpAddress"):
             raise unsupported("A public address at launch (AllocateAddress and AssociateAddress give one)")
-        listed = [other.get("PrivateIpAddress") for other in one.get("PrivateIpAddresses", [])]
+        listed = [other.get("PrivateIpAddress") for other in interface.get("PrivateIpAddresses", [])]
         if len(listed) > 1:
             raise unsupported("More than one address of an interface")
-        address = one.get("PrivateIpAddress") or next(iter(listed), None)
-        row = ids.find("subnet", one["SubnetId"], known) if one.get("SubnetId") else first_subnet(connection, project)
+        address = interface.get("PrivateIpAddress") or next(iter(listed), None)
+        row = (ids.find("subnet", interface["SubnetId"], known) if interface.get("SubnetId")
+               else first_subnet(connection, project))
         found.append(NetworkRequest(row["uuid"], None if address is None else _address(address)))
-    if len({one.name for one in found}) != len(found):
+    if len({group.name for group in found}) != len(found):
         raise Ec2Error("InvalidParameterCombination", "An instance has one interface in a subnet")
-    return tuple(found), [number for one in given for number in one.get("SecurityGroupId", [])]
+    return tuple(found), [number for interface in given for number in interface.get("SecurityGroupId", [])]
 
 
 def _address(text: str) -> str:

@@ -278,7 +278,7 @@ def detach_volume(asked: Asked) -> Body:
             instance = find_instances(connection, caller.project, [asked["InstanceId"]])[0]["uuid"]
         if not row["attachments"]:
             raise Ec2Error("IncorrectState", f"Volume '{asked['VolumeId']}' is in the 'available' state.")
-        if any(one["boot_index"] == 0 for one in row["attachments"]):
+        if any(attachment["boot_index"] == 0 for attachment in row["attachments"]):
             raise Ec2Error("OperationNotPermitted", "The root volume of an instance cannot be detached.")
         with as_codes({NotFoundError: "InvalidAttachment.NotFound", ConflictError: "IncorrectState"}):
             one = volume_attachments.begin_detach(

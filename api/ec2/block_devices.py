@@ -53,19 +53,19 @@ def wanted(connection: sa.Connection, project: str, asked: Asked, flavor: Body) 
     """
     found: list[VolumeRequest] = []
     named: set[str] = set()
-    for one in asked.get("BlockDeviceMapping", []):
-        if "NoDevice" in one or one.get("VirtualName", "").startswith("ephemeral"):
+    for mapping in asked.get("BlockDeviceMapping", []):
+        if "NoDevice" in mapping or mapping.get("VirtualName", "").startswith("ephemeral"):
             continue
-        ebs = one.get("Ebs", {})
+        ebs = mapping.get("Ebs", {})
         if ebs.get("Encrypted"):
             raise unsupported("A volume with Encrypted")
-        if one.get("DeviceName") in ROOT_DEVICES:
+        if mapping.get("DeviceName") in ROOT_DEVICES:
             _check_root(ebs, flavor)
             continue
-        request = _volume(connection, project, one.get("DeviceName", ""), ebs)
+        request = _volume(connection, project, mapping.get("DeviceName", ""), ebs)
         if request.device is not None:
             if request.device in named:
-                raise invalid("BlockDeviceMapping.DeviceName", one["DeviceName"], "it was given twice")
+                raise invalid("BlockDeviceMapping.DeviceName", mapping["DeviceName"], "it was given twice")
             named.add(request.device)
         found.append(request)
     if len(found) > MAX_VOLUMES:

@@ -51,8 +51,8 @@ def tag_set(tags: t.Mapping[str, str]) -> list[Body] | None:
 def tags_in(given: t.Sequence[Body]) -> Tags:
     """Tags as they are asked for. Raises Ec2Error for what cannot be one."""
     found: Tags = {}
-    for one in given:
-        key, value = one["Key"], one.get("Value", "")
+    for tag in given:
+        key, value = tag["Key"], tag.get("Value", "")
         if not key or key.lower().startswith(RESERVED) or not key.isprintable():
             raise invalid("tag key", key, f"it must be text that does not begin with {RESERVED}")
         if key in found:
@@ -66,11 +66,11 @@ def tags_in(given: t.Sequence[Body]) -> Tags:
 def tags_for(asked: Asked, *kinds: str) -> dict[str, Tags]:
     """{kind: tags} of the request's TagSpecification. Raises Ec2Error for another kind of resource."""
     found: dict[str, Tags] = {kind: {} for kind in kinds}
-    for one in asked.get("TagSpecification", []):
-        kind = one["ResourceType"]
+    for specification in asked.get("TagSpecification", []):
+        kind = specification["ResourceType"]
         if kind not in found:
             raise invalid("TagSpecification.ResourceType", kind, f"it can be {' or '.join(kinds)} here")
-        found[kind].update(tags_in(one.get("Tag", [])))
+        found[kind].update(tags_in(specification.get("Tag", [])))
     return found
 
 

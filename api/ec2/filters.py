@@ -48,8 +48,8 @@ def matches(pattern: str, text: str) -> bool:
 def filtered(bodies: t.Iterable[Body], asked: Asked, paths: Paths) -> list[Body]:
     """Those that all filters of the request let through; of one filter's values any will do."""
     wanted: list[tuple[str, list[str], list[str]]] = []
-    for one in asked.get("Filter", []):
-        name, values = one["Name"], one.get("Value", [])
+    for condition in asked.get("Filter", []):
+        name, values = condition["Name"], condition.get("Value", [])
         if name.startswith("tag:"):
             wanted.append((name, [], values))
         elif name in paths:
@@ -59,7 +59,7 @@ def filtered(bodies: t.Iterable[Body], asked: Asked, paths: Paths) -> list[Body]
             wanted.append((name, [str(TAGS[name])], values))
         else:
             raise Ec2Error("InvalidParameterValue", f"The filter '{name[:100]}' is invalid")
-    return [body for body in bodies if all(_lets(body, *one) for one in wanted)]
+    return [body for body in bodies if all(_lets(body, *condition) for condition in wanted)]
 
 
 def _lets(body: Body, name: str, paths: list[str], values: list[str]) -> bool:

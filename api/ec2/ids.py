@@ -79,4 +79,4 @@ def find(kind: str, wanted: str, known: t.Mapping[str, Known]) -> Known:
 
 def find_all(kind: str, wanted: t.Sequence[str], known: t.Mapping[str, Known]) -> list[Known]:
     """As find(), for several, each once."""
-    return [find(kind, one, known) for one in dict.fromkeys(wanted)]
+    return [find(kind, number, known) for number in dict.fromkeys(wanted)]

@@ -69,7 +69,7 @@ def asked_rules(asked: Asked, direction: str, find_group: FindGroup) -> list[Rul
         permissions.append(one)
     if not permissions:
         raise missing("IpPermissions")
-    return [rule for one in permissions for rule in _rules(one, direction, find_group)]
+    return [rule for permission in permissions for rule in _rules(permission, direction, find_group)]
 
 
 def _rules(permission: Body, direction: str, find_group: FindGroup) -> list[Rule]:
@@ -77,16 +77,18 @@ def _rules(permission: Body, direction: str, find_group: FindGroup) -> list[Rule
         raise invalid("PrefixListIds", "", "there are no prefix lists here")
     sources: list[Rule] = []
     for element, address, family in (("IpRanges", "CidrIp", "IPv4"), ("Ipv6Ranges", "CidrIpv6", "IPv6")):
-        for one in permission.get(element, []):
-            sources.append({"cidr": one[address], "ethertype": family, "description": one.get("Description", "")})
-    for one in [*permission.get("Groups", []), *permission.get("UserIdGroupPairs", [])]:
-        remote = find_group(one.get("GroupId"), one.get("GroupName"))
-        sources.append({"cidr": None, "remote_group_uuid": remote, "description": one.get("Description", "")})
+        for ip_range in permission.get(element, []):
+            sources.append(
+                {"cidr": ip_range[address], "ethertype": family, "description": ip_range.get("Description", "")}
+            )
+    for peer in [*permission.get("Groups", []), *permission.get("UserIdGroupPairs", [])]:
+        remote = find_group(peer.get("GroupId"), peer.get("GroupName"))
+        sources.append({"cidr": None, "remote_group_uuid": remote, "description": peer.get("Description", "")})
     if not sources:
         raise missing("IpPermissions.1.IpRanges")
     protocol = permission["IpProtocol"].lower()
     where = _ports(protocol, permission.get("FromPort"), permission.get("ToPort"))
-    return [{"direction": direction, "protocol": protocol, **where, **one} for one in sources]
+    return [{"direction": direction, "protocol": protocol, **where, **source} for source in sources]
 
 
 def _ports(protocol: str, low: int | None, high: int | None) -> Rule:

@@ -222,7 +222,7 @@ def _version_2(request: Request, parameters: t.Mapping[str, str]) -> Claim:
     host, path = request.host.lower(), urllib.parse.quote(request.path, safe="/-_.~")
     # old clients disagree about whether the port is part of the host
     hosts = dict.fromkeys([host, re.sub(r":[0-9]+$", "", host)])
-    texts = [f"{request.method}\n{one}\n{path}\n{canonical}".encode() for one in hosts]
+    texts = [f"{request.method}\n{hypervisor}\n{path}\n{canonical}".encode() for hypervisor in hosts]
 
     def candidates(secret: str) -> list[str]:
         return [base64.b64encode(hmac.new(secret.encode(), text, method).digest()).decode() for text in texts]

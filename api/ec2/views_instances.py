@@ -78,11 +78,11 @@ def reservation(record: Record) -> Body:
 def grouped(reservations: t.Iterable[Body]) -> list[Body]:
     """Instances that one request asked for, together."""
     found: dict[str, Body] = {}
-    for one in reservations:
+    for body in reservations:
         known = found.setdefault(
-            one["reservationId"], {key: one[key] for key in ("reservationId", "ownerId", "groupSet")}
+            body["reservationId"], {key: body[key] for key in ("reservationId", "ownerId", "groupSet")}
         )
-        known["instancesSet"] = [*known.get("instancesSet", []), *one["instancesSet"]]
+        known["instancesSet"] = [*known.get("instancesSet", []), *body["instancesSet"]]
     return list(found.values())
 
 
@@ -93,7 +93,7 @@ def instance(record: Record) -> Body:
     first: Record = nics[0] if nics else {}
     floating = first.get("floating_ips") or [None]
     groups = _groups(record)
-    booted = next((one for one in volumes if one["boot_index"] == 0), None)
+    booted = next((volume for volume in volumes if volume["boot_index"] == 0), None)
     return {
         "instanceId": instance_id(record),
         "imageId": ids.of("ami", record["image_id"]) if record["image_id"] else None,
@@ -119,7 +119,7 @@ def instance(record: Record) -> Body:
         "architecture": "x86_64",
         "rootDeviceType": "instance-store" if booted is None else "ebs",
         "rootDeviceName": ROOT_DEVICE,
-        "blockDeviceMapping": [_device(one) for one in volumes],
+        "blockDeviceMapping": [_device(volume) for volume in volumes],
         "virtualizationType": "hvm",
         "clientToken": record["ec2"]["client_token"],
         "tagSet": tag_set(record["metadata"]),
@@ -181,7 +181,7 @@ def change(record: Record, before: State) -> Body:
 
 
 def _groups(record: Record) -> list[Body]:
-    return [{"groupId": ids.of("sg", one["uuid"]), "groupName": one["name"]} for one in record["group_records"]]
+    return [{"groupId": ids.of("sg", group["uuid"]), "groupName": group["name"]} for group in record["group_records"]]
 
 
 def _reason(record: Record, found: State) -> Body | None:

@@ -75,9 +75,9 @@ def catalog(base: str, project_id: str) -> list[Entry]:
             "type": service["type"],
             "name": service["name"],
             "endpoints": [
-                {key: one[key] for key in ("id", "interface", "region", "region_id", "url")}
-                for one in everywhere
-                if one["service_id"] == service["id"]
+                {key: endpoint[key] for key in ("id", "interface", "region", "region_id", "url")}
+                for endpoint in everywhere
+                if endpoint["service_id"] == service["id"]
             ],
         }
         for service in services()

@@ -135,11 +135,11 @@ def issue(proof: Proof, scope: t.Any) -> tuple[Token, Caller, Fields | None]:
         if proof.attempt is not None:
             proof.attempt.succeed(connection)
         project_id, wanted = _scope(connection, proof, scope)
-        for one in dict.fromkeys((project_id, None)):
+        for project in dict.fromkeys((project_id, None)):
             token = issue_token(
                 connection,
                 proof.user_id,
-                one,
+                project,
                 method=proof.method,
                 issued_at=proof.began,
                 expires_at=proof.expires_at,

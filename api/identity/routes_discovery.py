@@ -95,9 +95,9 @@ def _region() -> Body:
 @policy.allows("identity:services")
 def list_services() -> Body:
     found = [
-        one
-        for one in map(_service, catalog.services())
-        if all(request.args.get(key, one[key]) == one[key] for key in ("type", "name"))
+        service
+        for service in map(_service, catalog.services())
+        if all(request.args.get(key, service[key]) == service[key] for key in ("type", "name"))
     ]
     return views.listing("services", found, f"{catalog.base_url()}/identity/v3/services")
 
@@ -105,9 +105,9 @@ def list_services() -> Body:
 @blueprint.get("/v3/services/<service_id>")
 @policy.allows("identity:services")
 def show_service(service_id: str) -> Body:
-    for one in catalog.services():
-        if one["id"] == service_id:
-            return {"service": _service(one)}
+    for service in catalog.services():
+        if service["id"] == service_id:
+            return {"service": _service(service)}
     raise NotFoundError(f"Could not find service: {service_id[:64]}.")
 
 
@@ -119,9 +119,11 @@ def _service(one: Body) -> Body:
 @policy.allows("identity:endpoints")
 def list_endpoints() -> Body:
     found = [
-        one
-        for one in map(_endpoint, catalog.endpoints(catalog.base_url(), None))
-        if all(request.args.get(key, one[key]) == one[key] for key in ("interface", "service_id", "region_id"))
+        endpoint
+        for endpoint in map(_endpoint, catalog.endpoints(catalog.base_url(), None))
+        if all(
+            request.args.get(key, endpoint[key]) == endpoint[key] for key in ("interface", "service_id", "region_id")
+        )
     ]
     return views.listing("endpoints", found, f"{catalog.base_url()}/identity/v3/endpoints")
 
@@ -129,9 +131,9 @@ def list_endpoints() -> Body:
 @blueprint.get("/v3/endpoints/<endpoint_id>")
 @policy.allows("identity:endpoints")
 def show_endpoint(endpoint_id: str) -> Body:
-    for one in catalog.endpoints(catalog.base_url(), None):
-        if one["id"] == endpoint_id:
-            return {"endpoint": _endpoint(one)}
+    for endpoint in catalog.endpoints(catalog.base_url(), None):
+        if endpoint["id"] == endpoint_id:
+            return {"endpoint": _endpoint(endpoint)}
     raise NotFoundError(f"Could not find endpoint: {endpoint_id[:64]}.")
 
 

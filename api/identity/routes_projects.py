@@ -39,10 +39,10 @@ def list_projects() -> Body:
     wanted = request.args.get("name")
     enabled = flag("enabled")
     shown = [
-        views.project(one, base)
-        for one in found
-        if wanted in (None, one["name"])
-        and enabled in (None, one["enabled"])
+        views.project(project, base)
+        for project in found
+        if wanted in (None, project["name"])
+        and enabled in (None, project["enabled"])
         and request.args.get("domain_id", "default") == "default"
     ]
     return views.listing("projects", shown, f"{base}/identity/v3/projects")
@@ -69,7 +69,7 @@ def create_project() -> tuple[Body, int]:
 def show_project(project_id: str) -> Body:
     with reading_ledger() as connection:
         row = _find(connection, project_id)
-        mine = {one["id"] for one in projects.projects_of_user(connection, current().user_id)}
+        mine = {project["id"] for project in projects.projects_of_user(connection, current().user_id)}
     if not (current().is_admin or project_id in mine):
         raise _unknown(project_id)
     return {"project": views.project(row, catalog.base_url())}
@@ -106,7 +106,7 @@ def list_assignments() -> Body:
     with reading_ledger() as connection:
         found = users.list_roles(connection, request.args.get("user.id"), request.args.get("scope.project.id"), role)
     names = request.args.get("include_names", "false").lower() not in ("false", "0")
-    shown = [views.assignment(one, base, names) for one in found]
+    shown = [views.assignment(assignment, base, names) for assignment in found]
     return views.listing("role_assignments", shown, f"{base}/identity/v3/role_assignments")
 
 

@@ -93,7 +93,9 @@ def list_projects() -> Body:
     base = catalog.base_url()
     with reading_ledger() as connection:
         found = projects_of_user(connection, current().user_id)
-    return views.listing("projects", [views.project(one, base) for one in found], f"{base}/identity/v3/auth/projects")
+    return views.listing(
+        "projects", [views.project(project, base) for project in found], f"{base}/identity/v3/auth/projects"
+    )
 
 
 @blueprint.get("/domains")

@@ -41,7 +41,7 @@ def list_users() -> Body:
         found = users.list_users(connection, request.args.get("name"), flag("enabled"))
     if request.args.get("domain_id", "default") != "default":
         found = []
-    return views.listing("users", [views.user(one, base) for one in found], f"{base}/identity/v3/users")
+    return views.listing("users", [views.user(user, base) for user in found], f"{base}/identity/v3/users")
 
 
 @blueprint.post("/")
@@ -114,7 +114,7 @@ def list_projects_of(user_id: str) -> Body:
     with reading_ledger() as connection:
         users.find_user(connection, user_id)
         found = projects_of_user(connection, user_id)
-    shown = [views.project(one, base) for one in found]
+    shown = [views.project(project, base) for project in found]
     return views.listing("projects", shown, f"{base}/identity/v3/users/{user_id}/projects")
 
 

@@ -133,7 +133,7 @@ def _order() -> list[tuple[str, str]]:
         if len(directions) > 1 and len(directions) != len(keys):
             raise BadRequestError("Number of sort dirs does not match the number of sort keys")
         every = directions * len(keys) if len(directions) == 1 else directions or ["desc"] * len(keys)
-        order = list(zip(keys, every)) if keys else [("created_at", one) for one in directions]
+        order = list(zip(keys, every)) if keys else [("created_at", direction) for direction in directions]
     for key, direction in order:
         if key not in SORTABLE:
             raise BadRequestError(f"Invalid sort key: {key[:60]}. It must be one of the following: "

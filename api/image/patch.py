@@ -95,7 +95,7 @@ def changes() -> list[Record]:
     value = validation.read_json("JSON patch")
     if request.mimetype == PATCH_TYPES[1]:
         validation.check(value, OLD_PATCH)
-        value = [_new_form(one) for one in value]
+        value = [_new_form(change) for change in value]
     validation.check(value, PATCH)
     return t.cast("list[Record]", value)
 

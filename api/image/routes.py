@@ -111,7 +111,7 @@ def remove_tag(number: str, tag: str) -> Answer:
         row = finding.own(connection, number)
         if tag not in row["tags"]:
             raise NotFoundError(f"Image {number} has no tag {tag[:60]}")
-        image_records.update_image(connection, row, {**row, "tags": [one for one in row["tags"] if one != tag]})
+        image_records.update_image(connection, row, {**row, "tags": [other for other in row["tags"] if other != tag]})
     return "", 204
 
 

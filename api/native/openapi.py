@@ -27,8 +27,8 @@ def show_document() -> t.Any:
 @functools.cache
 def document() -> Document:
     paths: Document = {}
-    for one in OPERATIONS:
-        paths.setdefault(f"/v1{one.path}", {})[one.method.lower()] = _operation(one)
+    for endpoint in OPERATIONS:
+        paths.setdefault(f"/v1{endpoint.path}", {})[endpoint.method.lower()] = _operation(endpoint)
     return {
         "openapi": "3.1.0",
         "info": {

@@ -20,7 +20,7 @@ from .operations import operation
 @operation("GET", "/hosts", "compute:hypervisors:read", "Compute hosts and their capacity", {200: "Hosts"})
 def list_hosts() -> t.Any:
     with reading_ledger() as connection:
-        found = [views.host(one, current().is_admin) for one in status.hosts(connection)]
+        found = [views.host(host, current().is_admin) for host in status.hosts(connection)]
         return veil(connection, current().reach).over({"hosts": found})
 
 

@@ -31,13 +31,13 @@ def list_kinds() -> t.Any:
     return {
         "kinds": [
             {
-                "kind": one.name,
-                "description": one.description,
-                "role": policy.POLICY[one.operation],
-                "instances": "required" if one.instances == "required" else "none",
-                "variables": one.schema,
+                "kind": kind.name,
+                "description": kind.description,
+                "role": policy.POLICY[kind.operation],
+                "instances": "required" if kind.instances == "required" else "none",
+                "variables": kind.schema,
             }
-            for one in kinds.KINDS.values()
+            for kind in kinds.KINDS.values()
         ]
     }
 
@@ -88,7 +88,7 @@ def list_jobs(query: dict[str, t.Any]) -> t.Any:
             marker=query.get("marker"),
         )
         hidden = veil(connection, caller.reach)
-        shown = [_shown(one, hidden) for one in found]
+        shown = [_shown(job, hidden) for job in found]
     following = None
     if len(found) == limit:
         asked = {name: value for name, value in request.args.items() if name != "marker"}
@@ -131,7 +131,7 @@ def list_events(job_id: str, query: dict[str, t.Any]) -> t.Any:
         else:
             found = queue.events(connection, job_id, after=after, limit=limit, texts=caller.is_admin)
             hidden = veil(connection, caller.reach)
-            shown = [views.event(one, hidden) for one in found]
+            shown = [views.event(event, hidden) for event in found]
     if wanted == streams.CONTENT_TYPE:
         return streams.respond(job_id, streams.reader(caller, request.headers["X-Auth-Token"]), after)
     following = None

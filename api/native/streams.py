@@ -81,7 +81,7 @@ class Stream:
         self._events = events
 
     def __iter__(self) -> t.Iterator[bytes]:
-        return (one.encode() for one in self._events)
+        return (event.encode() for event in self._events)
 
     def close(self) -> None:
         self._events.close()
@@ -117,9 +117,9 @@ def _events(
                 hidden = veil(connection, who.project_id)
         except NovaliteError:
             return  # the job was removed, or the ledger is out of order: the client asks again, and is told
-        for one in found:
-            after = one["seq"]
-            yield message("event", views.event(one, hidden), after)
+        for event in found:
+            after = event["seq"]
+            yield message("event", views.event(event, hidden), after)
         seen = (job["state"], job["cancel_requested"], job["message"])
         if seen != state:
             state = seen

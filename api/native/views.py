@@ -60,7 +60,7 @@ def explanation(record: Record | None) -> Body | None:
         return None
     empty: Body = {"choice": "", "hosts": 0, "alternates": [], "filters": [], "weights": [], "message": "", "lines": []}
     body = {**empty, **{name: record[name] for name in empty if name in record}}
-    body["weights"] = [{name: one[name] for name in ("host", "score", "details")} for one in body["weights"]]
+    body["weights"] = [{name: weight[name] for name in ("host", "score", "details")} for weight in body["weights"]]
     return body
 
 
@@ -77,20 +77,24 @@ def plan(asked: Record, placed: Record, reasons: bool) -> Body:
 
     Why a host was removed, and its weights, tell of its size: without `reasons`, filters are named with their counts.
     """
-    explained = placed["explanations"] if reasons else [_without_reasons(one) for one in placed["explanations"]]
+    explained = placed["explanations"] if reasons else [_without_reasons(record) for record in placed["explanations"]]
     # what found no host is told in short; what was given up for another of its request names no host
-    short = {} if reasons else {one["name"]: one["message"] for one in explained if one.get("weights") == []}
+    short = (
+        {} if reasons else {record["name"]: record["message"] for record in explained if record.get("weights") == []}
+    )
     summary = placed["msg"] if reasons else f"placed {len(placed['instances'])} of {len(explained)} instances"
     return {
         "message": summary,
-        "placed": [{name: one[name] for name in ("name", "host", "alternates")} for one in placed["instances"]],
-        "unplaced": [
-            {"name": name, "message": short.get(name, one["message"])}
-            for one in placed["unplaced"]
-            for name in [one["instance"]["name"]]
+        "placed": [
+            {name: instance[name] for name in ("name", "host", "alternates")} for instance in placed["instances"]
         ],
-        "existing": [{name: one[name] for name in ("name", "uuid", "host")} for one in asked["existing"]],
-        "explanations": {one["name"]: explanation(one) for one in explained},
+        "unplaced": [
+            {"name": name, "message": short.get(name, refusal["message"])}
+            for refusal in placed["unplaced"]
+            for name in [refusal["instance"]["name"]]
+        ],
+        "existing": [{name: instance[name] for name in ("name", "uuid", "host")} for instance in asked["existing"]],
+        "explanations": {record["name"]: explanation(record) for record in explained},
     }
 
 
@@ -104,7 +108,7 @@ def _without_reasons(explained: Record) -> Record:
             {**step, "removed": dict.fromkeys(step["removed"], "an administrator is told why")}
             for step in explained["filters"]
         ],
-        "weights": [{**one, "details": {}, "used_by_others": ""} for one in explained["weights"]],
+        "weights": [{**weight, "details": {}, "used_by_others": ""} for weight in explained["weights"]],
     }
     if not told["weights"]:
         steps = [(step["filter"], step["start"] - step["end"]) for step in told["filters"]]

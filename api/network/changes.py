@@ -60,7 +60,7 @@ def owner_of(connection: sa.Connection, wanted: t.Mapping[str, t.Any]) -> str:
     if not caller.is_admin or named <= {caller.project}:
         check_owner(wanted)
         return caller.project
-    if len(named) > 1 or not all(is_project(connection, one) for one in named):
+    if len(named) > 1 or not all(is_project(connection, project_id) for project_id in named):
         raise NeutronError(404, "ProjectNotFound", f"Project {sorted(named)[0][:64]} could not be found.")
     return str(named.pop())
 

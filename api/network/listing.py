@@ -52,7 +52,7 @@ def _matches(row: Record, name: str, wanted: t.Sequence[str]) -> bool:
         return _tagged(name, set(row.get("tags") or ()), {tag for text in wanted for tag in text.split(",") if tag})
     value = row.get(name)
     if name == "fixed_ips":
-        return all(any(_has(one, text) for one in value or ()) for text in wanted)
+        return all(any(_has(address, text) for address in value or ()) for text in wanted)
     if isinstance(value, list):
         return any(text in value for text in wanted)
     if isinstance(value, bool):

@@ -125,7 +125,7 @@ def associate(connection: sa.Connection, number: str, port: Record | None) -> No
                 f"{port['network_uuid']}. Therefore, cannot associate Port {port['id']} with a Floating IP.",
             )  # fmt: skip
         others = network_records.floating_ips_of(connection, before["project_id"])
-        if any(one["vif_id"] == port["id"] and one["pool"] == before["pool"] for one in others):
+        if any(other["vif_id"] == port["id"] and other["pool"] == before["pool"] for other in others):
             raise NeutronError(
                 409, "FloatingIPPortAlreadyAssociated",
                 f"Cannot associate floating IP {before['address']} ({number}) with port {port['id']} using fixed IP "

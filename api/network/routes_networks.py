@@ -140,7 +140,7 @@ def delete_subnet(number: str) -> Answer:
 def _given(wanted: Record) -> Record:
     given = {ours: wanted[name] for name, ours in SUBNET.items() if name in wanted}
     if "allocation_pools" in wanted:
-        given["pools"] = [(one["start"], one["end"]) for one in wanted["allocation_pools"]]
+        given["pools"] = [(pool["start"], pool["end"]) for pool in wanted["allocation_pools"]]
     return given
 
 

@@ -94,7 +94,7 @@ def list_zones() -> Answer:
     found = [{"id": kind, "name": "nova", "resource": kind, "state": "available"} for kind in ("network", "router")]
     body = listing.answer("availability_zones", found, ("name", "resource", "state"))
     body["availability_zones"] = [
-        {key: value for key, value in one.items() if key != "id"} for one in body["availability_zones"]
+        {key: value for key, value in zone.items() if key != "id"} for zone in body["availability_zones"]
     ]
     return body, 200
 
@@ -180,9 +180,9 @@ def list_agents() -> Answer:
 @policy.allows("network:agents:read")
 def show_agent(number: str) -> Answer:
     with reading_ledger() as connection:
-        for one in _agents(connection):
-            if one["id"] == number:
-                return {"agent": listing.fields(one)}, 200
+        for agent in _agents(connection):
+            if agent["id"] == number:
+                return {"agent": listing.fields(agent)}, 200
     raise not_found("Agent", number)
 
 

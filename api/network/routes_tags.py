@@ -71,7 +71,7 @@ def delete_tag(plural: str, number: str, tag: str) -> Answer:
     with writing_ledger() as connection:
         found = _tags(connection, plural, number, write=True)
         _check(found, tag)
-        replace_tags(connection, number.lower(), [one for one in found if one != tag])
+        replace_tags(connection, number.lower(), [other for other in found if other != tag])
     return "", 204
 
 

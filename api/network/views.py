@@ -106,11 +106,11 @@ def subnets(row: Record, said: t.Mapping[tuple[int, int], Record]) -> list[Recor
                 "ipv6_address_mode": "slaac",
             }
         )
-    for one in found:
-        told = said.get((row["id"], one["ip_version"]))
+    for subnet in found:
+        told = said.get((row["id"], subnet["ip_version"]))
         if told is not None:
-            one.update({key: told[key] for key in ("name", "description", "enable_dhcp")})
-            one.update({"gateway_ip": told["gateway"], "allocation_pools": _ranges(told["pools"])})
+            subnet.update({key: told[key] for key in ("name", "description", "enable_dhcp")})
+            subnet.update({"gateway_ip": told["gateway"], "allocation_pools": _ranges(told["pools"])})
     return found
 
 
@@ -148,7 +148,7 @@ def _subnet(network_uuid: str, version: int, owner: str) -> Record:
 
 
 def _of_family(addresses: t.Iterable[str], version: int) -> list[str]:
-    return [one for one in addresses if ipaddress.ip_address(one).version == version]
+    return [address for address in addresses if ipaddress.ip_address(address).version == version]
 
 
 def _ranges(ranges: t.Iterable[tuple[str, str]]) -> list[Record]:
@@ -254,7 +254,7 @@ def security_group(row: Record) -> Record:
         "shared": False,
         "tags": [],
         "revision_number": 1,
-        "security_group_rules": [rule(one, row["project_id"]) for one in row["rules"]],
+        "security_group_rules": [rule(entry, row["project_id"]) for entry in row["rules"]],
     }
 
 

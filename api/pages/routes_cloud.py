@@ -66,7 +66,7 @@ def list_networks() -> str:
 def show_network(uuid: str) -> str:
     with reading_ledger() as connection:
         found = status.address_map(connection, uuid, current().reach)
-    names = {one["address"]: one for one in found["owners"]}
+    names = {owner["address"]: owner for owner in found["owners"]}
     return render_template("pages/network.html", network=found, names=names)
 
 

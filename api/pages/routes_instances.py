@@ -96,7 +96,7 @@ def show_console(uuid: str) -> str:
         asked = queue.list_jobs(connection, project_id=caller.reach, kind="console", instance_uuid=uuid, limit=10)
         jobs = veiled(connection, asked)
         instance = named(connection, found)
-    said = next((one for one in jobs if one["state"] == queue.SUCCEEDED and _console_of(one, uuid) is not None), None)
+    said = next((job for job in jobs if job["state"] == queue.SUCCEEDED and _console_of(job, uuid) is not None), None)
     return render_template(
         "pages/console.html",
         instance=instance,

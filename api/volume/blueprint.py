@@ -101,7 +101,7 @@ def enqueue(connection: sa.Connection, kind: str, row: Record, instances: t.Coll
         connection,
         kind,
         instances=instances,
-        variables={name: [one] for name, one in ids.items()},
+        variables={name: [resource_id] for name, resource_id in ids.items()},
         project_id=row["project_id"],
         user_id=current().user_id,
         request_id=request_id(),

@@ -128,6 +128,6 @@ def _metadata(text: str) -> dict[str, str]:
                 break
             except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
                 continue
-    if not isinstance(found, dict) or not all(isinstance(one, str) for pair in found.items() for one in pair):
+    if not isinstance(found, dict) or not all(isinstance(part, str) for pair in found.items() for part in pair):
         raise BadRequestError("Invalid input for query parameters metadata: give a dictionary of texts")
     return t.cast("dict[str, str]", found)

@@ -37,7 +37,9 @@ def _listed(shown: t.Callable[[Record, Record], Record]) -> Answer:
     _check_version()
     with reading_ledger() as connection:
         rows = volumes_by(connection, project_id=listing.project_asked_for())
-    found = [{"id": one["id"], "row": row, "one": one} for row in rows for one in row["attachments"]]
+    found = [
+        {"id": attachment["id"], "row": row, "one": attachment} for row in rows for attachment in row["attachments"]
+    ]
     return listing.page(
         "attachments", found, lambda pair: views.attachment(pair["row"], pair["one"]),
         lambda pair: shown(pair["row"], pair["one"]),
@@ -80,7 +82,7 @@ def _check_version() -> None:
 
 def _one(connection: t.Any, number: str) -> tuple[Record, Record]:
     for row in volumes_by(connection, project_id=whose()):
-        for one in row["attachments"]:
-            if one["id"] == number:
-                return row, one
+        for attachment in row["attachments"]:
+            if attachment["id"] == number:
+                return row, attachment
     raise NotFoundError(f"Volume attachment could not be found with filter: attachment_id = {number[:60]}.")

@@ -55,7 +55,7 @@ def new_volume(row: Record) -> Record:
         "created_at": time(row["created_at"]),
         "updated_at": time(row["updated_at"]),
         "volume_type": row["type"],
-        "attachments": [attached(row, one) for one in row["attachments"] if one["attached_at"]],
+        "attachments": [attached(row, record) for record in row["attachments"] if record["attached_at"]],
         "snapshot_id": row["snapshot_id"],
         "source_volid": row["source_volume_id"],
         "metadata": row["metadata"],
