@@ -36,7 +36,7 @@ def size_of(group: str, name: str) -> int | None:
 def parts_of(group: str, name: str) -> list[str]:
     """The logical volumes that there are of it: itself, or what a run that was killed had begun to fill."""
     found = _sizes(group)
-    return [one for one in (name, f"{UNFINISHED}{name}") if one in found]
+    return [part for part in (name, f"{UNFINISHED}{name}") if part in found]
 
 
 def _sizes(group: str) -> dict[str, int]:

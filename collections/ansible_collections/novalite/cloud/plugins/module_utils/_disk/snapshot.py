@@ -69,8 +69,8 @@ def take(
     `owner` is the number of the user who is to fetch the files. One that is there already is made anew. What failed
     leaves nothing but an `error`.
     """
-    for one in snapshots:
-        _path(state_dir, one.image_id)
+    for snapshot in snapshots:
+        _path(state_dir, snapshot.image_id)
     if not check_mode:
         layout.prepare_state_dir(state_dir)
         layout.make_searchable(os.path.join(state_dir, SNAPSHOTS))
@@ -96,9 +96,9 @@ def take(
 
 def remove(image_ids: t.Iterable[str], state_dir: str, check_mode: bool = False) -> list[str]:
     """Remove the files of these images; returns the ids of those that were there."""
-    there = [one for one in image_ids if os.path.lexists(_path(state_dir, one))]
-    for one in [] if check_mode else there:
-        _unlink(_path(state_dir, one))
+    there = [image_id for image_id in image_ids if os.path.lexists(_path(state_dir, image_id))]
+    for image_id in [] if check_mode else there:
+        _unlink(_path(state_dir, image_id))
     return there
 
 

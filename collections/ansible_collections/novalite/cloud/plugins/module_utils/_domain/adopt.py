@@ -84,7 +84,9 @@ def find(connection: t.Any, named: str) -> t.Any:
         except libvirt.libvirtError as error:
             if error.get_error_code() != libvirt.VIR_ERR_NO_DOMAIN:
                 raise
-            names = ", ".join(sorted(one.name() for one in connection.listAllDomains())[:10]) or "none"
+            names = (
+                ", ".join(sorted(known_domain.name() for known_domain in connection.listAllDomains())[:10]) or "none"
+            )
             raise NotFoundError(f"there is no domain {named!r} on this host; there are: {names}") from None
         if not domain.isPersistent():
             raise ConflictError(
@@ -204,9 +206,9 @@ def _addresses(domain: t.Any, live: ElementTree.Element) -> dict[str, tuple[str,
     found: dict[str, tuple[str, ...]] = {}
     for source in ([_AGENT] if agent else []) + [_LEASE, _ARP]:
         with contextlib.suppress(libvirt.libvirtError):  # not every source exists for every guest
-            for one in (domain.interfaceAddresses(source, 0) or {}).values():
-                mac = str(one.get("hwaddr") or "").lower()
-                own = {str(address["addr"]) for address in one.get("addrs") or () if address["type"] == _IPV4}
+            for interface in (domain.interfaceAddresses(source, 0) or {}).values():
+                mac = str(interface.get("hwaddr") or "").lower()
+                own = {str(address["addr"]) for address in interface.get("addrs") or () if address["type"] == _IPV4}
                 if mac and own:
                     found.setdefault(mac, tuple(sorted(own)))
     return found

@@ -51,7 +51,7 @@ def list_domains(connection: t.Any, directory: str) -> list[dict[str, t.Any]]:
                 one = {"uuid": domain.UUIDString(), "name": domain.name(), "state": state}
                 disk_gb = promised_gb(domain.XMLDesc(_AS_DEFINED), directory)
                 found.append({**one, "vcpus": vcpus, "memory_mb": memory_kib // 1024, "disk_gb": disk_gb})
-    return sorted(found, key=lambda one: str(one["name"]))
+    return sorted(found, key=lambda domain: str(domain["name"]))
 
 
 def inspect(connection: t.Any, domains: t.Sequence[DomainSpec]) -> list[Outcome]:

@@ -68,17 +68,17 @@ def look(state_dir: str, uri: str) -> dict[str, t.Any]:
     filtered = bindings.in_force()
     with lifecycle.clear("this host's domains and filters cannot be listed"):
         domains = [found for found in map(_domain, connection.listAllDomains()) if found is not None]
-        for tap in (tap for one in domains for tap in one["taps"]):
+        for tap in (tap for domain in domains for tap in domain["taps"]):
             tap["unfiltered"] = tap["filter"] is not None and filtered is not None and tap["device"] not in filtered
         filters = sorted(name for name in connection.listNWFilters() if _FILTER.fullmatch(name))
     return {
         "looked_at": looked_at,  # seconds since the epoch, by this host's clock
-        "domains": sorted(domains, key=lambda one: str(one["name"])),
+        "domains": sorted(domains, key=lambda domain: str(domain["name"])),
         "disks": _disks(state_dir),
         "files": {uuid: _files(state_dir, uuid) for uuid in _disks(state_dir)},
         "volumes": _uuids_in(os.path.join(state_dir, "volumes")),
         "missing_bases": _missing_bases(state_dir),
-        "residue": [one._asdict() for one in residue.find(state_dir)],
+        "residue": [remnant._asdict() for remnant in residue.find(state_dir)],
         "filters": filters,
         "chains": _chains(),
         "dhcp_networks": _dhcp_networks(state_dir),
@@ -212,6 +212,6 @@ def _dhcp_networks(state_dir: str) -> list[dict[str, t.Any]]:
                 with open(os.path.join(directory, bridge, "conf"), encoding="utf-8") as handle:
                     conf = read_config(handle.read())
                 with open(os.path.join(directory, bridge, "hosts"), encoding="utf-8") as handle:
-                    hosts = [one.__dict__ for one in read_hosts(handle.read())]
+                    hosts = [host.__dict__ for host in read_hosts(handle.read())]
                 found.append({"name": bridge, "bridge": bridge, **conf, "hosts": hosts})
     return found

@@ -58,7 +58,7 @@ def of_step(host: str, step: str, result: Result, names: Names) -> list[Row]:
 
 def table(rows: t.Sequence[Row], failures: t.Sequence[str]) -> list[str]:
     """The rows under a head, then what could not be repaired, then how many there are."""
-    texts = [[str(one[field] if one[field] is not None else "ledger") for field in FIELDS] for one in rows]
+    texts = [[str(record[field] if record[field] is not None else "ledger") for field in FIELDS] for record in rows]
     widths = [min(WIDEST, max(map(len, column))) for column in zip(HEADS, *texts)]
     lines = []
     if texts:
@@ -99,7 +99,7 @@ def _bridges(host: str, before: Row, after: Row, names: Names) -> list[Row]:
 
 def _router(host: str, before: Row, after: Row, names: Names) -> list[Row]:
     rows = _plain(host, before, after, names)
-    return [{**one, "object": f"router ({one['object']})"} for one in rows]
+    return [{**record, "object": f"router ({record['object']})"} for record in rows]
 
 
 def _dhcp(host: str, before: Row, after: Row, names: Names) -> list[Row]:

@@ -45,9 +45,9 @@ class Residue(t.NamedTuple):
 def find(state_dir: str, proc: str = "/proc", sys_block: str = "/sys/block") -> list[Residue]:
     """All of it, in the order in which it can be taken away: mounts before their devices, those before their server."""
     instances = os.path.join(os.path.abspath(state_dir), layout.INSTANCES)
-    loops = [one for one in _loops(sys_block, instances) if _is_idle(one.disk, instances)]
+    loops = [loop for loop in _loops(sys_block, instances) if _is_idle(loop.disk, instances)]
     servers, devices = _servers(proc, sys_block, instances)
-    ours = {one.name for one in loops} | devices
+    ours = {loop.name for loop in loops} | devices
     on_devices: list[Residue] = []
     others: list[Residue] = []
     for source, point in _mounts(proc):
@@ -62,14 +62,14 @@ def find(state_dir: str, proc: str = "/proc", sys_block: str = "/sys/block") -> 
 
 def remove(found: t.Iterable[Residue]) -> None:
     """Take these away, in the order that find() gives. Raises NovaliteError."""
-    for one in found:
-        if one.what == MOUNT:
+    for remnant in found:
+        if remnant.what == MOUNT:
             # of what a dead server showed, nothing is left to be written
-            run(["umount", *([] if _is_device(one.disk) else ["--lazy"]), one.name])
-        elif one.what == LOOP:
-            run(["losetup", "--detach", one.name])
+            run(["umount", *([] if _is_device(remnant.disk) else ["--lazy"]), remnant.name])
+        elif remnant.what == LOOP:
+            run(["losetup", "--detach", remnant.name])
         else:
-            end_leftovers(one.disk)
+            end_leftovers(remnant.disk)
 
 
 def _is_device(source: str) -> bool:

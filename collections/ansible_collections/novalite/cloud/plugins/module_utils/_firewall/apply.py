@@ -204,7 +204,7 @@ class _Run:
             return ports.Present()  # a host without ebtables, and nothing of ours in it
 
     def _needed(self, family: str) -> bool:
-        return self.request.state == "present" and any(one.is_in(family) for one in self.request.instances)
+        return self.request.state == "present" and any(instance.is_in(family) for instance in self.request.instances)
 
     def _look_at_the_other(self) -> None:
         """Only who gives all instances of the host can have what the other backend holds taken out: whatever was left
@@ -288,8 +288,8 @@ class _Run:
         ensuring = self.request.state == "present"
         self.port_chains = ports.wanted(
             known.intended_ports or known.ports,
-            {one.id: one.ports for one in self.request.instances if ensuring and one.ports},
-            {one.id for one in self.request.instances},
+            {instance.id: instance.ports for instance in self.request.instances if ensuring and instance.ports},
+            {instance.id for instance in self.request.instances},
             self.request.exclusive and ensuring,
         )
         was, shall = ports.difference(known.ports, self.port_chains)

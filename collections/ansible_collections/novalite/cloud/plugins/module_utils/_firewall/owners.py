@@ -48,7 +48,7 @@ def changed(
         if who is None and before and "+" not in before and before not in given:
             who = before
         if who is None:
-            left = [one for one in before.split("+") if one and one not in given]
+            left = [part for part in before.split("+") if part and part not in given]
             sharers = sorted({*left, *shared.get(key, ())}, key=int)
             who = "+".join(sharers * 2 if len(sharers) == 1 else sharers)
             if len(f"{INSTANCE}{who}") > _MAX_NAME:

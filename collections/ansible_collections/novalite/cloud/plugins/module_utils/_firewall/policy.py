@@ -232,7 +232,7 @@ def parse_zones(values: t.Iterable[t.Mapping[str, t.Any]]) -> dict[str, int]:
             raise NovaliteError(f"the conntrack zone {zone} of bridge {value['bridge']} is not between 1 and 65535")
         zones[_bridge(value["bridge"])] = zone
     for bridge, zone in zones.items():
-        other = next((one for one in zones if one != bridge and zones[one] == zone), None)
+        other = next((sibling for sibling in zones if sibling != bridge and zones[sibling] == zone), None)
         if other is not None:
             raise NovaliteError(f"the bridges {bridge} and {other} have one conntrack zone, {zone}; give each its own")
     return zones

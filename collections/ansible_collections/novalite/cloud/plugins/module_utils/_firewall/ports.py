@@ -62,9 +62,9 @@ def parse_port(instance: int, value: t.Mapping[str, t.Any]) -> Port:
     if not _DEVICE.fullmatch(device):
         raise NovaliteError(f"instance {instance}: {device!r} is no name of a network device")
     pairs = [(str(pair["mac"]).lower(), str(pair["cidr"])) for pair in value.get("allowed_pairs") or ()]
-    for one in (mac, *(pair_mac for pair_mac, _cidr in pairs)):
-        if not _MAC.fullmatch(one):
-            raise NovaliteError(f"instance {instance}: {one!r} is no MAC address; write fa:16:3e:00:00:01")
+    for text in (mac, *(pair_mac for pair_mac, _cidr in pairs)):
+        if not _MAC.fullmatch(text):
+            raise NovaliteError(f"instance {instance}: {text!r} is no MAC address; write fa:16:3e:00:00:01")
     addresses = tuple(host(str(address))[1].partition("/")[0] for address in value.get("addresses") or ())
     return Port(device, mac, addresses, tuple((pair_mac, _range(instance, cidr)) for pair_mac, cidr in pairs))
 

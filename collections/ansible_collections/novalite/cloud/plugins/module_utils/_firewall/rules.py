@@ -110,7 +110,9 @@ def of_members(rules: t.Sequence[str], option: str, labelled: str, addresses: t.
     if not templates:
         return tuple(rules)
     others = [rule for rule in rules if not rule.endswith((labelled, f"{labelled} -j ACCEPT"))]
-    return tuple(sorted({*others, *(line for one in templates for line in by_members(one, option, addresses))}))
+    return tuple(
+        sorted({*others, *(line for template in templates for line in by_members(template, option, addresses))})
+    )
 
 
 def hosts(addresses: t.Iterable[str], family: str) -> tuple[str, ...]:

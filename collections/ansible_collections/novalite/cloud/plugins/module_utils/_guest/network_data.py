@@ -47,7 +47,7 @@ def openstack_network_data(instance: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
                     }
                 )
         servers += [server for server in nic["network"]["dns"] if server not in servers]
-    return {"links": links, "networks": networks, "services": [{"type": "dns", "address": one} for one in servers]}
+    return {"links": links, "networks": networks, "services": [{"type": "dns", "address": dns} for dns in servers]}
 
 
 def _ipv4(nic: Nic) -> dict[str, t.Any] | None:
@@ -91,4 +91,4 @@ def _ipv6(nic: Nic) -> dict[str, t.Any] | None:
 
 def _services(addresses: t.Iterable[str], version: int) -> list[dict[str, str]]:
     """The DNS servers that are reached over this version of IP."""
-    return [{"type": "dns", "address": one} for one in addresses if ipaddress.ip_address(one).version == version]
+    return [{"type": "dns", "address": dns} for dns in addresses if ipaddress.ip_address(dns).version == version]

@@ -101,7 +101,7 @@ def _addresses(bridge: Bridge, found: Link, host: Host) -> list[Step]:
     for text in bridge.addresses:
         address = ipaddress.ip_interface(text).ip
         holder = next((link.name for link in host.links.values() if link.name != bridge.name and address in
-                       {ipaddress.ip_interface(one).ip for one in link.addresses}), None)
+                       {ipaddress.ip_interface(known).ip for known in link.addresses}), None)
         if holder is not None:
             raise ConflictError(
                 f"bridge {bridge.name}: the address {address} is on {holder} already; remove it there"

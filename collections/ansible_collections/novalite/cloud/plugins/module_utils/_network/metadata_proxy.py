@@ -211,9 +211,9 @@ def _has_address(namespace: str | None) -> bool:
     except CommandError:
         return False  # no such namespace
     return any(
-        one.get("local") == ADDRESS and "UP" in link.get("flags", ())
+        address.get("local") == ADDRESS and "UP" in link.get("flags", ())
         for link in found
-        for one in link.get("addr_info", ())
+        for address in link.get("addr_info", ())
     )
 
 

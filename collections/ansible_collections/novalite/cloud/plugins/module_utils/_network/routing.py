@@ -95,9 +95,9 @@ def _carry_out(
     """Returns the (namespace, floating IP) pairs whose connections are to be cut: what leads to nobody any more, or to
     somebody else; and what was begun before an address was there, which is never translated."""
     known = router.owners(work.root.values())
-    wanted = [one for one in routers if present and router.works(one)]
-    names = {one.bridge for one in routers}
-    leaving = {one.bridge: one.namespace for one in routers if one not in wanted}
+    wanted = [vrouter for vrouter in routers if present and router.works(vrouter)]
+    names = {vrouter.bridge for vrouter in routers}
+    leaving = {vrouter.bridge: vrouter.namespace for vrouter in routers if vrouter not in wanted}
     if exclusive and present:
         leaving.update({bridge: f"{namespaces.PREFIX}{bridge}" for bridge in known - names
                         if not _is_others(work, bridge)})
@@ -106,35 +106,39 @@ def _carry_out(
     inner, chains, gone = {}, [], []  # type: dict[str, tuple[str, str]], list[router.TablesOf], list[t.Any]
     old, arrived = {}, []  # type: dict[str, dict[str, str]], list[tuple[Router, router.Floating]]
     _check_addresses(work, wanted)
-    for one in wanted:
-        _check_interfaces(work, one)
-        if one.namespace is not None:
-            inner[one.bridge] = _transit(work, one)
-    for bridge, namespace in [*leaving.items(), *((one.bridge, one.namespace) for one in wanted)]:
+    for vrouter in wanted:
+        _check_interfaces(work, vrouter)
+        if vrouter.namespace is not None:
+            inner[vrouter.bridge] = _transit(work, vrouter)
+    for bridge, namespace in [*leaving.items(), *((vrouter.bridge, vrouter.namespace) for vrouter in wanted)]:
         old[bridge] = _floating_now(work, bridge, namespace)
-    for one in wanted:
-        now = {each.floating: each.fixed for each in one.floating}
-        gone += [(one.namespace, address) for address, fixed in old[one.bridge].items() if now.get(address) != fixed]
-        arrived += [(one, each) for each in one.floating if old[one.bridge].get(each.floating) != each.fixed]
-        if one.namespace is not None:
-            outer, own = inner[one.bridge]
-            wanted_inside = router.merged({}, [router.inner_rules(one, outer, own)], bridges=False)
-            work.write(_read(one.namespace), wanted_inside, one.namespace)
-        chains.append(router.root_rules(one, inner[one.bridge][1] if one.bridge in inner else None))
+    for vrouter in wanted:
+        now = {each.floating: each.fixed for each in vrouter.floating}
+        gone += [
+            (vrouter.namespace, address) for address, fixed in old[vrouter.bridge].items() if now.get(address) != fixed
+        ]
+        arrived += [
+            (vrouter, each) for each in vrouter.floating if old[vrouter.bridge].get(each.floating) != each.fixed
+        ]
+        if vrouter.namespace is not None:
+            outer, own = inner[vrouter.bridge]
+            wanted_inside = router.merged({}, [router.inner_rules(vrouter, outer, own)], bridges=False)
+            work.write(_read(vrouter.namespace), wanted_inside, vrouter.namespace)
+        chains.append(router.root_rules(vrouter, inner[vrouter.bridge][1] if vrouter.bridge in inner else None))
     gone += [(leaving[bridge], address) for bridge in leaving for address in old[bridge]]
-    staying = {each.floating for one in wanted for each in one.floating}
+    staying = {each.floating for vrouter in wanted for each in vrouter.floating}
     # before their rules: what is not translated any more must not be the host's own
     _withdraw(work, {address for _namespace, address in gone} - staying)
     work.write(work.root, router.merged(work.root, chains, functools.partial(_is_in, names | set(leaving))), None)
-    for one in wanted:
-        for each in one.floating:
-            _offer(work, one, each, inner.get(one.bridge))
+    for vrouter in wanted:
+        for each in vrouter.floating:
+            _offer(work, vrouter, each, inner.get(vrouter.bridge))
     for bridge, namespace in leaving.items():
         _close(work, bridge, namespace)
     if not work.check_mode:
         for _router, each in arrived:
             _announce(each, work.links[each.interface].mac)
-    return [*gone, *((one.namespace, each.floating) for one, each in arrived)]
+    return [*gone, *((vrouter.namespace, each.floating) for vrouter, each in arrived)]
 
 
 def _is_in(names: t.Container[str], bridge: str) -> bool:
@@ -163,7 +167,7 @@ def _forward(work: _Run, wanted: t.Sequence[Router]) -> None:
     name = {"ipv4/ip_forward": "1"}
     found = sysctl.wrong(name)
     if not work.check_mode:
-        _claim(work, [one.bridge for one in wanted], name)
+        _claim(work, [vrouter.bridge for vrouter in wanted], name)
     if found:
         work.before["net"], work.after["net"] = dict(found), dict(name)
         if not work.check_mode:

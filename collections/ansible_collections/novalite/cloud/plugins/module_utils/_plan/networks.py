@@ -131,7 +131,7 @@ def router(network: Network, address: str | None, floating: t.Sequence[Plan]) ->
         "cidr": network["cidr"],
         "address": address,
         "snat": network["snat"],
-        "floating": sorted(floating, key=lambda one: ipaddress.ip_address(one["floating"])),
+        "floating": sorted(floating, key=lambda mapping: ipaddress.ip_address(mapping["floating"])),
     }
 
 
@@ -143,8 +143,8 @@ def routers(instances: t.Iterable[Instance]) -> list[Plan]:
         network = nic["network"]
         networks[network["bridge"]] = (network, nic["dhcp_server"])
         floating.setdefault(network["bridge"], []).extend(
-            {"fixed": nic["ip"], "floating": one["address"], "interface": one["interface"]}
-            for one in nic.get("floating_ips") or ()
+            {"fixed": nic["ip"], "floating": floating_ip["address"], "interface": floating_ip["interface"]}
+            for floating_ip in nic.get("floating_ips") or ()
         )
     return [
         router(network, address, floating[name])

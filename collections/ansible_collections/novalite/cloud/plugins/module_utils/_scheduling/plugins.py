@@ -96,15 +96,15 @@ class Choice(t.Protocol):
 
 def filters_for(options: Options) -> list[Filter]:
     """The enabled filters and the user's, in running order. NovaliteError for a name that none has."""
-    users = {one.NAME: _filter(one) for one in _users(options, "passes")}
+    users = {module.NAME: _filter(module) for module in _users(options, "passes")}
     return in_running_order(_enabled("filter", options.enabled_filters, _FILTERS, users))
 
 
 def weighers_for(options: Options) -> list[Weigher]:
     """The enabled weighers and the user's, with their multipliers. NovaliteError for a name that none has."""
-    known = {one.NAME: one for one in weighers_table.WEIGHERS}
-    users = {one.NAME: one for one in _users(options, "weigh")}
-    return [_weigher(one, options) for one in _enabled("weigher", options.enabled_weighers, known, users)]
+    known = {module.NAME: module for module in weighers_table.WEIGHERS}
+    users = {module.NAME: module for module in _users(options, "weigh")}
+    return [_weigher(module, options) for module in _enabled("weigher", options.enabled_weighers, known, users)]
 
 
 def in_running_order(filters: t.Iterable[Filter]) -> list[Filter]:
@@ -112,12 +112,12 @@ def in_running_order(filters: t.Iterable[Filter]) -> list[Filter]:
 
     The order does not change what passes; it only decides which of several refusals an explanation names.
     """
-    return sorted(filters, key=lambda one: not one.once)
+    return sorted(filters, key=lambda filter_: not filter_.once)
 
 
 def choice_named(name: str) -> Choice:
     """The choice called `name`; NovaliteError lists those that exist."""
-    known = {one.NAME: t.cast(Choice, one) for one in _CHOICES}
+    known = {module.NAME: t.cast(Choice, module) for module in _CHOICES}
     if name not in known:
         raise NovaliteError(f"there is no scheduler choice {name!r}; take one of: {', '.join(known)}")
     return known[name]
@@ -134,7 +134,7 @@ def _filter(module: t.Any) -> Filter:
     )
 
 
-_FILTERS = {one.NAME: _filter(one) for one in filters_table.FILTERS}
+_FILTERS = {module.NAME: _filter(module) for module in filters_table.FILTERS}
 
 
 def _weigher(module: t.Any, options: Options) -> Weigher:
@@ -168,7 +168,7 @@ def _loaded(paths: tuple[str, ...]) -> tuple[types.ModuleType, ...]:
     files: list[pathlib.Path] = []
     for path in map(pathlib.Path, paths):
         if path.is_dir():
-            files += sorted(one for one in path.glob("*.py") if not one.name.startswith("_"))
+            files += sorted(file for file in path.glob("*.py") if not file.name.startswith("_"))
         elif path.is_file():
             files.append(path)
         else:

@@ -46,7 +46,7 @@ def _read(required: str) -> list[tuple[t.Callable[[t.Any, t.Any], bool], tuple[i
     found = [_PREDICATE.fullmatch(part) for part in required.split(",")]
     if not all(found):
         return None
-    return [(_COMPARE[one[1]], _comparable(one[2])) for one in found if one]
+    return [(_COMPARE[predicate[1]], _comparable(predicate[2])) for predicate in found if predicate]
 
 
 def _comparable(version: str) -> tuple[int, ...]:

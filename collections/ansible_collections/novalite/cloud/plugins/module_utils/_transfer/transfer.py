@@ -117,7 +117,7 @@ def grow(disks: t.Iterable[Disk], state_dir: str) -> list[str]:
             size = blank_size(blank_name(SWAP, disk.swap_mb)) if disk.swap_mb else 0
             if _virtual_size(swap, records[layout.SWAP].format) != size:
                 os.unlink(swap)
-                write_records(directory, {name: one for name, one in records.items() if name != layout.SWAP})
+                write_records(directory, {name: record for name, record in records.items() if name != layout.SWAP})
                 changed.append(f"{disk.uuid}/{layout.SWAP}")
     return changed
 
