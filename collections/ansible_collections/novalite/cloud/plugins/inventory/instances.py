@@ -176,8 +176,10 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
 
     def _guests(self, cache: bool) -> dict[str, t.Any]:
         """What the ledger says, or said not long ago to somebody who had asked the same."""
-        projects = None if self.get_option("all_projects") else [str(one) for one in self.get_option("projects")]
-        home, states = self._path("home"), sorted(str(one) for one in self.get_option("statuses"))
+        projects = (
+            None if self.get_option("all_projects") else [str(project) for project in self.get_option("projects")]
+        )
+        home, states = self._path("home"), sorted(str(status) for status in self.get_option("statuses"))
         asked = {"home": home, "projects": projects, "statuses": states}
         key = self.get_cache_key(self.source)
         keeps = self.get_option("cache")

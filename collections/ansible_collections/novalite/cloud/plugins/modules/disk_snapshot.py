@@ -149,13 +149,13 @@ def main() -> None:
     params = module.params
     try:
         if params["state"] == "absent":
-            ids = [one["image_id"] for one in params["snapshots"]]
+            ids = [request["image_id"] for request in params["snapshots"]]
             gone = snapshot.remove(ids, params["state_dir"], module.check_mode)
             diff = {"before": {"snapshots": gone}, "after": {"snapshots": []}}
             module.exit_json(changed=bool(gone), snapshots=[], diff=diff if gone else {})
         connection = connect(params["uri"])
         taken = snapshot.take(
-            [snapshot.Snapshot(**one) for one in params["snapshots"]],
+            [snapshot.Snapshot(**request) for request in params["snapshots"]],
             params["state_dir"],
             lambda uuid: lifecycle_backup.is_active(connection, uuid),
             lambda uuid, disk, path: lifecycle_backup.backup(connection, uuid, disk, path, params["timeout"]),
@@ -165,13 +165,13 @@ def main() -> None:
         )
     except NovaliteError as error:
         module.fail_json(msg=str(error), snapshots=[])
-    new = {one.image_id: f"{one.how} copy of instance {one.uuid}" for one in taken if not one.error}
+    new = {copy.image_id: f"{copy.how} copy of instance {copy.uuid}" for copy in taken if not copy.error}
     result = {
         "changed": bool(new),
-        "snapshots": [dataclasses.asdict(one) for one in taken],
+        "snapshots": [dataclasses.asdict(copy) for copy in taken],
         "diff": {"before": dict.fromkeys(new), "after": new} if new else {},
     }
-    errors = [one.error for one in taken if one.error]
+    errors = [copy.error for copy in taken if copy.error]
     if errors:
         module.fail_json(msg="; ".join(errors), **result)
     module.exit_json(**result)

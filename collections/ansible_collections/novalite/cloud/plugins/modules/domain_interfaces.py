@@ -125,21 +125,21 @@ def main() -> None:
     except NovaliteError as error:
         module.fail_json(msg=str(error))
     result = {
-        "changed": any(one.changed for one in done),
+        "changed": any(domain.changed for domain in done),
         "domains": [
             {
-                "uuid": one.uuid,
-                "name": one.name,
-                "attached": one.attached,
-                "detached": one.detached,
-                "error": one.error,
+                "uuid": domain.uuid,
+                "name": domain.name,
+                "attached": domain.attached,
+                "detached": domain.detached,
+                "error": domain.error,
             }
-            for one in done
+            for domain in done
         ],
     }
     if module._diff:
         result["diff"] = lifecycle_interfaces.diff_of(done)
-    errors = [one.error for one in done if one.error is not None]
+    errors = [domain.error for domain in done if domain.error is not None]
     if errors:
         module.fail_json(msg="; ".join(errors), **result)
     module.exit_json(**result)

@@ -128,7 +128,7 @@ def main() -> None:
     params = module.params
     if module.check_mode:
         module.exit_json(changed=bool(params["moves"]), moves=[])
-    xml = {one["uuid"]: one["xml"] for one in params["domains"]}
+    xml = {domain["uuid"]: domain["xml"] for domain in params["domains"]}
     try:
         done = lifecycle_migrate.migrate(
             connect(params["uri"]),
@@ -141,8 +141,8 @@ def main() -> None:
         )
     except NovaliteError as error:
         module.fail_json(msg=str(error), moves=[])
-    result = {"changed": any(one["error"] is None for one in done), "moves": done}
-    if errors := [one["error"] for one in done if one["error"] is not None]:
+    result = {"changed": any(move["error"] is None for move in done), "moves": done}
+    if errors := [move["error"] for move in done if move["error"] is not None]:
         module.fail_json(msg="; ".join(errors), **result)
     module.exit_json(**result)
 

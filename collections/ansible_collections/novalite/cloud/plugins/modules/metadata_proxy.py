@@ -137,7 +137,9 @@ def main() -> None:
         proxies = haproxy.parse(params["networks"])
         mark = ownership.of_ledger(params["ledger"])
         if params["state"] == "absent":
-            bridges = dict.fromkeys([*map(haproxy.parse_bridge, params["bridges"]), *(one.bridge for one in proxies)])
+            bridges = dict.fromkeys(
+                [*map(haproxy.parse_bridge, params["bridges"]), *(proxy.bridge for proxy in proxies)]
+            )
             result = metadata_proxy.remove(list(bridges), module.check_mode, params["state_dir"], mark)
         else:
             try:

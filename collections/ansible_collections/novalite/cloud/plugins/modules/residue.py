@@ -82,14 +82,14 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
-    given = [residue.Residue(**one) for one in module.params["residue"]]
+    given = [residue.Residue(**remnant) for remnant in module.params["residue"]]
     try:
-        found = [one for one in residue.find(module.params["state_dir"]) if one in given]
+        found = [remnant for remnant in residue.find(module.params["state_dir"]) if remnant in given]
         if not module.check_mode:
             residue.remove(found)
     except NovaliteError as error:
         module.fail_json(msg=str(error))
-    lines = [f"{one.what} {one.name}" for one in found]
+    lines = [f"{remnant.what} {remnant.name}" for remnant in found]
     module.exit_json(changed=bool(found), diff={"before": {"attached": lines}, "after": {"attached": []}})
 
 

@@ -150,13 +150,13 @@ def main() -> None:
         return {"id": one["id"], "action": action, "error": None}
 
     done = in_threads(work, params["attachments"], 4)
-    changed = [one for one, how in zip(params["attachments"], done) if how["action"] != "none"]
+    changed = [attachment for attachment, how in zip(params["attachments"], done) if how["action"] != "none"]
     result = {"changed": bool(changed), "attachments": done}
     if module._diff and changed:
-        disks = {f"{one['name']} {one['device']}": one["volume_id"] for one in changed}
+        disks = {f"{attachment['name']} {attachment['device']}": attachment["volume_id"] for attachment in changed}
         none = dict.fromkeys(disks)
         result["diff"] = {"before": none if present else disks, "after": disks if present else none}
-    errors = [one["error"] for one in done if one["error"]]
+    errors = [outcome["error"] for outcome in done if outcome["error"]]
     if errors:
         module.fail_json(msg="; ".join(errors), **result)
     module.exit_json(**result)

@@ -162,17 +162,17 @@ def main() -> None:
         done = ensure(params["volumes"], params["state"], params["state_dir"], guests, module.check_mode)
     except NovaliteError as error:
         module.fail_json(msg=str(error), volumes=[])
-    changed = [one for one in done if one.action != "none" and one.error is None]
+    changed = [disk for disk in done if disk.action != "none" and disk.error is None]
     result = {
         "changed": bool(changed),
-        "volumes": [{"id": one.id, "path": one.path, "action": one.action, "error": one.error} for one in done],
+        "volumes": [{"id": disk.id, "path": disk.path, "action": disk.action, "error": disk.error} for disk in done],
     }
     if module._diff and changed:
         result["diff"] = {
-            "before": {one.id: one.before for one in changed},
-            "after": {one.id: one.after for one in changed},
+            "before": {disk.id: disk.before for disk in changed},
+            "after": {disk.id: disk.after for disk in changed},
         }
-    errors = [one.error for one in done if one.error]
+    errors = [disk.error for disk in done if disk.error]
     if errors:
         module.fail_json(msg="; ".join(errors), **result)
     module.exit_json(**result)

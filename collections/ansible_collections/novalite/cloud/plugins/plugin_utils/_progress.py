@@ -82,9 +82,9 @@ class Progress:
             return
         for key in _LISTS:
             listed = result.get(key)
-            for one in listed if isinstance(listed, list) else ():
-                if isinstance(one, dict) and one.get("uuid") and one.get("name"):
-                    self._instance(one, now, final=name in ("server_state", "server_action"))
+            for instance in listed if isinstance(listed, list) else ():
+                if isinstance(instance, dict) and instance.get("uuid") and instance.get("name"):
+                    self._instance(instance, now, final=name in ("server_state", "server_action"))
         plans = result.get("hosts")
         if name == "server_action" and isinstance(plans, dict):
             for host, plan in plans.items():
@@ -144,25 +144,27 @@ class Progress:
                     f"{_cut(row.step, step):{step}}  {here}  {total}", kind,
                 ))  # fmt: skip
         if len(shown) < len(rows):
-            hidden = [_kind(row) for row in rows if id(row) not in {id(one) for one in shown}]
+            hidden = [_kind(row) for row in rows if id(row) not in {id(visible) for visible in shown}]
             counts = ", ".join(f"{hidden.count(kind)} {kind}" for kind in _URGENCY if kind in hidden)
             lines.append((f"  and {len(hidden)} more: {counts}", "note"))
         return [(_cut(text, width).rstrip(), kind) for text, kind in lines[:height]]
 
     def summary(self, now: float) -> list[str]:
         """How long each step took, in their order: from the first host's begin to the last one's end."""
-        long = [one for one in self.steps.values() if one.ended - one.began >= _LEAST]
-        short = [one for one in self.steps.values() if one.ended - one.began < _LEAST]
-        width = min(max([30, *(len(one.name) for one in long)]), 72)
+        long = [step for step in self.steps.values() if step.ended - step.began >= _LEAST]
+        short = [step for step in self.steps.values() if step.ended - step.began < _LEAST]
+        width = min(max([30, *(len(step.name) for step in long)]), 72)
         lines = [f"{'STEP':{width}}  {'SECONDS':>8}  {'HOSTS':>5}  SLOWEST"]
-        for one in sorted(long, key=lambda one: one.began):
-            slowest = max(one.hosts, key=lambda host: one.hosts[host])
+        for step in sorted(long, key=lambda step: step.began):
+            slowest = max(step.hosts, key=lambda host: step.hosts[host])
             lines.append(
-                f"{_cut(one.name, width):{width}}  {one.ended - one.began:8.2f}  {len(one.hosts):5}  "
-                + (f"{slowest} ({one.hosts[slowest]:.2f} s)" if len(one.hosts) > 1 else slowest)
+                f"{_cut(step.name, width):{width}}  {step.ended - step.began:8.2f}  {len(step.hosts):5}  "
+                + (f"{slowest} ({step.hosts[slowest]:.2f} s)" if len(step.hosts) > 1 else slowest)
             )
         if short:
-            lines.append(f"{f'{len(short)} shorter steps':{width}}  {sum(one.ended - one.began for one in short):8.2f}")
+            lines.append(
+                f"{f'{len(short)} shorter steps':{width}}  {sum(step.ended - step.began for step in short):8.2f}"
+            )
         lines.append(f"{'In all':{width}}  {now - self.began:8.2f}")
         return [line.rstrip() for line in lines]
 
@@ -180,7 +182,7 @@ def _kind(row: Row) -> str:
 
 def _cut(text: str, width: int) -> str:
     # a name or a fault may hold anything, and must not move the terminal's cursor
-    text = "".join(one if one.isprintable() else "?" for one in text)
+    text = "".join(character if character.isprintable() else "?" for character in text)
     return text if len(text) <= width else text[: max(width - 1, 0)] + "…"
 
 

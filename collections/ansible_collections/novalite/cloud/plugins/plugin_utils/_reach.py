@@ -38,15 +38,15 @@ def _outside(operation: str, result: Result) -> tuple[set[str], set[str]]:
     """The hosts that `result` has work for, and those that are only told."""
     hosts = result.get("hosts") or {}
     if operation == "server":
-        return {one["host"] for one in result.get("to_delete") or [] if one["host"]}, set()
+        return {instance["host"] for instance in result.get("to_delete") or [] if instance["host"]}, set()
     if operation in ("server_plan", "server_move"):
         parts = PLAN if operation == "server_plan" else MOVE
         acting = {host for host, plan in hosts.items() if any(parts.get(part) for part in plan)}
         told = {host for host, plan in hosts.items() if any(part in parts for part in plan)}
         return acting, told
     if operation == "volume":
-        begun = [one for one in result.get("volumes") or [] if one["id"] in result["begun"]]
-        where = [one["host"] or next((there["host"] for there in one["attachments"]), None) for one in begun]
+        begun = [volume for volume in result.get("volumes") or [] if volume["id"] in result["begun"]]
+        where = [volume["host"] or next((there["host"] for there in volume["attachments"]), None) for volume in begun]
         return {host for host in where if host}, set()
     if operation in ("server_action", "volume_action"):
         return set(hosts), set()
