@@ -120,12 +120,12 @@ class Objects:
 
     def nobodys(self, kind: str) -> str:
         """An id of the same form that is nobody's."""
-        one = self.ids[kind]
+        identifier = self.ids[kind]
         if kind == "keypair":
             return "nosuch"
         if kind == "request":
             return f"req-{uuid.uuid4()}"
-        return str(uuid.uuid4()) if "-" in one else uuid.uuid4().hex
+        return str(uuid.uuid4()) if "-" in identifier else uuid.uuid4().hex
 
 
 def make(api: Api) -> Objects:

@@ -28,8 +28,8 @@ AMI = f"ami-{IMAGE_ID.replace('-', '')[:17]}"
 
 @pytest.fixture
 def door(api: Api) -> t.Iterator[Door]:
-    with ec2_door.open_door(api) as one:
-        yield one
+    with ec2_door.open_door(api) as opened:
+        yield opened
 
 
 @pytest.fixture

@@ -24,9 +24,9 @@ PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIPcCEGnhBBf9ysTNhO3L4ajAqB7KVm
 
 @pytest.fixture
 def doors(cloud: Cloud) -> t.Iterator[Doors]:
-    one = Doors(cloud, "/compute/v2.1")
-    yield one
-    one.close()
+    opened = Doors(cloud, "/compute/v2.1")
+    yield opened
+    opened.close()
 
 
 def make(cloud: Cloud, name: str, **values: t.Any) -> int:

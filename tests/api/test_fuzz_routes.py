@@ -261,8 +261,8 @@ class Faults(logging.Handler):
 
 @pytest.fixture(scope="module")
 def api(seeded: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> t.Iterator[seeds.Api]:
-    with conftest.application(seeded, tmp_path_factory.mktemp("fuzz") / "cloud") as one:
-        yield one
+    with conftest.application(seeded, tmp_path_factory.mktemp("fuzz") / "cloud") as opened:
+        yield opened
 
 
 class Fuzz:
@@ -421,11 +421,11 @@ class Fuzz:
 
 @pytest.fixture(scope="module")
 def fuzz(api: seeds.Api, tmp_path_factory: pytest.TempPathFactory) -> t.Iterator[Fuzz]:
-    one = Fuzz(api)
-    one.keep(tmp_path_factory.mktemp("kept") / "ledger.sqlite")
-    api.app.logger.addHandler(one.log)
-    yield one
-    api.app.logger.removeHandler(one.log)
+    made = Fuzz(api)
+    made.keep(tmp_path_factory.mktemp("kept") / "ledger.sqlite")
+    api.app.logger.addHandler(made.log)
+    yield made
+    api.app.logger.removeHandler(made.log)
 
 
 @pytest.mark.parametrize("service", SERVICES)

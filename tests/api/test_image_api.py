@@ -25,9 +25,9 @@ SUM = "ab" * 32
 
 @pytest.fixture
 def doors(cloud: Cloud) -> t.Iterator[Doors]:
-    one = Doors(cloud, "/image/v2")
-    yield one
-    one.close()
+    opened = Doors(cloud, "/image/v2")
+    yield opened
+    opened.close()
 
 
 def make(cloud: Cloud, name: str, owner: str = "", **values: t.Any) -> str:

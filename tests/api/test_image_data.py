@@ -35,9 +35,9 @@ DISK = {"disk_format": "raw", "container_format": "bare"}
 
 @pytest.fixture
 def doors(cloud: Cloud) -> t.Iterator[Doors]:
-    one = Doors(cloud, "/image/v2")
-    yield one
-    one.close()
+    opened = Doors(cloud, "/image/v2")
+    yield opened
+    opened.close()
 
 
 def send(user: User, number: str, data: bytes, status: int = 204, where: str = "file", **headers: str) -> str:
@@ -105,9 +105,9 @@ def test_names_may_be_equal_and_playbooks_tell_them_apart(doors: Doors) -> None:
     assert doors.member.get(f"/images/{nameless}")["name"] is None
     names = {row["id"]: row["name"] for row in doors.rows(tables.image)}
     assert names == {first: "x", second: f"x-{second}", nameless: f"image-{nameless[:8]}"}
-    one = str(uuid.uuid4())
-    assert doors.member.post("/images", {"id": one}, 201)["id"] == one
-    doors.stranger.post("/images", {"id": one}, 409)
+    image_id = str(uuid.uuid4())
+    assert doors.member.post("/images", {"id": image_id}, 201)["id"] == image_id
+    doors.stranger.post("/images", {"id": image_id}, 409)
 
 
 @pytest.mark.parametrize(
@@ -322,7 +322,7 @@ def test_a_file_stays_while_an_instance_was_made_from_it(cloud: Cloud, doors: Do
     path = str(cloud.home / "images" / number)
     record: dict[str, t.Any] = {"id": number, "name": "x", "kernel": None, "ramdisk": None, "properties": {}}
     record["source"] = path
-    one = cloud.instance(doors.project, "web", None, image=record)
+    instance_uuid = cloud.instance(doors.project, "web", None, image=record)
     doors.member.delete(f"/images/{number}", 204)
     doors.member.get(f"/images/{number}", 404)
     os.utime(path, (1, 1))
@@ -330,7 +330,7 @@ def test_a_file_stays_while_an_instance_was_made_from_it(cloud: Cloud, doors: Do
         image_states.sweep(connection, str(cloud.home))
     assert os.path.exists(path)
     with transaction(cloud.engine) as connection:
-        connection.execute(sa.update(tables.instance).where(tables.instance.c.uuid == one).values(deleted=1))
+        connection.execute(sa.update(tables.instance).where(tables.instance.c.uuid == instance_uuid).values(deleted=1))
         image_states.sweep(connection, str(cloud.home))
     assert not os.path.exists(path)
 

@@ -56,19 +56,19 @@ def test_hosts_tell_what_they_have_and_their_insides_to_administrators(
     assert (hosts["hv1"]["up"], hosts["hv2"]["up"]) == (True, False)
     assert (hosts["hv2"]["down_reason"], hosts["hv2"]["facts"], hosts["hv2"]["failed_builds"]) == (None, None, None)
     client = api.client_as("admin")
-    one = client.get("/v1/hosts/hv2").get_json()["host"]
-    assert (one["down_reason"].split(" <")[0], one["facts"]["arch"]) == ("no answer over ssh", "x86_64")
+    record = client.get("/v1/hosts/hv2").get_json()["host"]
+    assert (record["down_reason"].split(" <")[0], record["facts"]["arch"]) == ("no answer over ssh", "x86_64")
     assert client.get("/v1/hosts/hv3").status_code == 404
 
 
 def test_only_whole_names_of_hosts_are_veiled() -> None:
     hidden = Veil(["hv1", "hv1.example.org", "hv-1"], "p")
-    one, long, dashed = (host_id("p", name) for name in ("hv1", "hv1.example.org", "hv-1"))
-    assert hidden.over("hv1: 'hv1', on hv1.") == f"{one}: '{one}', on {one}."
+    short, long, dashed = (host_id("p", name) for name in ("hv1", "hv1.example.org", "hv-1"))
+    assert hidden.over("hv1: 'hv1', on hv1.") == f"{short}: '{short}', on {short}."
     assert hidden.over({"hv1.example.org": ["hv-1", 1, None]}) == {long: [dashed, 1, None]}
     for text in ("hv10", "my-hv1", "hv1-2", "hv1.example", "xhv1"):
         assert hidden.over(text) == text
-    assert (hidden.lift(one), hidden.lift("hv1")) == ("hv1", "")
+    assert (hidden.lift(short), hidden.lift("hv1")) == ("hv1", "")
     assert Veil([], "p").over("hv1") == "hv1"
 
 
@@ -86,8 +86,8 @@ def test_a_plan_says_where_and_why_and_changes_nothing(api: seeds.Api) -> None:
 
 def test_a_plan_that_cannot_be_says_which_filter_and_why(api: seeds.Api) -> None:
     found = plan(api.client_as("demo"), {**SERVER, "flavor": "m1.huge"})
-    (one,) = found["unplaced"]
-    assert "No valid host" in one["message"] and "disk removed 2" in one["message"]
+    (refusal,) = found["unplaced"]
+    assert "No valid host" in refusal["message"] and "disk removed 2" in refusal["message"]
     removed = [step for step in found["explanations"]["web"]["filters"] if step["removed"]]
     hosts = [host_id(api.projects["demo"], name) for name in ("hv1", "hv2")]
     assert [(step["filter"], sorted(step["removed"])) for step in removed] == [("disk", sorted(hosts))]

@@ -50,10 +50,12 @@ def ask(client: FlaskClient, body: t.Any, key: str | None = None) -> TestRespons
     return client.post("/v1/jobs", json=body, headers={} if key is None else {"Idempotency-Key": key})
 
 
-def states(api: seeds.Api, one: str) -> tuple[str, str | None]:
+def states(api: seeds.Api, instance_uuid: str) -> tuple[str, str | None]:
     table = tables.instance
     with api.engine.connect() as connection:
-        row = connection.execute(sa.select(table.c.vm_state, table.c.task_state).where(table.c.uuid == one)).one()
+        row = connection.execute(
+            sa.select(table.c.vm_state, table.c.task_state).where(table.c.uuid == instance_uuid)
+        ).one()
     return row.vm_state, row.task_state
 
 

@@ -26,9 +26,9 @@ NOWHERE = "11111111-2222-3333-4444-555555555555"
 
 @pytest.fixture
 def doors(cloud: Cloud) -> t.Iterator[Doors]:
-    one = Doors(cloud, "/network/v2.0")
-    yield one
-    one.close()
+    opened = Doors(cloud, "/network/v2.0")
+    yield opened
+    opened.close()
 
 
 def make_pool(cloud: Cloud, name: str = "public", cidr: str = "203.0.113.0/28") -> str:
@@ -53,8 +53,8 @@ def error_of(body: t.Any) -> str:
 
 @pytest.mark.parametrize("path", ["/network", "/network/"])
 def test_anybody_reads_the_versions(doors: Doors, path: str) -> None:
-    (one,) = doors.client.get(path).get_json()["versions"]
-    assert (one["id"], one["status"]) == ("v2.0", "CURRENT")
+    (version,) = doors.client.get(path).get_json()["versions"]
+    assert (version["id"], version["status"]) == ("v2.0", "CURRENT")
     assert doors.client.get("/network/v2.0").status_code == doors.client.get("/network/v2.0/").status_code == 200
 
 
@@ -205,11 +205,11 @@ def test_a_new_group_is_as_clients_expect_it(doors: Doors) -> None:
 
 
 def test_each_project_has_a_default_group_and_keeps_it(doors: Doors) -> None:
-    (one,) = doors.reader.get("/security-groups?name=default")["security_groups"]
-    assert doors.reader.get("/security-groups?name=default")["security_groups"] == [one]
-    assert error_of(doors.member.delete(f"/security-groups/{one['id']}", 409)) == "SecurityGroupCannotRemoveDefault"
-    doors.member.put(f"/security-groups/{one['id']}", {"security_group": {"name": "x"}}, 409)
-    doors.member.put(f"/security-groups/{one['id']}", {"security_group": {"description": "x"}})
+    (group,) = doors.reader.get("/security-groups?name=default")["security_groups"]
+    assert doors.reader.get("/security-groups?name=default")["security_groups"] == [group]
+    assert error_of(doors.member.delete(f"/security-groups/{group['id']}", 409)) == "SecurityGroupCannotRemoveDefault"
+    doors.member.put(f"/security-groups/{group['id']}", {"security_group": {"name": "x"}}, 409)
+    doors.member.put(f"/security-groups/{group['id']}", {"security_group": {"description": "x"}})
 
 
 def rule_body(group: str, **more: t.Any) -> dict[str, t.Any]:
@@ -414,12 +414,12 @@ def served(cloud: Cloud, doors: Doors) -> tuple[str, str]:
 def test_a_floating_ip_comes_leads_and_goes(doors: Doors, served: tuple[str, str]) -> None:
     pool, port = served
     body = {"floatingip": {"floating_network_id": pool}}
-    one = doors.member.post("/floatingips", body, 201)["floatingip"]
-    two = doors.member.post("/floatingips", body, 201)["floatingip"]
-    assert one["floating_ip_address"] != two["floating_ip_address"], "each request is for one more"
-    assert (one["status"], one["port_id"], one["fixed_ip_address"]) == ("DOWN", None, None)
+    first = doors.member.post("/floatingips", body, 201)["floatingip"]
+    second = doors.member.post("/floatingips", body, 201)["floatingip"]
+    assert first["floating_ip_address"] != second["floating_ip_address"], "each request is for one more"
+    assert (first["status"], first["port_id"], first["fixed_ip_address"]) == ("DOWN", None, None)
     assert not doors.jobs()
-    path = f"/floatingips/{one['id']}"
+    path = f"/floatingips/{first['id']}"
     led = doors.member.put(path, {"floatingip": {"port_id": port}})["floatingip"]
     assert (led["status"], led["port_id"], led["fixed_ip_address"]) == ("ACTIVE", port, "10.20.0.5")
     (job,) = doors.jobs()
@@ -427,26 +427,26 @@ def test_a_floating_ip_comes_leads_and_goes(doors: Doors, served: tuple[str, str
     assert job["variables"] == {"project": "demo", "network_hosts": ["hv1"], "holders": ["hv1"]}
     doors.member.put(path, {"floatingip": {"port_id": port}})
     assert len(doors.jobs()) == 1, "nothing changed"
-    taken = doors.member.put(f"/floatingips/{two['id']}", {"floatingip": {"port_id": port}}, 409)
+    taken = doors.member.put(f"/floatingips/{second['id']}", {"floatingip": {"port_id": port}}, 409)
     assert error_of(taken) == "FloatingIPPortAlreadyAssociated"
-    assert [f["id"] for f in doors.member.get(f"/floatingips?port_id={port}")["floatingips"]] == [one["id"]]
+    assert [f["id"] for f in doors.member.get(f"/floatingips?port_id={port}")["floatingips"]] == [first["id"]]
     doors.member.put(path, {"floatingip": {"port_id": None}})
     assert doors.jobs()[1]["variables"] == {"project": "demo", "network_hosts": ["hv1"], "holders": []}
     doors.stranger.get(path, 404)
     doors.stranger.delete(path, 404)
     doors.member.delete(path, 204)
     doors.member.delete(path, 404)
-    assert [f["id"] for f in doors.member.get("/floatingips")["floatingips"]] == [two["id"]]
+    assert [f["id"] for f in doors.member.get("/floatingips")["floatingips"]] == [second["id"]]
 
 
 def test_a_floating_ip_with_a_port_at_once(doors: Doors, served: tuple[str, str]) -> None:
     pool, port = served
     wanted = {"floating_network_id": pool, "port_id": port, "floating_ip_address": "203.0.113.9"}
-    one = doors.member.post("/floatingips", {"floatingip": wanted}, 201)["floatingip"]
-    assert (one["floating_ip_address"], one["port_id"]) == ("203.0.113.9", port)
+    floating_ip = doors.member.post("/floatingips", {"floatingip": wanted}, 201)["floatingip"]
+    assert (floating_ip["floating_ip_address"], floating_ip["port_id"]) == ("203.0.113.9", port)
     doors.member.post("/floatingips", {"floatingip": {**wanted, "port_id": None}}, 409)
     doors.stranger.post("/floatingips", {"floatingip": {**wanted, "port_id": None}}, 409)
-    doors.member.delete(f"/floatingips/{one['id']}", 204)
+    doors.member.delete(f"/floatingips/{floating_ip['id']}", 204)
     assert [job["variables"]["holders"] for job in doors.jobs()] == [["hv1"], []]
 
 

@@ -304,8 +304,8 @@ def test_readers_have_no_buttons_and_members_those_that_work_now(api: seeds.Api,
         reader.get(path, 403)
     assert "read only" in reader.get("/").words
 
-    def offered(one: str) -> set[str]:
-        return {action.rpartition("/")[2] for action in member.get(f"/instances/{one}").actions} - {"logout"}
+    def offered(instance_uuid: str) -> set[str]:
+        return {action.rpartition("/")[2] for action in member.get(f"/instances/{instance_uuid}").actions} - {"logout"}
 
     assert offered(scene.web) == {"stop", "reboot", "hard-reboot"}
     assert offered(scene.stopped) == {"start", "hard-reboot"}

@@ -134,9 +134,9 @@ def browser(namespace: str | None, tmp_path_factory: pytest.TempPathFactory) -> 
         os.chmod(program, 0o755)
     with sync_playwright() as playwright:
         # root has no sandbox; what is shown is ours
-        one = playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-dev-shm-usage"])
-        yield one
-        one.close()
+        opened = playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-dev-shm-usage"])
+        yield opened
+        opened.close()
 
 
 @pytest.fixture
@@ -154,15 +154,15 @@ def site(
         server = make_server("127.0.0.1", port, api.app, threaded=True, fd=listener.fileno())
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
-    one = Site(browser, f"http://127.0.0.1:{port}")
-    yield one
-    for context in one.contexts:
+    opened = Site(browser, f"http://127.0.0.1:{port}")
+    yield opened
+    for context in opened.contexts:
         context.close()
     monkeypatch.setattr(streams, "LONGEST", 0.0)  # streams that nobody reads any more end
     server.shutdown()
     thread.join()
     server.server_close()
-    assert one.complaints == []
+    assert opened.complaints == []
 
 
 def paths_of(scene: scenes.Scene) -> list[str]:

@@ -141,13 +141,13 @@ def test_a_server_starts_from_a_volume_of_an_image(api: seeds.Api) -> None:
 
 
 def test_a_server_starts_from_a_volume_that_there_is_on_its_host(api: seeds.Api) -> None:
-    one = a_volume(api, host="hv2", bootable=True)
+    volume_id = a_volume(api, host="hv2", bootable=True)
     with transaction(api.engine) as connection:
-        volumes.finish_create(connection, one)
-    device = {"source_type": "volume", "destination_type": "volume", "boot_index": "0", "uuid": one}
+        volumes.finish_create(connection, volume_id)
+    device = {"source_type": "volume", "destination_type": "volume", "boot_index": "0", "uuid": volume_id}
     answer = create(api, [device])
     assert answer.status_code == 202, answer.get_json()
-    assert status(api, one) == "attaching"
+    assert status(api, volume_id) == "attaching"
     assert create(api, [device]).status_code == 400  # it is taken
 
 

@@ -30,14 +30,14 @@ NOWHERE = "11111111-2222-3333-4444-555555555555"
 
 @pytest.fixture
 def doors(cloud: Cloud) -> t.Iterator[Doors]:
-    one = Doors(cloud, "/volume/v3")
-    for user in (one.member, one.reader, one.admin, one.stranger):
+    opened = Doors(cloud, "/volume/v3")
+    for user in (opened.member, opened.reader, opened.admin, opened.stranger):
         user.base = f"/volume/v3/{user.project}"
     cloud.host("hv1")
     with transaction(cloud.engine) as connection:
         connection.execute(sa.update(tables.compute_host).values(last_seen_at=2**31))
-    yield one
-    one.close()
+    yield opened
+    opened.close()
 
 
 def made(user: User, **said: t.Any) -> str:
@@ -57,9 +57,9 @@ def hung(cloud: Cloud, doors: Doors, number: str) -> tuple[str, str]:
     """A server, and the attachment of the volume to it."""
     server = cloud.instance(doors.project, f"s{number[:8]}", "hv1", vm_state="active")
     with transaction(cloud.engine) as connection:
-        one = volume_attachments.begin_attach(connection, number, server)
-        volume_attachments.finish_attach(connection, one["id"])
-    return server, one["id"]
+        attachment = volume_attachments.begin_attach(connection, number, server)
+        volume_attachments.finish_attach(connection, attachment["id"])
+    return server, attachment["id"]
 
 
 def test_a_blank_volume_lives_and_dies_without_a_job(doors: Doors) -> None:
@@ -221,8 +221,8 @@ def test_attachments(cloud: Cloud, doors: Doors) -> None:
     (attachment,) = job["variables"]["attachments"]
     with transaction(cloud.engine) as connection:
         volume_attachments.finish_attach(connection, attachment)
-    (one,) = shown(doors.admin, number)["attachments"]
-    assert {key: one[key] for key in ("attachment_id", "server_id", "device", "host_name", "id")} == {
+    (shown_attachment,) = shown(doors.admin, number)["attachments"]
+    assert {key: shown_attachment[key] for key in ("attachment_id", "server_id", "device", "host_name", "id")} == {
         "attachment_id": attachment, "server_id": server, "device": "/dev/vdc", "host_name": "hv1", "id": number,
     }  # fmt: skip
     new = {**doors.member.headers, "OpenStack-API-Version": "volume 3.27"}
@@ -374,8 +374,8 @@ def test_each_host_stores_volumes(cloud: Cloud, doors: Doors) -> None:
     for path in ("/os-hosts", "/os-hosts/hv1@file", "/scheduler-stats/get_pools", "/capabilities/hv1@file"):
         doors.member.get(path, 403)
     hung(cloud, doors, number)
-    (one,) = doors.admin.get("/os-hosts")["hosts"]
-    assert (one["host_name"], one["service-status"], one["service-state"]) == ("hv1@file", "available", "enabled")
+    (host,) = doors.admin.get("/os-hosts")["hosts"]
+    assert (host["host_name"], host["service-status"], host["service-state"]) == ("hv1@file", "available", "enabled")
     total, mine = doors.admin.get("/os-hosts/hv1@file")["host"]
     assert total["resource"]["project"] == "(total)" and mine["resource"]["project"] == doors.project
     assert mine["resource"]["volume_count"] == total["resource"]["total_volume_gb"] == "1"
@@ -408,8 +408,8 @@ def test_types(doors: Doors) -> None:
     assert doors.admin.get(f"/types/{number}/os-volume-type-access")["volume_type_access"] == [
         {"volume_type_id": number, "project_id": doors.project}
     ]
-    one = made(doors.member, volume_type="x")
-    assert shown(doors.member, one)["volume_type"] == "x"
+    volume_id = made(doors.member, volume_type="x")
+    assert shown(doors.member, volume_id)["volume_type"] == "x"
     doors.admin.delete(f"/types/{number}", 400)
     specs = f"/types/{number}/extra_specs"
     assert doors.admin.post(specs, {"extra_specs": {"c": "d"}}, 200) == {"extra_specs": {"c": "d"}}
@@ -423,14 +423,19 @@ def test_types(doors: Doors) -> None:
     assert doors.admin.put(f"/types/{number}", {"volume_type": {"name": "y", "is_public": True}})["volume_type"][
         "is_public"
     ]
-    doors.member.delete(f"/volumes/{one}", 202)
+    doors.member.delete(f"/volumes/{volume_id}", 202)
     doors.admin.delete(f"/types/{number}", 202)
 
 
 def test_services_and_extensions(doors: Doors) -> None:
     doors.member.get("/os-services", 403)
-    (one,) = doors.admin.get("/os-services?host=hv1")["services"]
-    assert (one["binary"], one["host"], one["status"], one["state"]) == ("cinder-volume", "hv1@file", "enabled", "up")
+    (service,) = doors.admin.get("/os-services?host=hv1")["services"]
+    assert (service["binary"], service["host"], service["status"], service["state"]) == (
+        "cinder-volume",
+        "hv1@file",
+        "enabled",
+        "up",
+    )
     assert doors.admin.get("/os-services?binary=nosuch")["services"] == []
     aliases = {extension["alias"] for extension in doors.reader.get("/extensions")["extensions"]}
     assert "os-quota-sets" in aliases and "backups" not in aliases

@@ -175,11 +175,11 @@ def _changes(of: tuple[str, int]) -> t.Iterator[Figure]:
         ones, fifties = [], []
         following = count + 1
         for _round in range(ROUNDS):
-            one = _both(instances(following, 1), backend, kept, ours, reference)
-            ones.append(one)
+            single = _both(instances(following, 1), backend, kept, ours, reference)
+            ones.append(single)
             following += 1
             fifty = _both(instances(following, 50), backend, kept, ours, reference)
-            fifties.append((fifty[0], one[0]))
+            fifties.append((fifty[0], single[0]))
             following += 50
         yield _figure(one_more, ones)
         yield _figure(fifty_vs_one, fifties)

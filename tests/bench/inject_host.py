@@ -62,8 +62,8 @@ class Host:
         create_disks([Disk(instance_uuid, self.base) for instance_uuid in uuids], self.state_dir)
         return uuids
 
-    def disk(self, one: str) -> str:
-        return os.path.join(layout.instance_dir(self.state_dir, one), layout.DISK)
+    def disk(self, instance_uuid: str) -> str:
+        return os.path.join(layout.instance_dir(self.state_dir, instance_uuid), layout.DISK)
 
 
 def ours(host: Host, backend: str, count: int) -> float:

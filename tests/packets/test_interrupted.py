@@ -53,11 +53,11 @@ def test_two_runs_at_once(bed: Bed) -> None:
     for state in states:
         bed.enforce(**state)
         ends.append(canonical(bed))
-    with bed.runner() as one, bed.runner() as two:
+    with bed.runner() as first, bed.runner() as second:
         for attempt in range(3):
-            for runner, state in ((one, states[attempt % 2]), (two, states[(attempt + 1) % 2])):
+            for runner, state in ((first, states[attempt % 2]), (second, states[(attempt + 1) % 2])):
                 runner.start(backend=bed.backend, **state)
-            answers = [one.finish(), two.finish()]
+            answers = [first.finish(), second.finish()]
             assert not [answer["msg"] for answer in answers if answer.get("failed")]
             assert canonical(bed) in ends, "a mixture of two runs"
 

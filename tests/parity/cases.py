@@ -329,5 +329,7 @@ def _query(dice: Dice) -> list[t.Any]:
         [">=", 3],
         ["not", ["=", "$stats.rack", "b1"]],
     ]
-    one, other = dice.one(simple), dice.one(simple)
-    return dice.one([one, ["and", one, other], ["or", one, other], ["not", ["and", one, other]], ["not", one, other]])
+    term, other = dice.one(simple), dice.one(simple)
+    return dice.one(
+        [term, ["and", term, other], ["or", term, other], ["not", ["and", term, other]], ["not", term, other]]
+    )

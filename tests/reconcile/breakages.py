@@ -95,16 +95,16 @@ class Breaking:
         macs = {row.instance_uuid: row.mac for row in lab.rows(sa.select(tables.vif))}
         names = [f"r-{number}" for number in range(1, 6)]
         for row in lab.rows(sa.select(instance).where(instance.c.deleted == 0, instance.c.name.in_(names))):
-            one = Guest(row.name, row.uuid, row.id, row.host, f"instance-{row.id:08x}", macs[row.uuid])
-            self.guests[row.host].append(one)
+            guest = Guest(row.name, row.uuid, row.id, row.host, f"instance-{row.id:08x}", macs[row.uuid])
+            self.guests[row.host].append(guest)
         self.guests = {host: sorted(found, key=lambda guest: guest.name) for host, found in self.guests.items()}
 
     def number(self) -> int:
         """Of a new instance."""
         return int(self.lab.rows(sa.select(sa.func.max(tables.instance.c.id)))[0][0]) + 1
 
-    def row(self, one: Guest) -> t.Any:
-        return self.lab.rows(sa.select(tables.instance).where(tables.instance.c.uuid == one.uuid))[0]
+    def row(self, guest: Guest) -> t.Any:
+        return self.lab.rows(sa.select(tables.instance).where(tables.instance.c.uuid == guest.uuid))[0]
 
     def round(self, breakages: t.Sequence[Breakage]) -> None:
         """Break, look, repair, look again."""
@@ -137,9 +137,9 @@ class Breaking:
         self.count += len(breakages)
 
     @staticmethod
-    def is_about(row: Row, one: Breakage) -> bool:
-        what, there = one.told
-        return row["host"] == one.host and bool(re.search(what, row["object"]) and re.search(there, row["there"]))
+    def is_about(row: Row, breakage: Breakage) -> bool:
+        what, there = breakage.told
+        return row["host"] == breakage.host and bool(re.search(what, row["object"]) and re.search(there, row["there"]))
 
     def expect(self, what: str, wanted: t.Any, found: t.Any) -> None:
         if wanted != found:

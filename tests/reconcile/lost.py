@@ -87,8 +87,8 @@ def lose(lab: Lab) -> None:
 
 
 def same(before: list[Row], after: list[Row]) -> None:
-    def told(one: Row) -> Row:
-        return {name: value for name, value in one.items() if one["name"] != "late" or name not in TIMES}
+    def told(row: Row) -> Row:
+        return {name: value for name, value in row.items() if row["name"] != "late" or name not in TIMES}
 
     if list(map(told, before)) != list(map(told, after)):
         for row, other in zip(before, after):

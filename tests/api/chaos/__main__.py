@@ -143,8 +143,8 @@ class Chaos:
             project = PROJECTS["demo"]
             with transaction(self._cloud.engine) as connection:
                 words = {"name": USER, "password_hash": hash_password(password), "default_project_id": project}
-                one = users.insert_user(connection, words)
-                users.grant_role(connection, one["id"], project, "member")
+                user = users.insert_user(connection, words)
+                users.grant_role(connection, user["id"], project, "member")
             return Login(USER, password, "demo")
         # an empty ledger needs the hosts and what to launch; the lab's own has all but users
         books = ["playbooks/compute_nodes.yml", "playbooks/seed.yml"] if self._cloud.url else []

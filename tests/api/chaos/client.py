@@ -60,10 +60,10 @@ class Book:
         self.wrong: list[str] = []
         self.settled: set[str] = set()  # names of which the client that asked for them knows what became
 
-    def accept(self, one: Accepted) -> None:
+    def accept(self, request: Accepted) -> None:
         with self._lock:
-            self.accepted.append(one)
-            self.counts[one.what] += 1
+            self.accepted.append(request)
+            self.counts[request.what] += 1
 
     def count(self, what: str) -> None:
         with self._lock:
@@ -181,8 +181,8 @@ class Client(threading.Thread):
         what = self._random.choices(choices, weights=[WEIGHTS[choice] for choice in choices])[0]
         if what == "create":
             return self._create(self._random.choice([1, 1, 2][: 1 + room]))
-        one = self._random.choice(possible[what])["id"]
-        return self.delete(one) if what == "delete" else self._act(what, one)
+        server_id = self._random.choice(possible[what])["id"]
+        return self.delete(server_id) if what == "delete" else self._act(what, server_id)
 
     def _candidates(self, what: str, free: list[dict[str, t.Any]]) -> list[dict[str, t.Any]]:
         """The servers of which `what` may be asked; now and then also those of which it cannot be."""

@@ -207,8 +207,8 @@ class TestClaim:
         build(jobs, made["instances"])
         end(jobs, claim(jobs)[0])
         hosts = jobs.instances(made["instances"])
-        one = next(iter(hosts))
-        there = [uuid for uuid in hosts if hosts[uuid]["host"] == hosts[one]["host"]]
+        first = next(iter(hosts))
+        there = [uuid for uuid in hosts if hosts[uuid]["host"] == hosts[first]["host"]]
         elsewhere = [uuid for uuid in hosts if uuid not in there]
         assert len(there) > 1 and elsewhere
         jobs.delete([there[0]])
@@ -287,8 +287,8 @@ class TestEnd:
         end(jobs, alone[0], runs.FAILED, message="boom")
         failed = jobs.job(first["id"])
         assert (failed["state"], failed["message"]) == ("failed", "boom")
-        one = jobs.instances(first["instances"])[first["instances"][0]]
-        assert (one["vm_state"], one["task_state"], one["fault"]["message"]) == ("error", None, "boom")
+        instance = jobs.instances(first["instances"])[first["instances"][0]]
+        assert (instance["vm_state"], instance["task_state"], instance["fault"]["message"]) == ("error", None, "boom")
 
     def test_hosts_that_failed_beside_others_are_forgiven(self, jobs: JobCloud) -> None:
         first, _second = jobs.create("a"), jobs.create("b")
@@ -344,8 +344,8 @@ class TestCancel:
         made = jobs.create("a")
         assert jobs.cancel(made["id"])["state"] == "cancelled"
         assert claim(jobs) == (None, set())
-        one = jobs.instances(made["instances"])[made["instances"][0]]
-        assert (one["vm_state"], one["fault"]["message"]) == ("error", "the job was cancelled")
+        instance = jobs.instances(made["instances"])[made["instances"][0]]
+        assert (instance["vm_state"], instance["fault"]["message"]) == ("error", "the job was cancelled")
         with pytest.raises(ConflictError, match="ended"):
             jobs.cancel(made["id"])
 
@@ -439,13 +439,13 @@ def test_no_variable_is_a_template() -> None:
 
 def test_processes_are_found_by_their_marker() -> None:
     command = [sys.executable, "-c", "input()"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, env={supervisor.MARKER: "r-1"}) as one:
+    with subprocess.Popen(command, stdin=subprocess.PIPE, env={supervisor.MARKER: "r-1"}) as process:
         while not supervisor.processes_of("r-1"):
-            assert one.poll() is None
-        assert supervisor.processes_of("r-1") == [one.pid]
+            assert process.poll() is None
+        assert supervisor.processes_of("r-1") == [process.pid]
         assert supervisor.processes_of("r-11") == []
         assert supervisor.reap("r-1") == 1
-        assert one.wait() == -9
+        assert process.wait() == -9
         assert supervisor.processes_of("r-1") == []
 
 
@@ -459,8 +459,8 @@ def test_a_deletion_that_was_lost_stays_wanted(jobs: JobCloud) -> None:
     gone = jobs.delete(made["instances"])
     end(jobs, claim(jobs)[0], runs.LOST)
     assert jobs.job(gone["id"])["state"] == "failed"
-    one = jobs.instances(made["instances"])[made["instances"][0]]
-    assert (one["task_state"], one["fault"]["message"]) == ("deleting", "its worker died again and again")
+    instance = jobs.instances(made["instances"])[made["instances"][0]]
+    assert (instance["task_state"], instance["fault"]["message"]) == ("deleting", "its worker died again and again")
     with transaction(jobs.engine) as connection:
         again = queue.retry(connection, gone["id"])
     assert claim(jobs)[1] == {again["id"]}

@@ -119,7 +119,7 @@ def test_a_share_that_is_not_mounted_is_not_written_to(tmp_path: pathlib.Path) -
 
 
 @pytest.mark.parametrize(
-    "one",
+    "volume",
     [
         spec("../../etc/passwd"), spec("0B9C2F8A-6D1E-4E55-9B1E-0B8F0F6D3A01"), spec(kind="../x"),
         {**spec(), "backend": "tape"}, {**spec(), "backend": "nfs", "options": {"share": ".."}},
@@ -127,6 +127,6 @@ def test_a_share_that_is_not_mounted_is_not_written_to(tmp_path: pathlib.Path) -
         {**spec(), "backend": "lvm", "options": {"volume_group": "-f"}},
     ],
 )  # fmt: skip
-def test_no_name_leads_anywhere_else(one: dict[str, t.Any]) -> None:
+def test_no_name_leads_anywhere_else(volume: dict[str, t.Any]) -> None:
     with pytest.raises(NovaliteError):
-        volume_path(one, "/var/lib/novalite")
+        volume_path(volume, "/var/lib/novalite")

@@ -243,10 +243,10 @@ def test_a_guest_more_or_less_is_one_transaction_for_each_family(
         for state in ("present", "absent"):
             for guest in guests:
                 del written[:]
-                one = merge.Request(tuple(policy.parse_instances([guest])), groups, state=state)
-                assert apply.apply(one, backend=backend).changed
+                alone = merge.Request(tuple(policy.parse_instances([guest])), groups, state=state)
+                assert apply.apply(alone, backend=backend).changed
                 assert len(written) == 2
-                again = apply.apply(one, backend=backend, check_mode=True)
+                again = apply.apply(alone, backend=backend, check_mode=True)
                 assert not again.changed and not again.repaired and not again.warnings
         assert ":nova-" not in saved(backend, ("filter", "security"))
 
@@ -393,10 +393,10 @@ def test_a_kill_leaves_the_old_rules_or_the_new(lan: t.Any, backend: str, tmp_pa
     assert _run_in(lan.hypervisor, str(tmp_path), backend, both[0]).wait(60) == 0
     duration = time.monotonic() - began
     for turn in range(4):
-        one = _run_in(lan.hypervisor, str(tmp_path), backend, both[(turn + 1) % 2])
+        process = _run_in(lan.hypervisor, str(tmp_path), backend, both[(turn + 1) % 2])
         time.sleep(duration * (0.55 + turn * 0.13))
-        one.kill()  # a command that it started may still finish
-        one.wait(60)
+        process.kill()  # a command that it started may still finish
+        process.wait(60)
         time.sleep(0.1)
         for found, *known in zip(family_rules(), *states):
             assert found in known

@@ -334,8 +334,8 @@ def test_a_server_may_have_several(cloud: Run, ledger: sa.Engine) -> None:
         [{"address": "203.0.113.1", "interface": "eth0"}],
     ]
     # only those that match are released
-    one = cloud("floating_ip", floating_ips=[{"server": "web", "fixed_ip": "10.0.0.1"}], state="absent")
-    assert list(one["diff"]["before"]["floating_ips"]) == ["203.0.113.2"]
+    removed = cloud("floating_ip", floating_ips=[{"server": "web", "fixed_ip": "10.0.0.1"}], state="absent")
+    assert list(removed["diff"]["before"]["floating_ips"]) == ["203.0.113.2"]
 
 
 def test_a_server_that_is_being_built_can_be_led_to(cloud: Run, ledger: sa.Engine) -> None:

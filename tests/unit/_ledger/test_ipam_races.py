@@ -119,8 +119,8 @@ class Worker:
         with transaction(self.engine) as connection:
             server_state(connection, {"outcomes": [{"uuids": uuids, "state": "deleted"}]})
 
-    def lead_to(self, one: dict[str, t.Any]) -> None:
-        item = {"address": None, "pool": None, "server": one["name"], "fixed_ip": None}
+    def lead_to(self, instance: dict[str, t.Any]) -> None:
+        item = {"address": None, "pool": None, "server": instance["name"], "fixed_ip": None}
         state = self.rng.choice(["present", "absent"])
         try:
             with transaction(self.engine) as connection:

@@ -112,10 +112,10 @@ class Place:
         return found
 
 
-def cable(one: Place, first: str, other: Place, second: str) -> None:
+def cable(place: Place, first: str, other: Place, second: str) -> None:
     """A wire between two places, up at both ends."""
-    one.ip("link", "add", first, "type", "veth", "peer", "name", second, "netns", str(other.process.pid))
-    one.ip("link", "set", first, "up")
+    place.ip("link", "add", first, "type", "veth", "peer", "name", second, "netns", str(other.process.pid))
+    place.ip("link", "set", first, "up")
     other.ip("link", "set", second, "up")
 
 

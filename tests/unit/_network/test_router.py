@@ -75,9 +75,9 @@ def of_nobody(tables: dict[str, Chains]) -> dict[str, Chains]:
 
 
 def test_a_network_with_a_floating_ip() -> None:
-    (one,) = router.parse([{**FLAT, "snat": True, "floating": [FLOATING]}])
+    (gateway,) = router.parse([{**FLAT, "snat": True, "floating": [FLOATING]}])
     tag = "-m comment --comment br100"
-    assert router.merged({}, [router.root_rules(one, None)]) == {
+    assert router.merged({}, [router.root_rules(gateway, None)]) == {
         "nat": {
             "nova-prerouting": [f"-d 203.0.113.9/32 {tag} -j DNAT --to-destination 10.20.0.5"],
             "nova-output": [f"-d 203.0.113.9/32 {tag} -j DNAT --to-destination 10.20.0.5"],
@@ -102,12 +102,12 @@ def test_a_network_with_a_floating_ip() -> None:
 
 
 def test_security_groups_judge_before_a_router_accepts() -> None:
-    (one,) = router.parse([{**FLAT, "snat": True}])
-    tables = applied(host(), router.merged({}, [router.root_rules(one, None)]))
+    (gateway,) = router.parse([{**FLAT, "snat": True}])
+    tables = applied(host(), router.merged({}, [router.root_rules(gateway, None)]))
     assert tables["filter"]["FORWARD"][:2] == ["-j nova-local", "-j nova-forward"]
     # Docker came after us, and put itself in front.
     tables["filter"]["FORWARD"].insert(0, "-j DOCKER-FORWARD")
-    wanted = router.merged(tables, [router.root_rules(one, None)], lambda bridge: True)
+    wanted = router.merged(tables, [router.root_rules(gateway, None)], lambda bridge: True)
     again = applied(tables, wanted)
     assert again["filter"]["FORWARD"][:2] == ["-j nova-forward", "-j DOCKER-FORWARD"]
     assert applied(again, router.merged(again, [], lambda bridge: False)) == again
@@ -149,10 +149,10 @@ def test_each_run_changes_its_own_networks_only(first: list[Router], second: lis
 
 
 def test_an_isolated_network_lets_nothing_past_its_namespace() -> None:
-    (one,) = router.parse([{**FLAT, "namespace": "nova-br100", "floating": [FLOATING]}])
-    root = router.root_rules(one, "169.254.192.3")
+    (gateway,) = router.parse([{**FLAT, "namespace": "nova-br100", "floating": [FLOATING]}])
+    root = router.root_rules(gateway, "169.254.192.3")
     assert not any("10.20.0" in rule for chains in root.values() for found in chains.values() for rule in found)
-    inside = router.merged({}, [router.inner_rules(one, "169.254.192.2", "169.254.192.3")], bridges=False)
+    inside = router.merged({}, [router.inner_rules(gateway, "169.254.192.2", "169.254.192.3")], bridges=False)
     assert not any("physdev" in rule for rule in inside["nat"]["nova-postrouting"])
     tag = "-m comment --comment br100"
     assert inside["filter"]["nova-forward"][-2:] == [

@@ -71,9 +71,9 @@ def loaded(counts: dict[str, int], **fields: t.Any) -> tuple[list[HostState], li
     for name, count in counts.items():
         state = host(name, **fields.get(name, {}))
         for number in range(count):
-            one = request(f"{name}-{number}")
-            state = state.after(one)
-            placed.append(balance.Placed(one, name))
+            claimed = request(f"{name}-{number}")
+            state = state.after(claimed)
+            placed.append(balance.Placed(claimed, name))
         hosts.append(state)
     return hosts, placed
 

@@ -34,15 +34,15 @@ def request(number: int = 1, **fields: t.Any) -> Request:
     return Request(**{**fixed, **fields})
 
 
-def refusal(name: str, one: HostState, asked: Request, **options: t.Any) -> str | None:
+def refusal(name: str, state: HostState, asked: Request, **options: t.Any) -> str | None:
     """What the filter says, asked as the scheduler asks it."""
     settings = Options(enabled_filters=[name], **options)
     (only,) = plugins.filters_for(settings)
-    reason = only.passes(one, asked, settings)
+    reason = only.passes(state, asked, settings)
     if not only.concerns(asked, settings):
         assert reason is None, "a filter that is not concerned refuses nothing"
     if only.refused is not None:
-        assert (only.refused([one], asked, settings) == [0]) == (reason is not None)
+        assert (only.refused([state], asked, settings) == [0]) == (reason is not None)
     return reason
 
 
@@ -55,7 +55,7 @@ PAIR = Group("g", "anti-affinity", 1, {"a": "hv1"})
 
 
 @pytest.mark.parametrize(
-    ("name", "one", "asked", "options", "reason"),
+    ("name", "state", "asked", "options", "reason"),
     [
         ("vcpu", host(vcpus_used=9), request(vcpus=0), {}, None),
         ("retry", host("HV1"), request(ignore_hosts=["hv1"]), {}, "failed to build it before"),
@@ -202,9 +202,9 @@ PAIR = Group("g", "anti-affinity", 1, {"a": "hv1"})
     ],
 )
 def test_a_refusal_says_why(
-    name: str, one: HostState, asked: Request, options: dict[str, t.Any], reason: str | None
+    name: str, state: HostState, asked: Request, options: dict[str, t.Any], reason: str | None
 ) -> None:
-    assert refusal(name, one, asked, **options) == reason
+    assert refusal(name, state, asked, **options) == reason
 
 
 @pytest.mark.parametrize("query", ["nonsense", '{"a": 1}', '["near", 1]', "[" * 3000, '["not", ["eval", 1]]'])

@@ -221,12 +221,12 @@ def test_an_unknown_choice_is_refused_with_those_that_exist() -> None:
 def test_a_filter_that_runs_once_is_asked_once_for_equal_requests() -> None:
     asked: collections.Counter[str] = collections.Counter()
 
-    def static(one: HostState, _request: Request, _options: Options) -> str | None:
-        asked[f"static {one.name}"] += 1
+    def static(state: HostState, _request: Request, _options: Options) -> str | None:
+        asked[f"static {state.name}"] += 1
         return None
 
-    def dynamic(one: HostState, _request: Request, _options: Options) -> str | None:
-        asked[f"dynamic {one.name}"] += 1
+    def dynamic(state: HostState, _request: Request, _options: Options) -> str | None:
+        asked[f"dynamic {state.name}"] += 1
         return None
 
     filters = [plugins.Filter("dynamic", dynamic), plugins.Filter("static", static, once=True)]
@@ -239,12 +239,12 @@ def test_a_filter_that_looks_at_other_hosts_is_asked_about_all_again() -> None:
     """Affinity: once one host holds an instance, every other host is refused, though nothing changed on it."""
     placed: list[str] = []
 
-    def together(one: HostState, _request: Request, _options: Options) -> str | None:
-        return None if not placed or one.num_instances else "has none of the group"
+    def together(state: HostState, _request: Request, _options: Options) -> str | None:
+        return None if not placed or state.num_instances else "has none of the group"
 
-    def remember(one: HostState, _request: Request, _options: Options) -> str | None:
-        if one.num_instances and one.name not in placed:
-            placed.append(one.name)
+    def remember(state: HostState, _request: Request, _options: Options) -> str | None:
+        if state.num_instances and state.name not in placed:
+            placed.append(state.name)
         return None
 
     filters = [plugins.Filter("remember", remember), plugins.Filter("affinity", together, looks_around=True)]

@@ -42,11 +42,11 @@ def ask(cloud: t.Any, action: str, *servers: t.Any, check_mode: bool = False, **
 
 
 def server(cloud: t.Any, name: str = "web", vm_state: str = "active", host: str = "hv1", **values: t.Any) -> str:
-    (one,) = cloud.server({"name": name, "flavor": "m1.nano", "image": "ami-tiny"})["to_build"]
-    cloud.place(one["uuid"], host)
-    cloud.state({"uuids": [one["uuid"]], "state": "active", "host": host})
-    change(cloud, one["uuid"], vm_state=vm_state, **values)
-    return str(one["uuid"])
+    (instance,) = cloud.server({"name": name, "flavor": "m1.nano", "image": "ami-tiny"})["to_build"]
+    cloud.place(instance["uuid"], host)
+    cloud.state({"uuids": [instance["uuid"]], "state": "active", "host": host})
+    change(cloud, instance["uuid"], vm_state=vm_state, **values)
+    return str(instance["uuid"])
 
 
 def change(cloud: t.Any, uuid: str, **values: t.Any) -> None:

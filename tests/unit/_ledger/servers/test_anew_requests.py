@@ -46,11 +46,11 @@ def ask(cloud: t.Any, action: str, *servers: str, check_mode: bool = False, **pa
 
 
 def server(cloud: t.Any, name: str = "web", vm_state: str = "active") -> str:
-    (one,) = cloud.server({"name": name, "flavor": "m1.nano", "image": "ami-tiny"})["to_build"]
-    cloud.place(one["uuid"], "hv1")
-    cloud.state({"uuids": [one["uuid"]], "state": "active", "host": "hv1"})
-    cloud.write(sa.update(tables.instance).where(tables.instance.c.uuid == one["uuid"]).values(vm_state=vm_state))
-    return str(one["uuid"])
+    (instance,) = cloud.server({"name": name, "flavor": "m1.nano", "image": "ami-tiny"})["to_build"]
+    cloud.place(instance["uuid"], "hv1")
+    cloud.state({"uuids": [instance["uuid"]], "state": "active", "host": "hv1"})
+    cloud.write(sa.update(tables.instance).where(tables.instance.c.uuid == instance["uuid"]).values(vm_state=vm_state))
+    return str(instance["uuid"])
 
 
 def row(cloud: t.Any, uuid: str) -> t.Any:

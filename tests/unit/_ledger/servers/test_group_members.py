@@ -20,9 +20,9 @@ FACTS = {"domain_type": "qemu", "arch": "x86_64", "machine": "pc", "emulator": "
 
 
 def launch(cloud: t.Any, name: str, host: str, *groups: str) -> dict[str, t.Any]:
-    (one,) = cloud.server(
+    (instance,) = cloud.server(
         {"name": name, "flavor": "m1.nano", "image": "ami-tiny", "security_groups": list(groups)})["to_build"]
-    cloud.place(one["uuid"], host)
+    cloud.place(instance["uuid"], host)
     (placed,) = cloud.info(names=[name])
     return t.cast("dict[str, t.Any]", placed)
 
@@ -103,11 +103,11 @@ def test_a_pair_never_covers_the_address_of_another_projects_port(cloud: t.Any) 
 
 def test_a_group_that_names_itself(cloud: t.Any) -> None:
     ids = groups(cloud)
-    one, two = launch(cloud, "one", "hv1", "own"), launch(cloud, "two", "hv2", "own")
-    hosts = plan(cloud, instances=[two])
+    first, second = launch(cloud, "one", "hv1", "own"), launch(cloud, "two", "hv2", "own")
+    hosts = plan(cloud, instances=[second])
     (own,) = hosts["hv2"]["build"]["security_groups"]
-    assert (own["id"], own["members"], len(own["rules"])) == (ids["own"], addresses(one, two), 1)
-    assert hosts["hv1"]["groups"]["security_groups"] == [{"id": ids["own"], "members": addresses(one, two)}]
+    assert (own["id"], own["members"], len(own["rules"])) == (ids["own"], addresses(first, second), 1)
+    assert hosts["hv1"]["groups"]["security_groups"] == [{"id": ids["own"], "members": addresses(first, second)}]
 
 
 def test_without_such_rules_nobody_is_asked(cloud: t.Any) -> None:

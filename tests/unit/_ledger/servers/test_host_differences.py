@@ -27,22 +27,22 @@ Result = dict[str, t.Any]
 BASE = "sha256:" + "0" * 64
 
 
-def running(one: Result, **other: t.Any) -> Result:
+def running(instance: Result, **other: t.Any) -> Result:
     """What a host looks like that is as the ledger says."""
-    name = f"instance-{one['id']:08x}"
-    mac = one["nics"][0]["mac"]
+    name = f"instance-{instance['id']:08x}"
+    mac = instance["nics"][0]["mac"]
     tap: Result = {"device": "vnet0", "bridge": "br-private", "master": "br-private", "filter": f"nova-instance-{name}"}
-    domain = {"uuid": one["uuid"], "name": name, "macs": [mac], "state": "running", "reason": "", "taps": [tap]}
+    domain = {"uuid": instance["uuid"], "name": name, "macs": [mac], "state": "running", "reason": "", "taps": [tap]}
     tap["unfiltered"] = False
     return {
         "domains": [{**domain, **other}],
-        "disks": [one["uuid"]],
-        "files": {one["uuid"]: ["disk", "disk.info", "kernel", "ramdisk"]},
+        "disks": [instance["uuid"]],
+        "files": {instance["uuid"]: ["disk", "disk.info", "kernel", "ramdisk"]},
         "volumes": [],
         "missing_bases": {},
         "residue": [],
         "filters": [f"nova-instance-{name}"],
-        "chains": [{"id": one["id"], "addresses": []}],
+        "chains": [{"id": instance["id"], "addresses": []}],
         "dhcp_networks": [],
         "bridges": ["br-private"],
     }
@@ -67,10 +67,10 @@ def now(cloud: t.Any) -> tuple[str, str | None]:
 def web(cloud: t.Any, monkeypatch: pytest.MonkeyPatch) -> Result:
     monkeypatch.setattr(plans, "guest_of", lambda instance, facts, **_where: instance)
     monkeypatch.setattr(plans, "render", lambda guest: f"<domain {guest['uuid']}>")
-    (one,) = cloud.server({"name": "web", "flavor": "m1.nano", "image": "ami-tiny"})["to_build"]
-    cloud.place(one["uuid"], "hv2")
-    cloud.state({"uuids": [one["uuid"]], "state": "active", "host": "hv2"})
-    return t.cast(Result, one)
+    (instance,) = cloud.server({"name": "web", "flavor": "m1.nano", "image": "ami-tiny"})["to_build"]
+    cloud.place(instance["uuid"], "hv2")
+    cloud.state({"uuids": [instance["uuid"]], "state": "active", "host": "hv2"})
+    return t.cast(Result, instance)
 
 
 def test_a_host_as_it_should_be_differs_in_nothing(cloud: t.Any, web: Result) -> None:
@@ -258,10 +258,12 @@ def test_a_lost_disk_is_an_error_and_the_claim_stays(cloud: t.Any, web: Result) 
     found = running(web)
     found["files"] = {}
     assert told(compare(cloud, found))[0][:2] == ("disk of web", "missing")
-    (one,) = cloud.info(actions=True)
-    assert (one["vm_state"], one["host"]) == ("error", "hv2")
-    assert one["fault"]["message"].startswith("its disk is gone from hv2; its guest still runs on what it has open")
-    assert one["actions"][0]["action"] == "reconcile" and one["actions"][0]["finished_at"] is not None
+    (instance,) = cloud.info(actions=True)
+    assert (instance["vm_state"], instance["host"]) == ("error", "hv2")
+    assert instance["fault"]["message"].startswith(
+        "its disk is gone from hv2; its guest still runs on what it has open"
+    )
+    assert instance["actions"][0]["action"] == "reconcile" and instance["actions"][0]["finished_at"] is not None
     assert len(cloud.rows(sa.select(tables.allocation))) == 1
     assert compare(cloud, found)["rows"] == []
 

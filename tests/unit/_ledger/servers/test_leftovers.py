@@ -30,15 +30,15 @@ def compare(cloud: t.Any, host: str, found: dict[str, t.Any]) -> dict[str, t.Any
         return leftovers(connection, {"host": host, "found": {**NOTHING, **marks, **found}})
 
 
-def traces(one: dict[str, t.Any], number: int | None = None, mac: str | None = None) -> dict[str, t.Any]:
+def traces(instance: dict[str, t.Any], number: int | None = None, mac: str | None = None) -> dict[str, t.Any]:
     """Everything that a build of the instance leaves on a host."""
-    number = one["id"] if number is None else number
-    mac = mac or one["nics"][0]["mac"]
+    number = instance["id"] if number is None else number
+    mac = mac or instance["nics"][0]["mac"]
     name = f"instance-{number:08x}"
-    hosts = [{"mac": mac, "ip": "10.20.0.5", "hostname": one["name"]}]
+    hosts = [{"mac": mac, "ip": "10.20.0.5", "hostname": instance["name"]}]
     return {
-        "domains": [{"uuid": one["uuid"], "name": name, "macs": [mac]}],
-        "disks": [one["uuid"]],
+        "domains": [{"uuid": instance["uuid"], "name": name, "macs": [mac]}],
+        "disks": [instance["uuid"]],
         "filters": [f"nova-instance-{name}"],
         "chains": [{"id": number, "addresses": ["10.20.0.5"]}],
         "dhcp_networks": [
@@ -50,9 +50,9 @@ def traces(one: dict[str, t.Any], number: int | None = None, mac: str | None = N
 
 @pytest.fixture
 def web(cloud: t.Any) -> dict[str, t.Any]:
-    (one,) = cloud.server({"name": "web", "flavor": "m1.nano", "image": "ami-tiny"})["to_build"]
-    cloud.place(one["uuid"], "hv2")
-    return t.cast("dict[str, t.Any]", one)
+    (instance,) = cloud.server({"name": "web", "flavor": "m1.nano", "image": "ami-tiny"})["to_build"]
+    cloud.place(instance["uuid"], "hv2")
+    return t.cast("dict[str, t.Any]", instance)
 
 
 def test_nothing_of_a_placed_instance_is_left_over(cloud: t.Any, web: dict[str, t.Any]) -> None:

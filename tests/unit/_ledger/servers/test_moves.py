@@ -50,13 +50,13 @@ def ask(cloud: t.Any, action: str, *servers: t.Any, check_mode: bool = False, **
 
 
 def server(cloud: t.Any, name: str = "web", vm_state: str = "active", host: str = "hv1") -> str:
-    (one,) = cloud.server({"name": name, "flavor": "m1.nano", "image": "ami-tiny"})["to_build"]
-    cloud.place(one["uuid"], host)
-    cloud.state({"uuids": [one["uuid"]], "state": "active", "host": host})
+    (instance,) = cloud.server({"name": name, "flavor": "m1.nano", "image": "ami-tiny"})["to_build"]
+    cloud.place(instance["uuid"], host)
+    cloud.state({"uuids": [instance["uuid"]], "state": "active", "host": host})
     power_state = 4 if vm_state == "stopped" else 1
     values = {"vm_state": vm_state, "power_state": power_state}
-    cloud.write(sa.update(tables.instance).where(tables.instance.c.uuid == one["uuid"]).values(**values))
-    return str(one["uuid"])
+    cloud.write(sa.update(tables.instance).where(tables.instance.c.uuid == instance["uuid"]).values(**values))
+    return str(instance["uuid"])
 
 
 def row(cloud: t.Any, uuid: str) -> t.Any:

@@ -48,8 +48,8 @@ def full(cloud: Cloud) -> Cloud:
     with transaction(cloud.engine) as connection:
         connection.execute(sa.insert(tables.keypair).values(**row))
         connection.execute(sa.insert(tables.quota).values(project_id=OTHER, resource="cores", hard_limit=3))
-        one = {"uuid": str(uuid.uuid4()), "project_id": OTHER, "name": "db"}
-        number = connection.execute(sa.insert(tables.security_group).values(**one).returning(
+        record = {"uuid": str(uuid.uuid4()), "project_id": OTHER, "name": "db"}
+        number = connection.execute(sa.insert(tables.security_group).values(**record).returning(
             tables.security_group.c.id)).scalar_one()  # fmt: skip
         connection.execute(sa.insert(tables.security_group_rule).values(
             id=str(uuid.uuid4()), group_id=number, ethertype="IPv4", protocol="tcp", port_min=5432, port_max=5432,

@@ -118,12 +118,12 @@ def test_hints_name_servers_of_the_same_call(cloud: t.Any) -> None:
 
 def test_members_are_known_with_their_hosts(cloud: t.Any) -> None:
     group = make(cloud, "db", "anti-affinity", 2)["server_groups"][0]
-    one, two = cloud.server(ask("db", 2, hints={"group": "db"}))["to_build"]
-    cloud.place(one["uuid"], "hv2")
+    first, second = cloud.server(ask("db", 2, hints={"group": "db"}))["to_build"]
+    cloud.place(first["uuid"], "hv2")
     with transaction(cloud.engine) as connection:
-        known = groups.groups_of(connection, [two, {"uuid": "new", "request": {"group": group["id"]}}])
-    expected = Group(group["id"], "anti-affinity", 2, {one["uuid"]: "hv2"})
-    assert known == {two["uuid"]: expected, "new": expected}
+        known = groups.groups_of(connection, [second, {"uuid": "new", "request": {"group": group["id"]}}])
+    expected = Group(group["id"], "anti-affinity", 2, {first["uuid"]: "hv2"})
+    assert known == {second["uuid"]: expected, "new": expected}
 
 
 @pytest.mark.parametrize(
@@ -155,16 +155,16 @@ def test_a_failed_build_is_counted_until_one_succeeds(cloud: t.Any) -> None:
         c = tables.compute_host.c
         return {name: count for name, count in cloud.rows(sa.select(c.name, c.failed_builds)) if count}
 
-    one, two, three = cloud.server(ask("web", 3))["to_build"]
-    for server in (one, two):
+    first, second, third = cloud.server(ask("web", 3))["to_build"]
+    for server in (first, second):
         cloud.place(server["uuid"], "hv1")
-    cloud.state({"uuids": [one["uuid"]], "state": "retry", "host": "hv1"})
-    cloud.state({"uuids": [two["uuid"]], "state": "error", "host": "hv1", "reason": "no"})
+    cloud.state({"uuids": [first["uuid"]], "state": "retry", "host": "hv1"})
+    cloud.state({"uuids": [second["uuid"]], "state": "error", "host": "hv1", "reason": "no"})
     # refused before any host was asked
-    cloud.state({"uuids": [three["uuid"]], "state": "error", "reason": "no address"})
+    cloud.state({"uuids": [third["uuid"]], "state": "error", "reason": "no address"})
     assert failed() == {"hv1": 2}
-    cloud.place(one["uuid"], "hv1")
-    cloud.state({"uuids": [one["uuid"]], "state": "active", "host": "hv1"})
+    cloud.place(first["uuid"], "hv1")
+    cloud.state({"uuids": [first["uuid"]], "state": "active", "host": "hv1"})
     assert failed() == {}
 
 

@@ -55,9 +55,9 @@ def test_an_instance_is_what_the_contract_says(cloud: t.Any) -> None:
     (group,) = cloud.rows(sa.select(tables.security_group.c.id))
     rule = {"direction": "ingress", "ethertype": "IPv4", "protocol": "tcp", "port_min": 22, "port_max": 22}
     cloud.write(sa.insert(tables.security_group_rule).values(id="r1", group_id=group.id, cidr="0.0.0.0/0", **rule))
-    ((one,), _count) = read(cloud, uuids=[made["uuid"]])
-    assert set(one) >= CONTRACT and set(one["image"]) == IMAGE
-    assert set(one["flavor"]) == {
+    ((instance,), _count) = read(cloud, uuids=[made["uuid"]])
+    assert set(instance) >= CONTRACT and set(instance["image"]) == IMAGE
+    assert set(instance["flavor"]) == {
         "name",
         "vcpus",
         "memory_mb",
@@ -67,14 +67,14 @@ def test_an_instance_is_what_the_contract_says(cloud: t.Any) -> None:
         "extra_specs",
         "flavorid",
     }
-    (nic,) = one["nics"]
+    (nic,) = instance["nics"]
     assert set(nic) == NIC and set(nic["network"]) == NETWORK
     assert nic["network"]["cidr"] == "10.20.0.0/28" and nic["network"]["dhcp"] is True
     assert {nic["ip"], nic["dhcp_server"]} == {"10.20.0.1", "10.20.0.2"}
-    (shown,) = one["security_groups"]
+    (shown,) = instance["security_groups"]
     assert set(shown) == {"id", "uuid", "name", "rules"}
     assert shown["rules"] == [{"id": "r1", "cidr": "0.0.0.0/0", "remote_group_id": None, **rule}]
-    assert json.loads(json.dumps(one)) == one
+    assert json.loads(json.dumps(instance)) == instance
 
 
 def test_the_number_of_queries_does_not_grow(cloud: t.Any) -> None:
