@@ -100,11 +100,11 @@ class _Machine:
         """Add `state`, and those that it leads to without a character."""
         waiting = [state]
         while waiting:
-            one = waiting.pop()
-            if one in into:
+            current = waiting.pop()
+            if current in into:
                 continue
-            into.add(one)
-            test, exits = self._states[one]
+            into.add(current)
+            test, exits = self._states[current]
             if test is None or (test == _START and at == 0) or (test == _END and at == length):
                 waiting.extend(exits)
 
@@ -170,23 +170,23 @@ class _Machine:
         entry = self._add(None, 1)
         outs = [(entry, 0)]
         for _copy in range(least):
-            one, more = again()
-            self._join(outs, one)
+            first_state, more = again()
+            self._join(outs, first_state)
             outs = more
         if most is None:
             fork = self._add(None, 2)
-            one, more = again()
+            first_state, more = again()
             self._join(outs, fork)
-            self._states[fork][1][0] = one
+            self._states[fork][1][0] = first_state
             self._join(more, fork)
             outs = [(fork, 1)]
         else:
             skipped: list[tuple[int, int]] = []
             for _copy in range(most - least):
                 fork = self._add(None, 2)
-                one, more = again()
+                first_state, more = again()
                 self._join(outs, fork)
-                self._states[fork][1][0] = one
+                self._states[fork][1][0] = first_state
                 skipped.append((fork, 1))
                 outs = more
             outs += skipped

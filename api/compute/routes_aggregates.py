@@ -37,14 +37,14 @@ HOST: Schema = {"type": "string", "minLength": 1, "maxLength": 255}
 
 
 def _wrapped(name: str, properties: Schema, required: t.Sequence[str] = (), least: int = 0) -> Schema:
-    one = {
+    inner = {
         "type": "object",
         "properties": properties,
         "required": list(required),
         "minProperties": least,
         "additionalProperties": False,
     }
-    return {"type": "object", "properties": {name: one}, "required": [name], "additionalProperties": False}
+    return {"type": "object", "properties": {name: inner}, "required": [name], "additionalProperties": False}
 
 
 ACTIONS: dict[str, Schema] = {

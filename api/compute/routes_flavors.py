@@ -82,8 +82,8 @@ def _create_schema() -> Schema:
 
 
 def _wrapped(name: str, properties: Schema, required: t.Sequence[str] = ()) -> Schema:
-    one = {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
-    return {"type": "object", "properties": {name: one}, "required": [name], "additionalProperties": False}
+    inner = {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
+    return {"type": "object", "properties": {name: inner}, "required": [name], "additionalProperties": False}
 
 
 def lens() -> Lens:
@@ -201,11 +201,11 @@ def list_access(flavor_id: str) -> Answer:
 @policy.allows("compute:flavors:write")
 def change_access(flavor_id: str) -> Answer:
     tenant: Schema = {"type": "string", "minLength": 1, "maxLength": 255}
-    one = {"type": "object", "properties": {"tenant": tenant}, "required": ["tenant"], "additionalProperties": False}
+    access = {"type": "object", "properties": {"tenant": tenant}, "required": ["tenant"], "additionalProperties": False}
     wanted = validation.body(
         {
             "type": "object",
-            "properties": {"addTenantAccess": one, "removeTenantAccess": one},
+            "properties": {"addTenantAccess": access, "removeTenantAccess": access},
             "minProperties": 1,
             "maxProperties": 1,
             "additionalProperties": False,

@@ -89,10 +89,10 @@ def _schema() -> Record:
         known = POLICIES if version >= (2, 15) else HARD
         properties["policies"] = {"type": "array", "items": {"enum": known}, "minItems": 1, "maxItems": 1}
         required = ["name", "policies"]
-    one = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+    inner = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
     return {
         "type": "object",
-        "properties": {"server_group": one},
+        "properties": {"server_group": inner},
         "required": ["server_group"],
         "additionalProperties": False,
     }

@@ -92,11 +92,11 @@ def show_action(server_id: str, asked_id: str) -> Answer:
     version, caller = microversion(), current()
     with reading_ledger() as connection:
         row = server_listing.one(connection, server_id, caller.reach, deleted=version >= (2, 21))
-        one = server_history.action_of(connection, row.uuid, asked_id)
+        action = server_history.action_of(connection, row.uuid, asked_id)
         hidden = veil(connection, caller.reach)
-    body = views_parts.action(one, row, version)
+    body = views_parts.action(action, row, version)
     if caller.is_admin or version >= (2, 51):
-        events = [{**event, "message": hidden.over(event["message"])} for event in one["events"]]
+        events = [{**event, "message": hidden.over(event["message"])} for event in action["events"]]
         body["events"] = [views_parts.event(event, row, version, caller.is_admin) for event in events]
     return {"instanceAction": body}, 200
 

@@ -58,20 +58,20 @@ def _update(version: Version) -> Schema:
     )
 
 
-def _shown(one: t.Mapping[str, t.Any], version: Version, created: bool = False) -> dict[str, t.Any]:
+def _shown(attachment: t.Mapping[str, t.Any], version: Version, created: bool = False) -> dict[str, t.Any]:
     body: dict[str, t.Any] = {
-        "id": one["volume_id"],
-        "serverId": one["instance_uuid"],
-        "volumeId": one["volume_id"],
-        "device": one["device"],
+        "id": attachment["volume_id"],
+        "serverId": attachment["instance_uuid"],
+        "volumeId": attachment["volume_id"],
+        "device": attachment["device"],
     }
     if version >= (2, 70):
-        body["tag"] = one["tag"]
+        body["tag"] = attachment["tag"]
     if version >= (2, 79):
-        body["delete_on_termination"] = one["delete_on_termination"]
+        body["delete_on_termination"] = attachment["delete_on_termination"]
     if version >= (2, 89) and not created:
         del body["id"]
-        body |= {"attachment_id": one["id"], "bdm_uuid": one["id"]}
+        body |= {"attachment_id": attachment["id"], "bdm_uuid": attachment["id"]}
     return body
 
 
@@ -155,7 +155,7 @@ def update_volume_attachment(server_id: str, volume_id: str) -> Answer:
     asked = validation.body(_update(microversion()))["volumeAttachment"]
     with writing_ledger() as connection:
         row = server_listing.one(connection, server_id, current().reach)
-        one = _attachment(connection, row, volume_id)
+        attachment = _attachment(connection, row, volume_id)
         if asked["volumeId"].lower() != volume_id.lower():
             raise ConflictError(
                 f"Volume {volume_id[:64]} of instance {row.uuid} cannot be swapped for another one: detach it, and "
@@ -163,7 +163,7 @@ def update_volume_attachment(server_id: str, volume_id: str) -> Answer:
             )
         if "delete_on_termination" in asked:
             volume_attachments.update_attachment(
-                connection, one["id"], delete_on_termination=asked["delete_on_termination"] in TRUE
+                connection, attachment["id"], delete_on_termination=asked["delete_on_termination"] in TRUE
             )
     return "", 202
 
@@ -174,17 +174,17 @@ def detach_volume(server_id: str, volume_id: str) -> Answer:
     caller = current()
     with writing_ledger() as connection:
         row = server_listing.one(connection, server_id, caller.reach)
-        one = _attachment(connection, row, volume_id)
+        attachment = _attachment(connection, row, volume_id)
         with _in_novas_words():
             volume_attachments.begin_detach(
                 connection,
-                one["volume_id"],
+                attachment["volume_id"],
                 row.uuid,
                 request_id=request_id(),
                 user_id=caller.user_id,
                 ignore_lock=caller.is_admin,
             )
-        _enqueue(connection, "volume_detach", row, one["id"])
+        _enqueue(connection, "volume_detach", row, attachment["id"])
     return "", 202
 
 

@@ -32,14 +32,14 @@ class Lens:
     is_admin: bool
     root: str  # the URL of "/", with the slash
 
-    def links(self, kind: str, one: str) -> list[Body]:
+    def links(self, kind: str, resource_id: str) -> list[Body]:
         return [
-            {"rel": "self", "href": f"{self.root}compute/v2.1/{kind}/{one}"},
-            {"rel": "bookmark", "href": f"{self.root}compute/{kind}/{one}"},
+            {"rel": "self", "href": f"{self.root}compute/v2.1/{kind}/{resource_id}"},
+            {"rel": "bookmark", "href": f"{self.root}compute/{kind}/{resource_id}"},
         ]
 
-    def bookmark(self, kind: str, one: str) -> list[Body]:
-        return [{"rel": "bookmark", "href": f"{self.root}compute/{kind}/{one}"}]
+    def bookmark(self, kind: str, resource_id: str) -> list[Body]:
+        return [{"rel": "bookmark", "href": f"{self.root}compute/{kind}/{resource_id}"}]
 
 
 def brief(record: Record, lens: Lens) -> Body:
@@ -173,11 +173,11 @@ def addresses(nics: t.Iterable[Record], extended: bool = True) -> dict[str, list
         ):
             if address is None:
                 continue
-            one: Body = {"version": version, "addr": address}
+            entry: Body = {"version": version, "addr": address}
             if extended:
-                one["OS-EXT-IPS:type"] = kind
-                one["OS-EXT-IPS-MAC:mac_addr"] = nic["mac"]
-            of_network.append(one)
+                entry["OS-EXT-IPS:type"] = kind
+                entry["OS-EXT-IPS-MAC:mac_addr"] = nic["mac"]
+            of_network.append(entry)
         if not of_network:
             del found[nic["network"]]
     return found
@@ -216,10 +216,10 @@ def _image(record: Record, lens: Lens) -> Body | str:
     return {"id": record["image_id"], "links": lens.bookmark("images", record["image_id"])}
 
 
-def _volume(one: Record, version: Version) -> Body:
-    body: Body = {"id": one["volume_id"]}
+def _volume(volume: Record, version: Version) -> Body:
+    body: Body = {"id": volume["volume_id"]}
     if version >= (2, 3):
-        body["delete_on_termination"] = one["delete_on_termination"]
+        body["delete_on_termination"] = volume["delete_on_termination"]
     return body
 
 

@@ -281,7 +281,7 @@ def detach_volume(asked: Asked) -> Body:
         if any(attachment["boot_index"] == 0 for attachment in row["attachments"]):
             raise Ec2Error("OperationNotPermitted", "The root volume of an instance cannot be detached.")
         with as_codes({NotFoundError: "InvalidAttachment.NotFound", ConflictError: "IncorrectState"}):
-            one = volume_attachments.begin_detach(
+            attachment = volume_attachments.begin_detach(
                 connection,
                 row["id"],
                 instance,
@@ -290,5 +290,7 @@ def detach_volume(asked: Asked) -> Body:
                 user_id=caller.user_id,
                 ignore_lock=caller.is_admin,
             )
-        volumes.tell(connection, caller, "volume_detach", "attachments", one["id"], [one["instance_uuid"]])
-    return volumes.attachment(one, "detaching")
+        volumes.tell(
+            connection, caller, "volume_detach", "attachments", attachment["id"], [attachment["instance_uuid"]]
+        )
+    return volumes.attachment(attachment, "detaching")

@@ -62,9 +62,9 @@ _MALFORMED = {
 }
 
 
-def not_found(kind: str, one: str) -> Ec2Error:
+def not_found(kind: str, number: str) -> Ec2Error:
     code, what = KINDS[kind]
-    return Ec2Error(f"{code}.NotFound", f"The {what} '{one[:100]}' does not exist")
+    return Ec2Error(f"{code}.NotFound", f"The {what} '{number[:100]}' does not exist")
 
 
 def find(kind: str, wanted: str, known: t.Mapping[str, Known]) -> Known:

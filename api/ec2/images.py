@@ -73,10 +73,10 @@ def with_ids(connection: sa.Connection, project: str, asked: t.Mapping[str, t.An
         for name in filter(None, names):
             known.setdefault(name, image_id(row))
 
-    def expanded(one: Record) -> Record:
-        if one["Name"] != "image-id":
-            return one
-        values = one.get("Value", [])
-        return {**one, "Value": [*values, *(known[value] for value in values if value in known)]}
+    def expanded(condition: Record) -> Record:
+        if condition["Name"] != "image-id":
+            return condition
+        values = condition.get("Value", [])
+        return {**condition, "Value": [*values, *(known[value] for value in values if value in known)]}
 
     return {**asked, "Filter": [expanded(condition) for condition in given]}

@@ -60,13 +60,13 @@ def asked_rules(asked: Asked, direction: str, find_group: FindGroup) -> list[Rul
     """The rules that a request is about, as group_rules.add_rule() takes them. Raises Ec2Error."""
     permissions = list(asked.get("IpPermissions", []))
     if "CidrIp" in asked or "SourceSecurityGroupName" in asked or "IpProtocol" in asked:
-        one: Body = {name: asked[name] for name in ("FromPort", "ToPort") if name in asked}
-        one["IpProtocol"] = asked.get("IpProtocol", ANY if "SourceSecurityGroupName" in asked else "")
+        permission: Body = {name: asked[name] for name in ("FromPort", "ToPort") if name in asked}
+        permission["IpProtocol"] = asked.get("IpProtocol", ANY if "SourceSecurityGroupName" in asked else "")
         if "CidrIp" in asked:
-            one["IpRanges"] = [{"CidrIp": asked["CidrIp"]}]
+            permission["IpRanges"] = [{"CidrIp": asked["CidrIp"]}]
         if "SourceSecurityGroupName" in asked:
-            one["Groups"] = [{"GroupName": asked["SourceSecurityGroupName"]}]
-        permissions.append(one)
+            permission["Groups"] = [{"GroupName": asked["SourceSecurityGroupName"]}]
+        permissions.append(permission)
     if not permissions:
         raise missing("IpPermissions")
     return [rule for permission in permissions for rule in _rules(permission, direction, find_group)]
@@ -120,18 +120,18 @@ def permission_set(rules: t.Iterable[Rule], project: str, names: t.Mapping[str, 
     found: dict[tuple[t.Any, ...], Body] = {}
     for rule in rules:
         what = _what(rule)
-        one = found.setdefault(
+        permission = found.setdefault(
             tuple(what.values()), {**what, "groups": [], "ipRanges": [], "ipv6Ranges": [], "prefixListIds": []}
         )
         said = {"description": rule["description"] or None}
         if rule["remote_group_uuid"] is not None:
             remote = rule["remote_group_uuid"]
             pair = {"userId": project, "groupId": ids.of("sg", remote), "groupName": names.get(remote)}
-            one["groups"].append({**pair, **said})
+            permission["groups"].append({**pair, **said})
         elif rule["ethertype"] == "IPv6":
-            one["ipv6Ranges"].append({"cidrIpv6": rule["cidr"], **said})
+            permission["ipv6Ranges"].append({"cidrIpv6": rule["cidr"], **said})
         else:
-            one["ipRanges"].append({"cidrIp": rule["cidr"], **said})
+            permission["ipRanges"].append({"cidrIp": rule["cidr"], **said})
     return list(found.values())
 
 

@@ -70,24 +70,26 @@ def tags_of_all(connection: sa.Connection, project: str) -> list[tuple[str, str,
     return [tagged for tagged in found if tagged[2]]
 
 
-def change(connection: sa.Connection, caller: Caller, one: str, update: t.Callable[[Tags], Tags]) -> None:
+def change(connection: sa.Connection, caller: Caller, resource_id: str, update: t.Callable[[Tags], Tags]) -> None:
     """Make of a resource's tags what `update` makes of them. Raises Ec2Error for what is not there."""
-    kind = one.rpartition("-")[0]
+    kind = resource_id.rpartition("-")[0]
     if kind not in TYPES:
-        raise Ec2Error("InvalidID", f"The ID '{one[:100]}' is not valid")
+        raise Ec2Error("InvalidID", f"The ID '{resource_id[:100]}' is not valid")
     with as_codes(TAG_LIMIT):
         if kind == "i":
-            _change_instance(connection, caller, one, update)
+            _change_instance(connection, caller, resource_id, update)
         elif kind == "vol":
-            row = ids.find("vol", one, volumes.of_project(connection, caller.project))
+            row = ids.find("vol", resource_id, volumes.of_project(connection, caller.project))
             after = update(dict(row["metadata"]))
             volume_states.update_volume(connection, row["id"], _named(row["metadata"], after))
         elif kind == "snap":
-            row = ids.find("snap", one, volumes.snapshots_of_project(connection, caller.project))
+            row = ids.find("snap", resource_id, volumes.snapshots_of_project(connection, caller.project))
             after = update(dict(row["metadata"]))
             volume_snapshots.update_snapshot(connection, row["id"], _named(row["metadata"], after))
         else:
-            number = ids.find(kind, one, {known: known for known in _known(connection, caller.project, kind, one)})
+            number = ids.find(
+                kind, resource_id, {known: known for known in _known(connection, caller.project, kind, resource_id)}
+            )
             before = ec2_tags.tags_of(connection, caller.project).get(number, {})
             after = update(dict(before))
             ec2_tags.remove_tags(connection, caller.project, number, before.keys() - after.keys())
@@ -100,10 +102,12 @@ def _named(before: Tags, after: Tags) -> dict[str, t.Any]:
     return {"metadata": after, **named}
 
 
-def _change_instance(connection: sa.Connection, caller: Caller, one: str, update: t.Callable[[Tags], Tags]) -> None:
-    (record,) = find_instances(connection, caller.project, [one])
+def _change_instance(
+    connection: sa.Connection, caller: Caller, resource_id: str, update: t.Callable[[Tags], Tags]
+) -> None:
+    (record,) = find_instances(connection, caller.project, [resource_id])
     if record["deleted"]:
-        raise ids.not_found("i", one)
+        raise ids.not_found("i", resource_id)
     row = server_listing.one(connection, record["uuid"], caller.project)
     before = dict(row.metadata)
     after = update(dict(before))

@@ -78,13 +78,15 @@ def device_name(name: str) -> str | None:
     return name or None
 
 
-def tell(connection: sa.Connection, caller: Caller, kind: str, what: str, one: str, instances: t.Sequence[str]) -> None:
+def tell(
+    connection: sa.Connection, caller: Caller, kind: str, what: str, record_id: str, instances: t.Sequence[str]
+) -> None:
     """Have a job of `kind` do what was begun: `what` (volumes, snapshots, attachments) says of which id."""
     enqueue(
         connection,
         kind,
         instances=instances,
-        variables={what: [one]},
+        variables={what: [record_id]},
         project_id=caller.project,
         user_id=caller.user_id,
         request_id=request_id(),
@@ -115,15 +117,15 @@ def volume(row: t.Mapping[str, t.Any]) -> Body:
     }
 
 
-def attachment(one: t.Mapping[str, t.Any], status: str) -> Body:
-    attached = one["attached_at"]
+def attachment(record: t.Mapping[str, t.Any], status: str) -> Body:
+    attached = record["attached_at"]
     return {
-        "volumeId": ids.of("vol", one["volume_id"]),
-        "instanceId": ids.of("i", one["instance_uuid"]),
-        "device": one["device"],
+        "volumeId": ids.of("vol", record["volume_id"]),
+        "instanceId": ids.of("i", record["instance_uuid"]),
+        "device": record["device"],
         "status": _HELD.get(status, "attached" if attached is not None else "attaching"),
-        "attachTime": moment(attached or one["created_at"]),
-        "deleteOnTermination": one["delete_on_termination"],
+        "attachTime": moment(attached or record["created_at"]),
+        "deleteOnTermination": record["delete_on_termination"],
     }
 
 

@@ -111,8 +111,8 @@ def show_service(service_id: str) -> Body:
     raise NotFoundError(f"Could not find service: {service_id[:64]}.")
 
 
-def _service(one: Body) -> Body:
-    return {**one, "links": {"self": f"{catalog.base_url()}/identity/v3/services/{one['id']}"}}
+def _service(service: Body) -> Body:
+    return {**service, "links": {"self": f"{catalog.base_url()}/identity/v3/services/{service['id']}"}}
 
 
 @blueprint.get("/v3/endpoints")
@@ -137,8 +137,8 @@ def show_endpoint(endpoint_id: str) -> Body:
     raise NotFoundError(f"Could not find endpoint: {endpoint_id[:64]}.")
 
 
-def _endpoint(one: Body) -> Body:
-    return {**one, "links": {"self": f"{catalog.base_url()}/identity/v3/endpoints/{one['id']}"}}
+def _endpoint(endpoint: Body) -> Body:
+    return {**endpoint, "links": {"self": f"{catalog.base_url()}/identity/v3/endpoints/{endpoint['id']}"}}
 
 
 @blueprint.get("/v3/roles")

@@ -100,11 +100,11 @@ def changes() -> list[Record]:
     return t.cast("list[Record]", value)
 
 
-def _new_form(one: Record) -> Record:
-    named = [op for op in ("add", "replace", "remove") if op in one]
+def _new_form(change: Record) -> Record:
+    named = [op for op in ("add", "replace", "remove") if op in change]
     if len(named) != 1:
         raise BadRequestError("Each change needs one operation: add, replace or remove")
-    return {"op": named[0], "path": one[named[0]], **({"value": one["value"]} if "value" in one else {})}
+    return {"op": named[0], "path": change[named[0]], **({"value": change["value"]} if "value" in change else {})}
 
 
 def applied(row: Record, shown: Record, asked: t.Iterable[Record]) -> Record:

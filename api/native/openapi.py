@@ -47,22 +47,22 @@ def document() -> Document:
     }
 
 
-def _operation(one: Operation) -> Document:
-    role = policy.POLICY[one.action]
-    found: Document = {"operationId": one.name, "summary": one.summary}
-    told = one.description + ("" if role == "public" else f" Role: {role}.")
+def _operation(endpoint: Operation) -> Document:
+    role = policy.POLICY[endpoint.action]
+    found: Document = {"operationId": endpoint.name, "summary": endpoint.summary}
+    told = endpoint.description + ("" if role == "public" else f" Role: {role}.")
     if told:
         found["description"] = told.strip()
     if role == "public":
         found["security"] = []
-    parameters = [*_in_path(one), *_in_query(one), *_in_headers(one)]
+    parameters = [*_in_path(endpoint), *_in_query(endpoint), *_in_headers(endpoint)]
     if parameters:
         found["parameters"] = parameters
-    if one.body is not None:
-        schema = one.documented_body or one.body
+    if endpoint.body is not None:
+        schema = endpoint.documented_body or endpoint.body
         found["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
-    found["responses"] = {str(status): _answer(one, name) for status, name in one.answers.items()}
-    for status, told in _refusals(one, role).items():
+    found["responses"] = {str(status): _answer(endpoint, name) for status, name in endpoint.answers.items()}
+    for status, told in _refusals(endpoint, role).items():
         found["responses"][str(status)] = {
             "description": told,
             "content": {problems.CONTENT_TYPE: {"schema": reference("Problem")}},
@@ -70,42 +70,44 @@ def _operation(one: Operation) -> Document:
     return found
 
 
-def _answer(one: Operation, schema: str) -> Document:
+def _answer(endpoint: Operation, schema: str) -> Document:
     content: Document = {"application/json": {"schema": reference(schema)}}
-    if one.stream:
+    if endpoint.stream:
         content[streams.CONTENT_TYPE] = {"schema": {"type": "string"}}
-    answer: Document = {"description": one.summary, "content": content}
-    if one.answer_headers:
+    answer: Document = {"description": endpoint.summary, "content": content}
+    if endpoint.answer_headers:
         answer["headers"] = {
             name: {"description": told, "required": True, "schema": {"type": "string"}}
-            for name, told in one.answer_headers.items()
+            for name, told in endpoint.answer_headers.items()
         }
     return answer
 
 
-def _refusals(one: Operation, role: str) -> dict[int, str]:
+def _refusals(endpoint: Operation, role: str) -> dict[int, str]:
     found = {400: "something in the request cannot be; the detail names it"}
     if role != "public":
         found |= {401: "no valid token", 403: "the token's roles do not allow it, or a quota does not"}
-    if one.parameters or one.body is not None:
+    if endpoint.parameters or endpoint.body is not None:
         found[404] = "there is no such thing, or it is not the caller's"
-    elif one.query is not None:
+    elif endpoint.query is not None:
         found[404] = "there is no such marker"
-    if one.conflicts:
+    if endpoint.conflicts:
         found[409] = "it cannot be done now"
-    if one.body is not None:
+    if endpoint.body is not None:
         found[413] = "the body is too long"
-    if one.stream:
+    if endpoint.stream:
         found[429] = "too many streams at once"
     return found
 
 
-def _in_path(one: Operation) -> list[Document]:
-    return [{"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in one.parameters]
+def _in_path(endpoint: Operation) -> list[Document]:
+    return [
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in endpoint.parameters
+    ]
 
 
-def _in_query(one: Operation) -> list[Document]:
-    properties: t.Mapping[str, Document] = (one.query or {}).get("properties", {})
+def _in_query(endpoint: Operation) -> list[Document]:
+    properties: t.Mapping[str, Document] = (endpoint.query or {}).get("properties", {})
     found = []
     for name, schema in properties.items():
         schema = dict(schema)
@@ -114,5 +116,5 @@ def _in_query(one: Operation) -> list[Document]:
     return found
 
 
-def _in_headers(one: Operation) -> list[Document]:
-    return [{"name": name, "in": "header", "schema": schema} for name, schema in one.headers.items()]
+def _in_headers(endpoint: Operation) -> list[Document]:
+    return [{"name": name, "in": "header", "schema": schema} for name, schema in endpoint.headers.items()]

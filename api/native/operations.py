@@ -64,17 +64,17 @@ def operation(
     """Declare a route. The view gets the path's parameters, and `query` and `body` where it has schemas for them."""
 
     def decorate(view: View) -> View:
-        one = Operation(view.__name__, method, path, action, summary, answers, **more)
-        OPERATIONS.append(one)
+        endpoint = Operation(view.__name__, method, path, action, summary, answers, **more)
+        OPERATIONS.append(endpoint)
 
         @functools.wraps(view)
         def validated(**parameters: str) -> t.Any:
-            if one.query is not None:
-                parameters["query"] = query(one.query)  # type: ignore[assignment]
+            if endpoint.query is not None:
+                parameters["query"] = query(endpoint.query)  # type: ignore[assignment]
             elif request.args:
                 query({"type": "object", "properties": {}, "additionalProperties": False})
-            if one.body is not None:
-                parameters["body"] = body(one.body)  # type: ignore[assignment]
+            if endpoint.body is not None:
+                parameters["body"] = body(endpoint.body)  # type: ignore[assignment]
             return view(**parameters)
 
         rule = path.replace("{", "<").replace("}", ">")

@@ -69,10 +69,10 @@ def create_attachment() -> Answer:
 def delete_attachment(number: str) -> Answer:
     _check_version()
     with writing_ledger() as connection, in_cinders_words():
-        row, one = _one(connection, number)
-        detach(connection, row, one["instance_uuid"])
+        row, attachment = _one(connection, number)
+        detach(connection, row, attachment["instance_uuid"])
         row = volumes.one_volume(connection, row["id"])
-        return {"attachments": [views.brief_attachment(row, one)]}, 200
+        return {"attachments": [views.brief_attachment(row, attachment)]}, 200
 
 
 def _check_version() -> None:
