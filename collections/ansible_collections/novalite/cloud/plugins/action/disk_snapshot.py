@@ -46,15 +46,15 @@ class ActionModule(ActionBase):
             result.update(failed=True, msg="; ".join(errors))
         return result
 
-    def _fetch(self, one: dict[str, t.Any]) -> None:
-        """Bring one copy here; `one` gets its source and checksum, or an error."""
+    def _fetch(self, snapshot: dict[str, t.Any]) -> None:
+        """Bring one copy here; `snapshot` gets its source and checksum, or an error."""
         try:
-            one.update(received(
-                one["image_id"], self._directory(), lambda path: self._connection.fetch_file(one["path"], path),
-                one["size"],
+            snapshot.update(received(
+                snapshot["image_id"], self._directory(),
+                lambda path: self._connection.fetch_file(snapshot["path"], path), snapshot["size"],
             ))  # fmt: skip
         except (NovaliteError, AnsibleError) as error:
-            one["error"] = f"instance {one['uuid']}: the copy of its disk cannot be fetched: {error}"
+            snapshot["error"] = f"instance {snapshot['uuid']}: the copy of its disk cannot be fetched: {error}"
 
     def _directory(self) -> str:
         directory = self._task.args.get("controller_dir") or os.path.join(self._home, "images")

@@ -209,12 +209,12 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             identity_file=self._path("identity_file"),
         )
 
-    def _add(self, name: str, one: guests.Guest, connection: dict[str, t.Any], strict: bool) -> None:
-        variables = {**guests.variables(one), **connection}
+    def _add(self, name: str, guest: guests.Guest, connection: dict[str, t.Any], strict: bool) -> None:
+        variables = {**guests.variables(guest), **connection}
         self.inventory.add_host(name)
         for key, value in variables.items():
             self.inventory.set_variable(name, key, value)
-        for group in guests.groups(one, self.get_option("group_by")):
+        for group in guests.groups(guest, self.get_option("group_by")):
             self.inventory.add_child(self.inventory.add_group(group), name)
         self._set_composite_vars(self.get_option("compose"), variables, name, strict=strict)
         self._add_host_to_composed_groups(self.get_option("groups"), {}, name, strict=strict)

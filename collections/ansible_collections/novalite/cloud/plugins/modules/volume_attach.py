@@ -139,15 +139,17 @@ def main() -> None:
     except NovaliteError as error:
         module.fail_json(msg=str(error), attachments=[])
 
-    def work(one: dict) -> dict:
+    def work(attachment: dict) -> dict:
         try:
             if present:
-                action = volumes.attach(connection, one, module.check_mode)
+                action = volumes.attach(connection, attachment, module.check_mode)
             else:
-                action = volumes.detach(connection, one, module.check_mode, params["timeout"], params["attempts"])
+                action = volumes.detach(
+                    connection, attachment, module.check_mode, params["timeout"], params["attempts"]
+                )
         except NovaliteError as error:
-            return {"id": one["id"], "action": "none", "error": str(error)}
-        return {"id": one["id"], "action": action, "error": None}
+            return {"id": attachment["id"], "action": "none", "error": str(error)}
+        return {"id": attachment["id"], "action": action, "error": None}
 
     done = in_threads(work, params["attachments"], 4)
     changed = [attachment for attachment, how in zip(params["attachments"], done) if how["action"] != "none"]

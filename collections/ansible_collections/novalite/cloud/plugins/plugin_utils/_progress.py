@@ -58,17 +58,17 @@ class Progress:
     def started(self, host: str, step: str, now: float) -> None:
         """`host` begins with `step`."""
         self._open[host, step] = now
-        one = self.steps.setdefault(step, Step(step, now, now))
-        one.hosts.setdefault(host, 0.0)
+        timing = self.steps.setdefault(step, Step(step, now, now))
+        timing.hosts.setdefault(host, 0.0)
         for row in self._rows_of(host, now):
             row.step, row.since, row.running = step, now, True
 
     def ended(self, host: str, step: str, now: float, failed: bool = False) -> float:
         """`host` is done with `step`; returns the seconds that it took."""
         seconds = now - self._open.pop((host, step), now)
-        one = self.steps.setdefault(step, Step(step, now - seconds, now))
-        one.ended = max(one.ended, now)
-        one.hosts[host] = one.hosts.get(host, 0.0) + seconds
+        timing = self.steps.setdefault(step, Step(step, now - seconds, now))
+        timing.ended = max(timing.ended, now)
+        timing.hosts[host] = timing.hosts.get(host, 0.0) + seconds
         for row in self._rows_of(host, now):
             row.running, row.failed = False, failed
         if host in self.hosts and not any(key[0] == host for key in self._open):
@@ -91,13 +91,15 @@ class Progress:
                 for uuid, called in zip(plan.get("uuids", ()), plan.get("names", ())):
                     self._instance({"uuid": uuid, "name": called, "host": host}, now, final=False)
 
-    def _instance(self, one: t.Mapping[str, t.Any], now: float, final: bool) -> None:
-        row = self.instances.setdefault(str(one["uuid"]), Row(str(one["name"]), None, now, "waits for a host", now))
-        if one.get("host") and row.host != one["host"]:
-            row.host, row.step, row.since = str(one["host"]), f"waits for {one['host']}", now
-        state = one.get("vm_state")
-        if final and state in _ENDS and not one.get("task_state"):
-            fault = (one.get("fault") or {}).get("message")
+    def _instance(self, instance: t.Mapping[str, t.Any], now: float, final: bool) -> None:
+        row = self.instances.setdefault(
+            str(instance["uuid"]), Row(str(instance["name"]), None, now, "waits for a host", now)
+        )
+        if instance.get("host") and row.host != instance["host"]:
+            row.host, row.step, row.since = str(instance["host"]), f"waits for {instance['host']}", now
+        state = instance.get("vm_state")
+        if final and state in _ENDS and not instance.get("task_state"):
+            fault = (instance.get("fault") or {}).get("message")
             row.step = f"{state}: {fault}" if state == "error" and fault else str(state)
             row.failed, row.running, row.ended = state == "error", False, now
 

@@ -113,12 +113,12 @@ def _chosen(
     return going
 
 
-def _remove(one: _Cached, state_dir: str) -> bool:
+def _remove(image: _Cached, state_dir: str) -> bool:
     """Whether it went: what somebody holds, or has used in the meantime, stays."""
-    with contextlib.suppress(ConflictError, FileNotFoundError), locked(layout.lock_name(one.key), timeout=0):
-        if os.stat(one.path).st_mtime == one.used:
-            os.unlink(one.path)
-            former = layout.former_path(state_dir, one.key)
+    with contextlib.suppress(ConflictError, FileNotFoundError), locked(layout.lock_name(image.key), timeout=0):
+        if os.stat(image.path).st_mtime == image.used:
+            os.unlink(image.path)
+            former = layout.former_path(state_dir, image.key)
             if os.path.islink(former):
                 os.unlink(former)
             return True

@@ -166,17 +166,17 @@ def plugged(instance: t.Mapping[str, t.Any]) -> list[t.Mapping[str, t.Any]]:
     return [volume for volume in instance.get("volumes") or () if building or volume["attached_at"] is not None]
 
 
-def volume_of(one: t.Mapping[str, t.Any], state_dir: str = STATE_DIR) -> Volume:
+def volume_of(attachment: t.Mapping[str, t.Any], state_dir: str = STATE_DIR) -> Volume:
     """The disk that an attachment (of an Instance dict's `volumes`) is to the guest."""
     return Volume(
-        file=volume_path({**one, "id": one["volume_id"]}, state_dir),
-        format=one["format"],
-        target=one["device"].rpartition("/")[2],
-        type="block" if one["backend"] == "lvm" else "file",
-        serial=one["volume_id"],
-        readonly=bool(one["readonly"]),
+        file=volume_path({**attachment, "id": attachment["volume_id"]}, state_dir),
+        format=attachment["format"],
+        target=attachment["device"].rpartition("/")[2],
+        type="block" if attachment["backend"] == "lvm" else "file",
+        serial=attachment["volume_id"],
+        readonly=bool(attachment["readonly"]),
         # another host must find what this one wrote, whatever suits the hosts' own disks
-        cache="none" if one["backend"] == "lvm" else None,
+        cache="none" if attachment["backend"] == "lvm" else None,
     )
 
 

@@ -48,9 +48,9 @@ def list_domains(connection: t.Any, directory: str) -> list[dict[str, t.Any]]:
         for domain in connection.listAllDomains(listed):
             with contextlib.suppress(libvirt.libvirtError):  # it ended, or was undefined, just now
                 _state, _most, memory_kib, vcpus, _cpu_time = domain.info()
-                one = {"uuid": domain.UUIDString(), "name": domain.name(), "state": state}
+                row = {"uuid": domain.UUIDString(), "name": domain.name(), "state": state}
                 disk_gb = promised_gb(domain.XMLDesc(_AS_DEFINED), directory)
-                found.append({**one, "vcpus": vcpus, "memory_mb": memory_kib // 1024, "disk_gb": disk_gb})
+                found.append({**row, "vcpus": vcpus, "memory_mb": memory_kib // 1024, "disk_gb": disk_gb})
     return sorted(found, key=lambda domain: str(domain["name"]))
 
 

@@ -25,20 +25,20 @@ def row(host: str | None, what: str, ledger: str, there: str, repair: str) -> Ro
     return {"host": host, "object": what, "ledger": ledger, "there": there, "repair": repair}
 
 
-def correction(one: Result) -> Row:
+def correction(record: Result) -> Row:
     """Of the module `ledger_repair`."""
-    before, after = one["before"], one["after"]
-    what, reason = f"{one['kind']} {one['name']}", one["reason"]
+    before, after = record["before"], record["after"]
+    what, reason = f"{record['kind']} {record['name']}", record["reason"]
     if after is None:
         return row(None, what, _values(before), reason, "removed")
     changed = {key: value for key, value in after.items() if before.get(key) != value}
     return row(None, what, _values({key: before[key] for key in changed}), reason, f"set to {_values(changed)}")
 
 
-def deletion(one: Result) -> Row:
+def deletion(record: Result) -> Row:
     """Of the module `ledger_repair`: an instance that nobody goes on deleting."""
-    silent = f"nobody was at it for {one['silent']} s"
-    return row(one["host"], f"instance {one['name']}", "is being deleted", silent, "deleted to the end")
+    silent = f"nobody was at it for {record['silent']} s"
+    return row(record["host"], f"instance {record['name']}", "is being deleted", silent, "deleted to the end")
 
 
 def of_step(host: str, step: str, result: Result, names: Names) -> list[Row]:

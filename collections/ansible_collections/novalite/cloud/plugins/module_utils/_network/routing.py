@@ -176,12 +176,12 @@ def _forward(work: _Run, wanted: t.Sequence[Router]) -> None:
                           if namespaces.port_name(device) in work.links})
 
 
-def _check_interfaces(work: _Run, one: Router) -> None:
-    for each in one.floating:
+def _check_interfaces(work: _Run, vrouter: Router) -> None:
+    for each in vrouter.floating:
         if each.interface not in work.links:
             raise NotFoundError(
-                f"floating IP {each.floating} of network {one.network!r}: there is no interface {each.interface} on "
-                "this host; name the one that leads outside in the floating pool"
+                f"floating IP {each.floating} of network {vrouter.network!r}: there is no interface {each.interface} "
+                "on this host; name the one that leads outside in the floating pool"
             )
 
 
@@ -200,23 +200,25 @@ def _check_addresses(work: _Run, routers: t.Sequence[Router]) -> None:
             )
 
 
-def _transit(work: _Run, one: Router) -> tuple[str, str]:
+def _transit(work: _Run, vrouter: Router) -> tuple[str, str]:
     """The veth pair out of a namespace, with its addresses and default route. Returns (host's, namespace's) address."""
-    namespace, name = t.cast(str, one.namespace), transit_name(one.bridge)
+    namespace, name = t.cast(str, vrouter.namespace), transit_name(vrouter.bridge)
     if not namespaces.exists(namespace) and not work.check_mode:
-        raise NotFoundError(f"network {one.network!r} has no namespace {namespace} on this host; make its bridge first")
+        raise NotFoundError(
+            f"network {vrouter.network!r} has no namespace {namespace} on this host; make its bridge first"
+        )
     inside = {}  # type: dict[str, Link]
     if namespaces.exists(namespace):
         inside = links.read_links(run(ip(namespace, "-d", "-j", "addr", "show")).stdout)
     found, there = work.links.get(name), inside.get(TRANSIT)
     if found is not None and work.mark.owner(found.alias) is Owner.OTHER_LEDGER:
         raise ConflictError(
-            f"network {one.network!r}: another ledger ({found.alias}) made {name} on this host; give the network "
+            f"network {vrouter.network!r}: another ledger ({found.alias}) made {name} on this host; give the network "
             "another bridge"
         )
     have = found.addresses[0].partition("/")[0] if found and found.addresses else None
     taken = {text.partition("/")[0] for link in work.links.values() if link.name != name for text in link.addresses}
-    outer, inner = router.transit_pair(one.bridge, have, taken)
+    outer, inner = router.transit_pair(vrouter.bridge, have, taken)
     if found is not None and there is None:
         work.command(["ip", "link", "del", name])  # it leads into a namespace that is gone
         found = None
@@ -237,7 +239,7 @@ def _transit(work: _Run, one: Router) -> tuple[str, str]:
     return outer, inner
 
 
-def _offer(work: _Run, one: Router, each: router.Floating, inner: tuple[str, str] | None) -> None:
+def _offer(work: _Run, vrouter: Router, each: router.Floating, inner: tuple[str, str] | None) -> None:
     """Be there for a floating IP: as an address of this host, or as the router to the namespace that has it."""
     holders = [link.name for link in work.links.values() if f"{each.floating}/32" in link.addresses]
     if inner is None:
@@ -251,14 +253,14 @@ def _offer(work: _Run, one: Router, each: router.Floating, inner: tuple[str, str
     for name in holders:
         work.command(["ip", "addr", "del", f"{each.floating}/32", "dev", name])
     if not _routes(None, f"{each.floating}/32", inner[1]):
-        argv = ["ip", "route", "replace", f"{each.floating}/32", "via", inner[1], "dev", transit_name(one.bridge)]
+        argv = ["ip", "route", "replace", f"{each.floating}/32", "via", inner[1], "dev", transit_name(vrouter.bridge)]
         work.command(argv, ["ip", "route", "del", f"{each.floating}/32"])
     # The kernel would let who asks for it wait for up to 0.8 s.
     delay = {f"ipv4/neigh/{each.interface}/proxy_delay": "0"}
     for key, value in sysctl.wrong(delay).items():
         work.before.setdefault("net", {})[key], work.after.setdefault("net", {})[key] = value, "0"
     if not work.check_mode:
-        _claim(work, [one.bridge], delay)
+        _claim(work, [vrouter.bridge], delay)
     # An address of its own would make the host take the packets for itself; so it answers for the namespace.
     if (each.floating, each.interface) not in _proxied():
         argv = ["ip", "neigh", "add", "proxy", each.floating, "dev", each.interface]

@@ -99,9 +99,9 @@ def parse_ranges(what: str, items: t.Iterable[str], network: ipaddress.IPv4Netwo
     return found
 
 
-def overlap(one: str, other: str) -> bool:
+def overlap(cidr: str, other: str) -> bool:
     """Whether two ranges of the same family have an address in common."""
-    return ipaddress.ip_network(one).overlaps(ipaddress.ip_network(other))
+    return ipaddress.ip_network(cidr).overlaps(ipaddress.ip_network(other))
 
 
 def bounds(addresses: t.Iterable[int]) -> list[tuple[int, int]]:

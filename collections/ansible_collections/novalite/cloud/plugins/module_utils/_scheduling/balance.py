@@ -128,8 +128,8 @@ class _Cluster:
                 return Move(uuid, name, self.placed[uuid].host, target, now, then)
         return None
 
-    def _allowed(self, one: Placed, target: str) -> bool:
-        request, host = one.request, dataclasses.replace(self.hosts[target], num_io_ops=0)
+    def _allowed(self, placed: Placed, target: str) -> bool:
+        request, host = placed.request, dataclasses.replace(self.hosts[target], num_io_ops=0)
         if request.group is not None:
             others = {uuid: at for uuid, at in self.members[request.group.id].items() if uuid != request.uuid}
             request = dataclasses.replace(request, group=dataclasses.replace(request.group, members=others))

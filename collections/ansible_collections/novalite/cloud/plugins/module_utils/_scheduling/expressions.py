@@ -141,11 +141,11 @@ class _Parser:
         right, compare = self._sum(), _COMPARE[sign]
 
         def compared(host: HostState) -> bool:
-            one, other = left(host), right(host)
-            if one is None or other is None:
+            value, other = left(host), right(host)
+            if value is None or other is None:
                 return False
             try:
-                return bool(compare(one, other))
+                return bool(compare(value, other))
             except TypeError:  # a number and a text have no order
                 return False
 

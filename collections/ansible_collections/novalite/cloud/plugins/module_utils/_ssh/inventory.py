@@ -80,19 +80,19 @@ def names(guests: t.Sequence[Guest], taken: t.Collection[str], by: str = "name")
     ]
 
 
-def groups(one: Guest, by: t.Iterable[str]) -> list[str]:
+def groups(server: Guest, by: t.Iterable[str]) -> list[str]:
     """The groups of a guest, safe as names: `project_demo`, `metadata_role_web`, `security_group_default`, ..."""
     found = []
     for kind in by:
         values: list[t.Any]
         if kind == "metadata":
-            values = [f"{key}_{value}" for key, value in sorted(one["metadata"].items())]
+            values = [f"{key}_{value}" for key, value in sorted(server["metadata"].items())]
         elif kind == "security_group":
-            values = one["security_groups"]
+            values = server["security_groups"]
         elif kind == "network":
-            values = [network["name"] for network in one["networks"]]
+            values = [network["name"] for network in server["networks"]]
         else:
-            values = [one[kind]]
+            values = [server[kind]]
         found += [safe(f"{kind}_{value}") for value in values if value not in (None, "")]
     return list(dict.fromkeys(found))
 
@@ -106,9 +106,9 @@ def _says_user(image: t.Mapping[str, t.Any]) -> bool:
     return "os_admin_user" in (image.get("properties") or {})
 
 
-def variables(one: Guest) -> dict[str, t.Any]:
+def variables(server: Guest) -> dict[str, t.Any]:
     """The guest's own variables, `novalite_<key>`."""
-    return {f"novalite_{key}": value for key, value in one.items() if key != "admin_user"}
+    return {f"novalite_{key}": value for key, value in server.items() if key != "admin_user"}
 
 
 class Way(t.NamedTuple):
@@ -121,28 +121,28 @@ class Way(t.NamedTuple):
     identity_file: str | None = None
 
 
-def connection(one: Guest, way: Way, shared: t.Collection[str] = ()) -> dict[str, t.Any]:
+def connection(server: Guest, way: Way, shared: t.Collection[str] = ()) -> dict[str, t.Any]:
     """The variables by which Ansible's ssh connection finds the guest.
 
     `shared` are the fixed IPs that several guests have, as they may on isolated networks: the ssh_config knows those
     guests by their UUIDs alone. A floating IP is reached directly.
     """
     found: dict[str, t.Any] = {
-        "ansible_user": one["admin_user"] or way.user,
+        "ansible_user": server["admin_user"] or way.user,
         # A connection that is kept open belongs to this guest, not to the one that gets its address next.
-        "ansible_control_path": f"%(directory)s/novalite-{one['uuid'].replace('-', '')[:16]}-%%r-%%p",
+        "ansible_control_path": f"%(directory)s/novalite-{server['uuid'].replace('-', '')[:16]}-%%r-%%p",
     }
     if way.identity_file:
         found["ansible_ssh_private_key_file"] = way.identity_file
-    floating = [address for network in one["networks"] for address in network["floating_ips"]]
+    floating = [address for network in server["networks"] for address in network["floating_ips"]]
     if way.floating and floating:
         found["ansible_host"] = floating[0]
         return found
-    first = one["networks"][0] if one["networks"] else None
+    first = server["networks"][0] if server["networks"] else None
     address = first and (first["ip"] or first["ipv6"])
     if first is None or address is None:
         # Nobody's: ssh must not try the name, which may be some other machine's in the DNS.
-        found["ansible_host"] = one["uuid"]
+        found["ansible_host"] = server["uuid"]
         return found
     found["ansible_host"] = address
     if not way.jump:
@@ -150,7 +150,7 @@ def connection(one: Guest, way: Way, shared: t.Collection[str] = ()) -> dict[str
     if way.ssh_config:
         found["ansible_ssh_common_args"] = shlex.join(["-F", way.ssh_config])
         if address in shared or first["ip"] is None:
-            found["ansible_host"] = one["uuid"]
-    elif one["host"]:
-        found["ansible_ssh_common_args"] = shlex.join(["-o", f"ProxyJump={one['host']}"])
+            found["ansible_host"] = server["uuid"]
+    elif server["host"]:
+        found["ansible_ssh_common_args"] = shlex.join(["-o", f"ProxyJump={server['host']}"])
     return found

@@ -109,8 +109,8 @@ def _same_networks(wanted: t.Sequence[Values], there: t.Sequence[Values]) -> boo
     )
 
 
-def _network(one: Values) -> str:
-    return f"{one['name']} ({one['fixed_ip']})" if one.get("fixed_ip") else str(one["name"])
+def _network(network: Values) -> str:
+    return f"{network['name']} ({network['fixed_ip']})" if network.get("fixed_ip") else str(network["name"])
 
 
 def _new(wanted: Values) -> t.Iterator[Change]:
