@@ -85,9 +85,11 @@ def _ec2_credential(settings: Settings, asked: argparse.Namespace) -> int:
         if user is None:
             raise lookups.unknown("user", asked.user, [record["name"] for record in users.list_users(connection)])
         project = lookups.project_by_name(connection, asked.project)
-        found = credentials.list_ec2_credentials(connection, seal, user["id"], project["id"])
+        known = credentials.list_ec2_credentials(connection, seal, user["id"], project["id"])
         credential = (
-            found[0] if found else credentials.create_ec2_credential(connection, seal, user["id"], project["id"])
+            known[0]
+            if known
+            else credentials.create_ec2_credential(connection, seal, user["id"], project["id"])
         )
     print(json.dumps({"access": credential["access"], "secret": credential["secret"]}))
     return 0

@@ -37,7 +37,7 @@ class Veil:
         if self._names is None:
             return value
         if isinstance(value, str):
-            return self._names.sub(lambda found: self._ids[found[0]], without_reasons(value))
+            return self._names.sub(lambda match: self._ids[match[0]], without_reasons(value))
         if isinstance(value, dict):
             return {self.over(key): self.over(part) for key, part in value.items()}
         if isinstance(value, (list, tuple)):

@@ -25,24 +25,24 @@ STRANGER = "novalite.forwarded_by_a_stranger"
 
 def networks(text: str | None, name: str) -> list[Network]:
     """Addresses and networks, with commas between them. Raises NovaliteError for what is none; `name` says whose."""
-    found: list[Network] = []
+    ranges: list[Network] = []
     for part in (text or "").split(","):
         if not part.strip():
             continue
         try:
-            found.append(ipaddress.ip_network(part.strip()))
+            ranges.append(ipaddress.ip_network(part.strip()))
         except ValueError as error:
             raise NovaliteError(f"{name}: {part.strip()!r} is no address or network ({error})") from None
-    return found
+    return ranges
 
 
 def within(address: str | None, among: t.Sequence[Network]) -> bool:
     try:
-        found = ipaddress.ip_address((address or "").partition("%")[0])
+        parsed = ipaddress.ip_address((address or "").partition("%")[0])
     except ValueError:
         return False
-    mapped = getattr(found, "ipv4_mapped", None)
-    return any((mapped or found) in network for network in among)
+    mapped = getattr(parsed, "ipv4_mapped", None)
+    return any((mapped or parsed) in network for network in among)
 
 
 def is_told_by_a_stranger(environ: t.Mapping[str, t.Any]) -> bool:

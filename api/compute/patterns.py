@@ -197,12 +197,12 @@ class _Machine:
         simple: dict[str, tuple[int, int | None]] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
         if self._peek() in simple:
             return simple[self._take()]
-        found = _REPEAT.match(self._pattern, self._at)
-        if found is None:
+        match = _REPEAT.match(self._pattern, self._at)
+        if match is None:
             return None
-        self._at = found.end()
-        least = int(found[1])
-        most = least if found[2] is None else int(found[3]) if found[3] else None
+        self._at = match.end()
+        least = int(match[1])
+        most = least if match[2] is None else int(match[3]) if match[3] else None
         if most is not None and most < least:
             raise _InvalidError("repeats less than least")
         return least, most

@@ -211,8 +211,8 @@ def change_access(flavor_id: str) -> Answer:
             "additionalProperties": False,
         }
     )
-    ((action, given),) = wanted.items()
-    project = given["tenant"]
+    ((action, subject),) = wanted.items()
+    project = subject["tenant"]
     with writing_ledger() as connection:
         row = _flavor(connection, flavor_id)
         if row["is_public"]:
@@ -230,8 +230,8 @@ def change_access(flavor_id: str) -> Answer:
 
 
 def _access(connection: sa.Connection, row: Record) -> Record:
-    found = flavor_records.access_of(connection, row["id"])
-    return {"flavor_access": [{"flavor_id": row["flavorid"], "tenant_id": project} for project in found]}
+    projects = flavor_records.access_of(connection, row["id"])
+    return {"flavor_access": [{"flavor_id": row["flavorid"], "tenant_id": project} for project in projects]}
 
 
 def _flavor(connection: sa.Connection, flavor_id: str) -> Record:

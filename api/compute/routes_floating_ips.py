@@ -143,10 +143,10 @@ def _pool(connection: sa.Connection, wanted: str) -> str:
 
 
 def _found(connection: sa.Connection, number: str) -> Record:
-    found = network_records.floating_ips_of(connection, current().reach, number)
-    if not found:
+    rows = network_records.floating_ips_of(connection, current().reach, number)
+    if not rows:
         raise NotFoundError(f"Floating IP not found for ID {number[:255]}")
-    return found[0]
+    return rows[0]
 
 
 def _floating(row: Record) -> Record:

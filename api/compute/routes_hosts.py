@@ -176,10 +176,10 @@ def list_hypervisor_servers(pattern: str) -> Answer:
 
 
 def _matching(rows: list[Record], pattern: str) -> list[Record]:
-    found = [row for row in rows if pattern in row["name"]]
-    if not found:
+    matching = [row for row in rows if pattern in row["name"]]
+    if not matching:
         raise NotFoundError(f"No hypervisor matching '{pattern[:255]}' could be found.")
-    return found
+    return matching
 
 
 def _add_servers(connection: sa.Connection, rows: list[Record], bodies: list[Record]) -> None:

@@ -55,10 +55,10 @@ def list_images_in_detail_here() -> Answer:
 @since("2.1", LAST)
 def show_image_here(image_id: str) -> Answer:
     with reading_ledger() as connection:
-        found = image_records.images_seen(connection, current().project, image_id, everything=current().is_admin)
-    if not found:
+        rows = image_records.images_seen(connection, current().project, image_id, everything=current().is_admin)
+    if not rows:
         raise NotFoundError("Image not found.")
-    return {"image": _image(found[0])}, 200
+    return {"image": _image(rows[0])}, 200
 
 
 @compute.delete("/images/<image_id>")
@@ -148,25 +148,25 @@ def _describe(image_id: str, changed: t.Callable[[Record], Record]) -> Record:
         after = {**row, "properties": changed(row["properties"])}
         by_operator = policy.may(current(), "image:host_mount")
         image_records.update_image(connection, row, after, by_operator=by_operator)
-        found = image_records.images_seen(connection, current().project, image_id, everything=current().is_admin)
-    return t.cast("Record", found[0]["properties"])
+        rows = image_records.images_seen(connection, current().project, image_id, everything=current().is_admin)
+    return t.cast("Record", rows[0]["properties"])
 
 
 def _seen_image(image_id: str) -> Record:
     with reading_ledger() as connection:
-        found = image_records.images_seen(connection, current().project, image_id, everything=current().is_admin)
-    if not found:
+        rows = image_records.images_seen(connection, current().project, image_id, everything=current().is_admin)
+    if not rows:
         raise NotFoundError("Image not found.")
-    return found[0]
+    return rows[0]
 
 
 def _own_image(connection: sa.Connection, image_id: str) -> Record:
-    found = image_records.images_seen(connection, current().project, image_id, everything=current().is_admin)
-    if not found:
+    rows = image_records.images_seen(connection, current().project, image_id, everything=current().is_admin)
+    if not rows:
         raise NotFoundError("Image not found.")
-    if found[0]["owner"] != current().project and not current().is_admin:
+    if rows[0]["owner"] != current().project and not current().is_admin:
         raise ForbiddenError("You are not permitted to modify this image: it is another's.")
-    return found[0]
+    return rows[0]
 
 
 def _images(view: t.Callable[[Record], Record]) -> Answer:

@@ -156,9 +156,9 @@ def create_security_group_rule_here() -> Answer:
             raise BadRequestError("Security group id should be uuid") from None
         except ConflictError as error:
             raise BadRequestError(str(error)) from error
-        found = _found(connection, parent)
-        tell_group_hosts(connection, group, found["name"])
-    return {"security_group_rule": next(entry for entry in found["rules"] if entry["id"] == number)}, 200
+        group_row = _found(connection, parent)
+        tell_group_hosts(connection, group, group_row["name"])
+    return {"security_group_rule": next(entry for entry in group_row["rules"] if entry["id"] == number)}, 200
 
 
 @compute.delete("/os-security-group-rules/<rule_id>")

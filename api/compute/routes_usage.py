@@ -39,10 +39,10 @@ def list_usages() -> Answer:
     of_projects: dict[str, list[Record]] = {}
     for row in rows:
         of_projects.setdefault(row["project_id"], []).append(row)
-    found = [_usage(project, some, start, stop, now) for project, some in sorted(of_projects.items())]
+    usages = [_usage(project, some, start, stop, now) for project, some in sorted(of_projects.items())]
     if request.args.get("detailed", "0").lower() not in ("1", "true"):
-        found = [{key: value for key, value in usage.items() if key != "server_usages"} for usage in found]
-    return {"tenant_usages": found}, 200
+        usages = [{key: value for key, value in usage.items() if key != "server_usages"} for usage in usages]
+    return {"tenant_usages": usages}, 200
 
 
 @compute.get("/os-simple-tenant-usage/<project>")
@@ -68,10 +68,10 @@ def list_audit_logs() -> Answer:
 def show_audit_log(before: str) -> Answer:
     try:
         moment = datetime.fromisoformat(before)
-        found = _audit(moment.replace(tzinfo=moment.tzinfo or timezone.utc).timestamp())
+        log = _audit(moment.replace(tzinfo=moment.tzinfo or timezone.utc).timestamp())
     except (ValueError, OverflowError):
         raise BadRequestError(f"Invalid timestamp for date {before[:60]}") from None
-    return {"instance_usage_audit_log": found}, 200
+    return {"instance_usage_audit_log": log}, 200
 
 
 def _audit(before: float) -> Record:
@@ -107,8 +107,8 @@ def _moment(name: str, default: float) -> float:
     if text is None:
         return default
     try:
-        found = datetime.fromisoformat(text)
-        return found.replace(tzinfo=found.tzinfo or timezone.utc).timestamp()
+        moment = datetime.fromisoformat(text)
+        return moment.replace(tzinfo=moment.tzinfo or timezone.utc).timestamp()
     except (ValueError, OverflowError):
         raise BadRequestError(f"Datetime is in invalid format: {text[:60]}") from None
 

@@ -111,8 +111,8 @@ def list_volume_attachments(server_id: str) -> Answer:
     offset, limit = _number("offset", 0), min(_number("limit", MOST), MOST)
     with reading_ledger() as connection:
         row = server_listing.one(connection, server_id, current().reach)
-        found = attachments_by(connection, instances=[row.uuid])
-    shown = sorted(found, key=lambda attachment: str(attachment["device"]))[offset : offset + limit]
+        attachments = attachments_by(connection, instances=[row.uuid])
+    shown = sorted(attachments, key=lambda attachment: str(attachment["device"]))[offset : offset + limit]
     return {"volumeAttachments": [_shown(attachment, microversion()) for attachment in shown]}, 200
 
 

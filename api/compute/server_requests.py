@@ -100,18 +100,18 @@ def text(value: str | None, what: str) -> str | None:
 
 def access_addresses(server: Body) -> dict[str, str | None]:
     """accessIPv4 and accessIPv6 as the ledger has them: null, or an address. Raises BadRequestError."""
-    found: dict[str, str | None] = {"access_ip_v4": None, "access_ip_v6": None}
+    addresses: dict[str, str | None] = {"access_ip_v4": None, "access_ip_v6": None}
     for version, kind in ((4, ipaddress.IPv4Address), (6, ipaddress.IPv6Address)):
         said = server.get(f"accessIPv{version}")
         if said:
             try:
-                found[f"access_ip_v{version}"] = str(kind(said))
+                addresses[f"access_ip_v{version}"] = str(kind(said))
             except ValueError:
                 raise BadRequestError(
                     f"Invalid input for field/attribute accessIPv{version}. Value: {said[:45]}. It is no address of "
                     f"IPv{version}."
                 ) from None
-    return found
+    return addresses
 
 
 def _counts(server: Body) -> tuple[int, int]:
@@ -200,22 +200,22 @@ def _networks(value: t.Any) -> tuple[NetworkRequest, ...] | None:
         return None
     if value == "none":
         return ()
-    found = []
+    requests = []
     for network in value:
         if network.get("port") is not None:
             if network.get("fixed_ip") is not None:
                 raise BadRequestError(
                     f"Specified Fixed IP '{network['fixed_ip']}' cannot be used with port '{network['port']}'."
                 )
-            found.append(NetworkRequest("", port=network["port"].lower()))
+            requests.append(NetworkRequest("", port=network["port"].lower()))
             continue
         if network.get("uuid") is None:
             raise BadRequestError("Bad network format: missing 'uuid'")
-        found.append(NetworkRequest(network["uuid"].lower(), _address(network.get("fixed_ip"))))
-    given = [network.port for network in found if network.port is not None]
-    if len(set(given)) != len(given):
-        raise BadRequestError(f"Port {given[0]} is given twice: a server has a port once")
-    return tuple(found)
+        requests.append(NetworkRequest(network["uuid"].lower(), _address(network.get("fixed_ip"))))
+    ports = [network.port for network in requests if network.port is not None]
+    if len(set(ports)) != len(ports):
+        raise BadRequestError(f"Port {ports[0]} is given twice: a server has a port once")
+    return tuple(requests)
 
 
 def _address(value: str | None) -> str | None:
@@ -228,9 +228,9 @@ def _address(value: str | None) -> str | None:
 
 
 def _hints(name: str, body: Body) -> dict[str, t.Any]:
-    given = body.get("os:scheduler_hints") or body.get("OS-SCH-HNT:scheduler_hints") or {}
+    raw = body.get("os:scheduler_hints") or body.get("OS-SCH-HNT:scheduler_hints") or {}
     try:
-        return hints.checked(name[:70], {"hints": given})
+        return hints.checked(name[:70], {"hints": raw})
     except NovaliteError as error:
         raise BadRequestError(str(error)) from None
 

@@ -164,9 +164,9 @@ def created(uuid: str, group_names: list[str], password: str, lens: Lens, disk_c
 
 def addresses(nics: t.Iterable[Record], extended: bool = True) -> dict[str, list[Body]]:
     """{network: its addresses}; floating ones with the interface that they lead to."""
-    found: dict[str, list[Body]] = {}
+    by_network: dict[str, list[Body]] = {}
     for nic in nics:
-        of_network = found.setdefault(nic["network"], [])
+        of_network = by_network.setdefault(nic["network"], [])
         for version, address, kind in (
             *((4, nic["ip"], "fixed"), (6, nic["ipv6"], "fixed")),
             *((4, address, "floating") for address in nic["floating_ips"]),
@@ -179,8 +179,8 @@ def addresses(nics: t.Iterable[Record], extended: bool = True) -> dict[str, list
                 entry["OS-EXT-IPS-MAC:mac_addr"] = nic["mac"]
             of_network.append(entry)
         if not of_network:
-            del found[nic["network"]]
-    return found
+            del by_network[nic["network"]]
+    return by_network
 
 
 @functools.lru_cache(maxsize=8192)

@@ -185,14 +185,14 @@ def _port(connection: sa.Connection, project: str, asked: Asked) -> Record:
     """The interface that is meant: by its own id, or the first of the instance that has an address."""
     ports = network_records.interfaces_of(connection, project)
     if asked.get("NetworkInterfaceId"):
-        found = [ids.find("eni", asked["NetworkInterfaceId"], {ids.of("eni", port["id"]): port for port in ports})]
+        matching = [ids.find("eni", asked["NetworkInterfaceId"], {ids.of("eni", port["id"]): port for port in ports})]
     elif asked.get("InstanceId"):
         (record,) = find_instances(connection, project, [asked["InstanceId"]])
-        found = [port for port in ports if port["instance_uuid"] == record["uuid"]]
+        matching = [port for port in ports if port["instance_uuid"] == record["uuid"]]
     else:
         raise missing("InstanceId")
     wanted = asked.get("PrivateIpAddress")
-    for port in found:
+    for port in matching:
         if port["ip"] is not None and wanted in (None, "", port["ip"]):
             return port
     raise Ec2Error("InvalidInstanceID", "The instance has no such private address yet to associate an address with.")

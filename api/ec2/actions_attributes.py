@@ -52,8 +52,8 @@ def describe_instance_attribute(asked: Asked) -> Body:
     with reading_ledger() as connection:
         (record,) = find(connection, current().project, [asked["InstanceId"]])
         # who may only look is not told it: there may be secrets in it
-        told = name == "userData" and "member" in current().roles
-        user_data = ec2_records.user_data(connection, record["uuid"]) if told else None
+        shows = name == "userData" and "member" in current().roles
+        user_data = ec2_records.user_data(connection, record["uuid"]) if shows else None
     return {"instanceId": instance_id(record), name: _attribute(record, name, user_data)}
 
 

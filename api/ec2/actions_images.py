@@ -106,10 +106,8 @@ def describe_images(asked: Asked) -> Body:
     rows = [row for row in rows if _is_owned(row, asked.get("Owner", []), project)]
     rows = [row for row in rows if _is_executable(row, asked.get("ExecutableBy", []), project)]
     bodies = sorted((_image(row, tags) for row in rows), key=lambda body: str(body["imageId"]))
-    found, token = filters.page(
-        filters.filtered(bodies, asked, IMAGE_FILTERS), asked, lambda body: str(body["imageId"])
-    )
-    return {"imagesSet": found, "nextToken": token}
+    page, token = filters.page(filters.filtered(bodies, asked, IMAGE_FILTERS), asked, lambda body: str(body["imageId"]))
+    return {"imagesSet": page, "nextToken": token}
 
 
 def _is_owned(row: Record, owners: t.Sequence[str], project: str) -> bool:
@@ -225,7 +223,7 @@ def modify_image_attribute(asked: Asked) -> Body:
     ]
     if text is None and not any(changes.values()):
         raise missing("Description.Value")
-    if any("Group" in permission for given in changes.values() for permission in given):
+    if any("Group" in permission for change in changes.values() for permission in change):
         raise unsupported("To let everybody launch an image (the operator makes one public)")
     with writing() as (connection, caller), as_codes({}):
         row = _own(connection, caller, asked["ImageId"])

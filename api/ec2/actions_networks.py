@@ -114,8 +114,8 @@ def _listed(
     if wanted in asked:
         bodies = ids.find_all(kind, asked[wanted], {body[number]: body for body in bodies})
     bodies = sorted(bodies, key=lambda body: str(body[number]))
-    found, token = filters.page(filters.filtered(bodies, asked, paths), asked, lambda body: str(body[number]))
-    return {element: found, "nextToken": token}
+    page, token = filters.page(filters.filtered(bodies, asked, paths), asked, lambda body: str(body[number]))
+    return {element: page, "nextToken": token}
 
 
 class Place(t.NamedTuple):
@@ -363,14 +363,14 @@ def describe_network_interfaces(asked: Asked) -> Body:
 )
 def describe_network_interface_attribute(asked: Asked) -> Body:
     shown = describe_network_interfaces({"NetworkInterfaceId": [asked["NetworkInterfaceId"]]})
-    (found,) = shown["networkInterfaceSet"]
+    (interface,) = shown["networkInterfaceSet"]
     attributes = {
-        "description": {"description": {"value": found["description"]}},
-        "groupSet": {"groupSet": found["groupSet"]},
+        "description": {"description": {"value": interface["description"]}},
+        "groupSet": {"groupSet": interface["groupSet"]},
         "sourceDestCheck": {"sourceDestCheck": {"value": True}},
-        "attachment": {"attachment": found["attachment"]},
+        "attachment": {"attachment": interface["attachment"]},
     }
     name = asked.get("Attribute", "description")
     if name not in attributes:
         raise invalid("attribute", name)
-    return {"networkInterfaceId": found["networkInterfaceId"], **attributes[name]}
+    return {"networkInterfaceId": interface["networkInterfaceId"], **attributes[name]}

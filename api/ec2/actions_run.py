@@ -237,28 +237,30 @@ def _groups(
     if not names and not numbers:
         return ()
     rows = group_rules.groups_of(connection, project)
-    found = [find_group(rows, None, name)["uuid"] for name in names]
-    found += [find_group(rows, number, None)["uuid"] for number in numbers]
+    uuids = [find_group(rows, None, name)["uuid"] for name in names]
+    uuids += [find_group(rows, number, None)["uuid"] for number in numbers]
     if "default" in asked.get("SecurityGroup", []):
-        found.append("default")
-    return tuple(dict.fromkeys(found))
+        uuids.append("default")
+    return tuple(dict.fromkeys(uuids))
 
 
 def _interfaces(
     connection: sa.Connection, project: str, asked: Asked
 ) -> tuple[tuple[NetworkRequest, ...], list[str]]:
     """The networks, with addresses, and the groups that are named with the first of them."""
-    given = asked.get("NetworkInterface", [])
-    if given and any(name in asked for name in ("SubnetId", "PrivateIpAddress", "SecurityGroup", "SecurityGroupId")):
+    interfaces = asked.get("NetworkInterface", [])
+    if interfaces and any(
+        name in asked for name in ("SubnetId", "PrivateIpAddress", "SecurityGroup", "SecurityGroupId")
+    ):
         raise Ec2Error(
             "InvalidParameterCombination",
             "Network interfaces and an instance-level subnet ID, address or security groups may not be specified on "
             "the same request",
         )
-    given = given or [{name: asked[name] for name in ("SubnetId", "PrivateIpAddress") if name in asked}]
+    interfaces = interfaces or [{name: asked[name] for name in ("SubnetId", "PrivateIpAddress") if name in asked}]
     known = subnets(connection, project)
-    found: list[NetworkRequest] = []
-    for interface in sorted(given, key=lambda interface: interface.get("DeviceIndex", 0)):
+    requests: list[NetworkRequest] = []
+    for interface in sorted(interfaces, key=lambda interface: interface.get("DeviceIndex", 0)):
         if interface.get("NetworkInterfaceId"):
             raise unsupported("An interface that is there already")
         if interface.get("AssociatePublicIpAddress"):
@@ -269,10 +271,10 @@ def _interfaces(
         address = interface.get("PrivateIpAddress") or next(iter(listed), None)
         row = (ids.find("subnet", interface["SubnetId"], known) if interface.get("SubnetId")
                else first_subnet(connection, project))
-        found.append(NetworkRequest(row["uuid"], None if address is None else _address(address)))
-    if len({group.name for group in found}) != len(found):
+        requests.append(NetworkRequest(row["uuid"], None if address is None else _address(address)))
+    if len({group.name for group in requests}) != len(requests):
         raise Ec2Error("InvalidParameterCombination", "An instance has one interface in a subnet")
-    return tuple(found), [number for interface in given for number in interface.get("SecurityGroupId", [])]
+    return tuple(requests), [number for interface in interfaces for number in interface.get("SecurityGroupId", [])]
 
 
 def _address(text: str) -> str:

@@ -19,7 +19,7 @@ TAG_FILTERS = {"key": "key", "value": "value", "resource-id": "resourceId", "res
 @action("DescribeTags", "compute:server-metadata:read", {"Filter": FILTERS, **PAGING})
 def describe_tags(asked: Asked) -> Body:
     with reading_ledger() as connection:
-        found = resources.tags_of_all(connection, current().project)
+        tags_of_all = resources.tags_of_all(connection, current().project)
     bodies: list[Body] = [
         {
             "resourceId": number,
@@ -28,7 +28,7 @@ def describe_tags(asked: Asked) -> Body:
             "value": value,
             "tagSet": [{"key": key, "value": value}],  # where the filter tag:<key> looks
         }
-        for number, kind, tags in found
+        for number, kind, tags in tags_of_all
         for key, value in tags.items()
     ]
     bodies.sort(key=_key)

@@ -62,16 +62,16 @@ def _key(body: Body) -> str:
 def _rows(asked: Asked) -> list[volumes.Record]:
     with reading_ledger() as connection:
         known = volumes.of_project(connection, current().project)
-    found = ids.find_all("vol", asked["VolumeId"], known) if "VolumeId" in asked else list(known.values())
-    return sorted(found, key=volumes.volume_id)
+    rows = ids.find_all("vol", asked["VolumeId"], known) if "VolumeId" in asked else list(known.values())
+    return sorted(rows, key=volumes.volume_id)
 
 
 @action("DescribeVolumes", "volume:read", {"VolumeId": TEXTS, "Filter": FILTERS, **PAGING})
 def describe_volumes(asked: Asked) -> Body:
-    found, token = filters.page(
+    page, token = filters.page(
         filters.filtered(map(volumes.volume, _rows(asked)), asked, VOLUME_FILTERS), asked, _key
     )
-    return {"volumeSet": found, "nextToken": token}
+    return {"volumeSet": page, "nextToken": token}
 
 
 @action("DescribeVolumeStatus", "volume:read", {"VolumeId": TEXTS, "Filter": FILTERS, **PAGING})
@@ -89,8 +89,8 @@ def describe_volume_status(asked: Asked) -> Body:
                 "actionsSet": [],
             }
         )
-    found, token = filters.page(filters.filtered(bodies, asked, STATUS_FILTERS), asked, _key)
-    return {"volumeStatusSet": found, "nextToken": token}
+    page, token = filters.page(filters.filtered(bodies, asked, STATUS_FILTERS), asked, _key)
+    return {"volumeStatusSet": page, "nextToken": token}
 
 
 @action(
@@ -218,10 +218,10 @@ def modify_volume(asked: Asked) -> Body:
 def describe_volumes_modifications(asked: Asked) -> Body:
     """Those under way; of volumes that are asked for by name, also that there is none any more."""
     rows = [row for row in _rows(asked) if "VolumeId" in asked or row["status"] == "extending"]
-    found, token = filters.page(
+    page, token = filters.page(
         filters.filtered(map(_modification, rows), asked, MODIFICATION_FILTERS), asked, _key
     )
-    return {"volumeModificationSet": found, "nextToken": token}
+    return {"volumeModificationSet": page, "nextToken": token}
 
 
 def _modification(row: t.Mapping[str, t.Any]) -> Body:

@@ -51,7 +51,7 @@ def wanted(connection: sa.Connection, project: str, asked: Asked, flavor: Body) 
 
     As with Amazon, what is not said to be deleted with its instance stays, and a snapshot says the size.
     """
-    found: list[VolumeRequest] = []
+    requests: list[VolumeRequest] = []
     named: set[str] = set()
     for mapping in asked.get("BlockDeviceMapping", []):
         if "NoDevice" in mapping or mapping.get("VirtualName", "").startswith("ephemeral"):
@@ -67,10 +67,10 @@ def wanted(connection: sa.Connection, project: str, asked: Asked, flavor: Body) 
             if request.device in named:
                 raise invalid("BlockDeviceMapping.DeviceName", mapping["DeviceName"], "it was given twice")
             named.add(request.device)
-        found.append(request)
-    if len(found) > MAX_VOLUMES:
+        requests.append(request)
+    if len(requests) > MAX_VOLUMES:
         raise Ec2Error("AttachmentLimitExceeded", f"An instance gets at most {MAX_VOLUMES} volumes.")
-    return tuple(found)
+    return tuple(requests)
 
 
 def tag(connection: sa.Connection, instances: t.Sequence[str], tags: Tags) -> None:

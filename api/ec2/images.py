@@ -63,8 +63,8 @@ def nearest_first(rows: t.Iterable[Record], project: str) -> list[Record]:
 
 def with_ids(connection: sa.Connection, project: str, asked: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
     """The request, with the ids of images that its filter `image-id` calls by their names, as find() does."""
-    given = asked.get("Filter", [])
-    if not any(condition["Name"] == "image-id" for condition in given):
+    conditions = asked.get("Filter", [])
+    if not any(condition["Name"] == "image-id" for condition in conditions):
         return dict(asked)
     rows = nearest_first(image_records.images_seen(connection, project), project)
     known: dict[str, str] = {}
@@ -79,4 +79,4 @@ def with_ids(connection: sa.Connection, project: str, asked: t.Mapping[str, t.An
         values = condition.get("Value", [])
         return {**condition, "Value": [*values, *(known[value] for value in values if value in known)]}
 
-    return {**asked, "Filter": [expanded(condition) for condition in given]}
+    return {**asked, "Filter": [expanded(condition) for condition in conditions]}

@@ -117,10 +117,10 @@ def same(wanted: Rule, there: t.Sequence[Rule]) -> list[Rule]:
 
 def permission_set(rules: t.Iterable[Rule], project: str, names: t.Mapping[str, str]) -> list[Body]:
     """Rules of one direction as permissions: one for each protocol and range of ports. `names` are groups' by UUID."""
-    found: dict[tuple[t.Any, ...], Body] = {}
+    permissions: dict[tuple[t.Any, ...], Body] = {}
     for rule in rules:
         what = _what(rule)
-        permission = found.setdefault(
+        permission = permissions.setdefault(
             tuple(what.values()), {**what, "groups": [], "ipRanges": [], "ipv6Ranges": [], "prefixListIds": []}
         )
         said = {"description": rule["description"] or None}
@@ -132,7 +132,7 @@ def permission_set(rules: t.Iterable[Rule], project: str, names: t.Mapping[str, 
             permission["ipv6Ranges"].append({"cidrIpv6": rule["cidr"], **said})
         else:
             permission["ipRanges"].append({"cidrIp": rule["cidr"], **said})
-    return list(found.values())
+    return list(permissions.values())
 
 
 def rule_body(rule: Rule, project: str) -> Body:

@@ -54,20 +54,20 @@ NAME = "Name"  # the tag that is a name
 
 def tags_of_all(connection: sa.Connection, project: str) -> list[tuple[str, str, Tags]]:
     """(id, type, tags) of all that the project has tagged."""
-    found = [
+    tagged_things = [
         (ids.of("i", record["uuid"]), "instance", record["metadata"])
         for record in find_instances(connection, project, None)
     ]
-    found += [
+    tagged_things += [
         (volume_id, "volume", row["metadata"]) for volume_id, row in volumes.of_project(connection, project).items()
     ]
-    found += [
+    tagged_things += [
         (snapshot_id, "snapshot", row["metadata"])
         for snapshot_id, row in volumes.snapshots_of_project(connection, project).items()
     ]
     for number, tags in ec2_tags.tags_of(connection, project).items():
-        found.append((number, TYPES.get(number.rpartition("-")[0], ""), tags))
-    return [tagged for tagged in found if tagged[2]]
+        tagged_things.append((number, TYPES.get(number.rpartition("-")[0], ""), tags))
+    return [tagged for tagged in tagged_things if tagged[2]]
 
 
 def change(connection: sa.Connection, caller: Caller, resource_id: str, update: t.Callable[[Tags], Tags]) -> None:

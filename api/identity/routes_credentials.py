@@ -36,10 +36,10 @@ def list_application_credentials(user_id: str) -> Body:
     _check_own(user_id)
     base = catalog.base_url()
     with reading_ledger() as connection:
-        found = credentials.list_application_credentials(connection, user_id, request.args.get("name"))
+        rows = credentials.list_application_credentials(connection, user_id, request.args.get("name"))
     return views.listing(
         "application_credentials",
-        [views.application_credential(credential, base) for credential in found],
+        [views.application_credential(credential, base) for credential in rows],
         f"{base}/identity/v3/users/{user_id}/application_credentials",
     )
 
@@ -100,9 +100,9 @@ def list_ec2_credentials(user_id: str) -> Body:
     base = catalog.base_url()
     seal = credentials_seal()
     with reading_ledger() as connection:
-        found = credentials.list_ec2_credentials(connection, seal, user_id)
+        rows = credentials.list_ec2_credentials(connection, seal, user_id)
     url = f"{base}/identity/v3/users/{user_id}/credentials/OS-EC2"
-    return views.listing("credentials", [views.ec2_credential(credential, base) for credential in found], url)
+    return views.listing("credentials", [views.ec2_credential(credential, base) for credential in rows], url)
 
 
 @blueprint.post("/credentials/OS-EC2")
@@ -155,8 +155,8 @@ def _refuse_delegated() -> None:
 
 
 def _refuse_restricted(connection: t.Any) -> None:
-    found = proof.credential_of(connection, current())
-    if found is not None and not found["unrestricted"]:
+    credential = proof.credential_of(connection, current())
+    if credential is not None and not credential["unrestricted"]:
         raise ForbiddenError("This application credential is restricted: it cannot make or remove others.")
 
 

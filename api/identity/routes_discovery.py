@@ -49,8 +49,8 @@ def version() -> Body:
 @policy.allows("identity:domains")
 def list_domains() -> Body:
     wanted = request.args.get("name", views.DOMAIN["name"])
-    found = [_domain()] if wanted == views.DOMAIN["name"] else []
-    return views.listing("domains", found, f"{catalog.base_url()}/identity/v3/domains")
+    domains = [_domain()] if wanted == views.DOMAIN["name"] else []
+    return views.listing("domains", domains, f"{catalog.base_url()}/identity/v3/domains")
 
 
 @blueprint.get("/v3/domains/<domain_id>")
@@ -94,12 +94,12 @@ def _region() -> Body:
 @blueprint.get("/v3/services")
 @policy.allows("identity:services")
 def list_services() -> Body:
-    found = [
+    services = [
         service
         for service in map(_service, catalog.services())
         if all(request.args.get(key, service[key]) == service[key] for key in ("type", "name"))
     ]
-    return views.listing("services", found, f"{catalog.base_url()}/identity/v3/services")
+    return views.listing("services", services, f"{catalog.base_url()}/identity/v3/services")
 
 
 @blueprint.get("/v3/services/<service_id>")
@@ -118,14 +118,14 @@ def _service(service: Body) -> Body:
 @blueprint.get("/v3/endpoints")
 @policy.allows("identity:endpoints")
 def list_endpoints() -> Body:
-    found = [
+    endpoints = [
         endpoint
         for endpoint in map(_endpoint, catalog.endpoints(catalog.base_url(), None))
         if all(
             request.args.get(key, endpoint[key]) == endpoint[key] for key in ("interface", "service_id", "region_id")
         )
     ]
-    return views.listing("endpoints", found, f"{catalog.base_url()}/identity/v3/endpoints")
+    return views.listing("endpoints", endpoints, f"{catalog.base_url()}/identity/v3/endpoints")
 
 
 @blueprint.get("/v3/endpoints/<endpoint_id>")
@@ -146,8 +146,8 @@ def _endpoint(endpoint: Body) -> Body:
 def list_roles() -> Body:
     base = catalog.base_url()
     wanted = request.args.get("name")
-    found = [views.role(name, base) for name in ROLES if wanted in (None, name)]
-    return views.listing("roles", found, f"{base}/identity/v3/roles")
+    roles = [views.role(name, base) for name in ROLES if wanted in (None, name)]
+    return views.listing("roles", roles, f"{base}/identity/v3/roles")
 
 
 @blueprint.get("/v3/roles/<role_id>")

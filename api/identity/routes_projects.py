@@ -35,12 +35,12 @@ def list_projects() -> Body:
     """All projects. Whose one has a role in are at /auth/projects."""
     base = catalog.base_url()
     with reading_ledger() as connection:
-        found = projects.projects(connection)
+        rows = projects.projects(connection)
     wanted = request.args.get("name")
     enabled = flag("enabled")
     shown = [
         views.project(project, base)
-        for project in found
+        for project in rows
         if wanted in (None, project["name"])
         and enabled in (None, project["enabled"])
         and request.args.get("domain_id", "default") == "default"
@@ -104,9 +104,11 @@ def list_assignments() -> Body:
     if "role.id" in request.args:
         role = views.role_name(request.args["role.id"]) or "none"
     with reading_ledger() as connection:
-        found = users.list_roles(connection, request.args.get("user.id"), request.args.get("scope.project.id"), role)
+        assignments = users.list_roles(
+            connection, request.args.get("user.id"), request.args.get("scope.project.id"), role
+        )
     names = request.args.get("include_names", "false").lower() not in ("false", "0")
-    shown = [views.assignment(assignment, base, names) for assignment in found]
+    shown = [views.assignment(assignment, base, names) for assignment in assignments]
     return views.listing("role_assignments", shown, f"{base}/identity/v3/role_assignments")
 
 
@@ -116,9 +118,9 @@ def list_roles_of(project_id: str, user_id: str) -> Body:
     base = catalog.base_url()
     with reading_ledger() as connection:
         _find_both(connection, project_id, user_id)
-        found = users.roles_in(connection, user_id, project_id)
+        roles = users.roles_in(connection, user_id, project_id)
     url = f"{base}/identity/v3/projects/{project_id}/users/{user_id}/roles"
-    return views.listing("roles", [views.role(name, base) for name in users.ROLES if name in found], url)
+    return views.listing("roles", [views.role(name, base) for name in users.ROLES if name in roles], url)
 
 
 @blueprint.get("/projects/<project_id>/users/<user_id>/roles/<role_id>")

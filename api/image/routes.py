@@ -128,7 +128,7 @@ def change_status(number: str, action: str) -> Answer:
 @image.get("/schemas/<name>")
 @policy.allows("image:read")
 def show_schema(name: str) -> Answer:
-    found = views.schema(name)
-    if found is None:
+    schema = views.schema(name)
+    if schema is None:
         raise NotFoundError(f"there is no schema {name[:60]}")
-    return found, 200
+    return schema, 200

@@ -61,12 +61,12 @@ def trigger(
         timeout_seconds=timeout,
     )
     if known is None and instances:
-        found = own(connection, caller, instances)
+        records = own(connection, caller, instances)
         if kind.name in anew_requests.ACTIONS:
             asked_for = {"action": kind.name, "request": variables}
             who = {"user_id": caller.user_id, "ignore_lock": caller.is_admin}
             with as_bad_request():
-                anew_requests.begin(connection, asked_for, found, request_id, **who)
+                anew_requests.begin(connection, asked_for, records, request_id, **who)
         elif kind.name in server_actions.NAMES:
             details = {"type": variables["type"].upper()} if "type" in variables else None
             server_actions.begin(
@@ -99,11 +99,11 @@ def delete(connection: sa.Connection, caller: Caller, uuid: str, request_id: str
 
 def own(connection: sa.Connection, caller: Caller, uuids: t.Sequence[str]) -> list[Instance]:
     """These instances, if all of them are the caller's project's; administrators have all. Raises NotFoundError."""
-    found = instances_by(connection, uuids=uuids, project_id=caller.reach)
-    missing = set(uuids) - {instance["uuid"] for instance in found}
+    instances = instances_by(connection, uuids=uuids, project_id=caller.reach)
+    missing = set(uuids) - {instance["uuid"] for instance in instances}
     if missing:
         raise NotFoundError(f"Instance {min(missing)[:255]} could not be found.")
-    return found
+    return instances
 
 
 def _known(connection: sa.Connection, project_id: str, key: str) -> str | None:

@@ -49,25 +49,25 @@ def document() -> Document:
 
 def _operation(endpoint: Operation) -> Document:
     role = policy.POLICY[endpoint.action]
-    found: Document = {"operationId": endpoint.name, "summary": endpoint.summary}
-    told = endpoint.description + ("" if role == "public" else f" Role: {role}.")
-    if told:
-        found["description"] = told.strip()
+    described: Document = {"operationId": endpoint.name, "summary": endpoint.summary}
+    description = endpoint.description + ("" if role == "public" else f" Role: {role}.")
+    if description:
+        described["description"] = description.strip()
     if role == "public":
-        found["security"] = []
+        described["security"] = []
     parameters = [*_in_path(endpoint), *_in_query(endpoint), *_in_headers(endpoint)]
     if parameters:
-        found["parameters"] = parameters
+        described["parameters"] = parameters
     if endpoint.body is not None:
         schema = endpoint.documented_body or endpoint.body
-        found["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
-    found["responses"] = {str(status): _answer(endpoint, name) for status, name in endpoint.answers.items()}
-    for status, told in _refusals(endpoint, role).items():
-        found["responses"][str(status)] = {
-            "description": told,
+        described["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
+    described["responses"] = {str(status): _answer(endpoint, name) for status, name in endpoint.answers.items()}
+    for status, description in _refusals(endpoint, role).items():
+        described["responses"][str(status)] = {
+            "description": description,
             "content": {problems.CONTENT_TYPE: {"schema": reference("Problem")}},
         }
-    return found
+    return described
 
 
 def _answer(endpoint: Operation, schema: str) -> Document:
@@ -77,27 +77,27 @@ def _answer(endpoint: Operation, schema: str) -> Document:
     answer: Document = {"description": endpoint.summary, "content": content}
     if endpoint.answer_headers:
         answer["headers"] = {
-            name: {"description": told, "required": True, "schema": {"type": "string"}}
-            for name, told in endpoint.answer_headers.items()
+            name: {"description": header, "required": True, "schema": {"type": "string"}}
+            for name, header in endpoint.answer_headers.items()
         }
     return answer
 
 
 def _refusals(endpoint: Operation, role: str) -> dict[int, str]:
-    found = {400: "something in the request cannot be; the detail names it"}
+    answers = {400: "something in the request cannot be; the detail names it"}
     if role != "public":
-        found |= {401: "no valid token", 403: "the token's roles do not allow it, or a quota does not"}
+        answers |= {401: "no valid token", 403: "the token's roles do not allow it, or a quota does not"}
     if endpoint.parameters or endpoint.body is not None:
-        found[404] = "there is no such thing, or it is not the caller's"
+        answers[404] = "there is no such thing, or it is not the caller's"
     elif endpoint.query is not None:
-        found[404] = "there is no such marker"
+        answers[404] = "there is no such marker"
     if endpoint.conflicts:
-        found[409] = "it cannot be done now"
+        answers[409] = "it cannot be done now"
     if endpoint.body is not None:
-        found[413] = "the body is too long"
+        answers[413] = "the body is too long"
     if endpoint.stream:
-        found[429] = "too many streams at once"
-    return found
+        answers[429] = "too many streams at once"
+    return answers
 
 
 def _in_path(endpoint: Operation) -> list[Document]:
@@ -108,12 +108,14 @@ def _in_path(endpoint: Operation) -> list[Document]:
 
 def _in_query(endpoint: Operation) -> list[Document]:
     properties: t.Mapping[str, Document] = (endpoint.query or {}).get("properties", {})
-    found = []
+    parameters = []
     for name, schema in properties.items():
         schema = dict(schema)
-        told = schema.pop("description", None)
-        found.append({"name": name, "in": "query", **({"description": told} if told else {}), "schema": schema})
-    return found
+        description = schema.pop("description", None)
+        parameters.append(
+            {"name": name, "in": "query", **({"description": description} if description else {}), "schema": schema}
+        )
+    return parameters
 
 
 def _in_headers(endpoint: Operation) -> list[Document]:

@@ -96,17 +96,17 @@ def query(schema: Schema) -> dict[str, t.Any]:
 
     Raises BadRequestError for what the schema does not allow, and for a parameter that is given twice.
     """
-    found: dict[str, t.Any] = {}
+    arguments: dict[str, t.Any] = {}
     for name, values in request.args.lists():
         if len(values) > 1:
             raise BadRequestError(f"the query parameter {name[:70]!r} is given {len(values)} times")
         kind = schema["properties"].get(name, {}).get("type")
         text = values[0]
         if kind == "integer" and _WHOLE.fullmatch(text):
-            found[name] = int(text)
+            arguments[name] = int(text)
         elif kind == "boolean":
-            found[name] = _TRUTH.get(text, text)
+            arguments[name] = _TRUTH.get(text, text)
         else:
-            found[name] = text
-    check(found, schema, "query parameter")
-    return found
+            arguments[name] = text
+    check(arguments, schema, "query parameter")
+    return arguments

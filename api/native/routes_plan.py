@@ -61,5 +61,5 @@ def plan(body: dict[str, t.Any]) -> t.Any:
             if type(error) is NovaliteError:
                 raise BadRequestError(str(error)) from None
             raise
-        told = views.plan(asked, placed, reasons=policy.may(caller, "compute:hypervisors:read"))
-        return veil(connection, caller.reach).over({"plan": told})
+        shown = views.plan(asked, placed, reasons=policy.may(caller, "compute:hypervisors:read"))
+        return veil(connection, caller.reach).over({"plan": shown})

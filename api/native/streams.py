@@ -111,22 +111,22 @@ def _events(
                         return  # revoked, or expired
                 # the job before its events: those of its end are then there when it says so
                 job = queue.get(connection, job_id, who.project_id)
-                found = queue.events(
+                events = queue.events(
                     connection, job_id, after=after, limit=BATCH, project_id=who.project_id, texts=who.texts
                 )
                 hidden = veil(connection, who.project_id)
         except NovaliteError:
             return  # the job was removed, or the ledger is out of order: the client asks again, and is told
-        for event in found:
+        for event in events:
             after = event["seq"]
             yield message("event", views.event(event, hidden), after)
         seen = (job["state"], job["cancel_requested"], job["message"])
         if seen != state:
             state = seen
             yield message("job", views.job(job, hidden, who.console))
-        if found:
+        if events:
             heard = time.monotonic()
-        if len(found) == BATCH:
+        if len(events) == BATCH:
             continue
         if job["state"] in queue.FINAL:
             yield message("end", views.job(job, hidden, who.console))

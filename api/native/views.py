@@ -33,18 +33,18 @@ def moment(seconds: float | None) -> str | None:
 def job(record: Record, veil: Veil, console: bool) -> Body:
     """A job. What a guest wrote on its console is told if `console`: guests print passwords and keys there."""
     body = {name: record.get(name) for name in schemas.JOB["properties"]}
-    told = {"message": veil.over(body["message"])}
+    veiled = {"message": veil.over(body["message"])}
     if body["kind"] != "console":  # what a guest wrote is its owner's
-        told["result"] = veil.over(body["result"])
+        veiled["result"] = veil.over(body["result"])
     elif not console:
-        told["result"] = None
-    return {**body, **told, **{name: moment(record.get(name)) for name in _TIMES}}
+        veiled["result"] = None
+    return {**body, **veiled, **{name: moment(record.get(name)) for name in _TIMES}}
 
 
 def event(record: Record, veil: Veil) -> Body:
     body = {name: record.get(name) for name in schemas.EVENT["properties"]}
-    told = {name: veil.over(body[name]) for name in ("host", "text")}
-    return {**body, **told, "created_at": moment(record["created_at"])}
+    veiled = {name: veil.over(body[name]) for name in ("host", "text")}
+    return {**body, **veiled, "created_at": moment(record["created_at"])}
 
 
 def host(record: Record, internal: bool) -> Body:
@@ -102,7 +102,7 @@ def _without_reasons(explained: Record) -> Record:
     """Return of scheduler.explanation() what is no operator's: which filters removed which hosts."""
     if "filters" not in explained:
         return {**explained, "message": "", "lines": []}  # it keeps its host; nothing was decided
-    told = {
+    short = {
         **explained,
         "filters": [
             {**step, "removed": dict.fromkeys(step["removed"], "an administrator is told why")}
@@ -110,8 +110,8 @@ def _without_reasons(explained: Record) -> Record:
         ],
         "weights": [{**weight, "details": {}, "used_by_others": ""} for weight in explained["weights"]],
     }
-    if not told["weights"]:
-        steps = [(step["filter"], step["start"] - step["end"]) for step in told["filters"]]
+    if not short["weights"]:
+        steps = [(step["filter"], step["start"] - step["end"]) for step in short["filters"]]
         removed = ", ".join(f"{name} removed {count}" for name, count in steps if count)
-        told["message"] = f"{explain.NO_HOST}: {removed or 'there is no compute host'}"
-    return {**told, "lines": lines_of(told)}
+        short["message"] = f"{explain.NO_HOST}: {removed or 'there is no compute host'}"
+    return {**short, "lines": lines_of(short)}

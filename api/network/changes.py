@@ -34,12 +34,12 @@ def tell_hosts(
     """
     caller = current()
     owner = project_id or caller.project
-    given = {"project": project_name(connection, owner), **variables}
-    if not is_waiting(connection, kind, given, owner):
+    job_variables = {"project": project_name(connection, owner), **variables}
+    if not is_waiting(connection, kind, job_variables, owner):
         enqueue(
             connection,
             kind,
-            variables=given,
+            variables=job_variables,
             project_id=owner,
             user_id=caller.user_id,
             request_id=request_id(),

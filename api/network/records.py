@@ -90,17 +90,17 @@ KINDS: dict[str, Kind] = {
 }
 
 
-def with_tags(connection: sa.Connection, found: list[Record]) -> list[Record]:
+def with_tags(connection: sa.Connection, rows: list[Record]) -> list[Record]:
     """The resources, each with its tags."""
-    tags = tags_of(connection, [row["id"] for row in found])
-    return [{**row, "tags": tags.get(row["id"], [])} for row in found]
+    tags = tags_of(connection, [row["id"] for row in rows])
+    return [{**row, "tags": tags.get(row["id"], [])} for row in rows]
 
 
 def list_all(plural: str) -> Answer:
     kind = KINDS[plural]
     with reading_ledger() as connection:
-        found = with_tags(connection, kind.find(connection))
-    return listing.answer(plural, found, kind.attributes), 200
+        rows = with_tags(connection, kind.find(connection))
+    return listing.answer(plural, rows, kind.attributes), 200
 
 
 def find(connection: sa.Connection, plural: str, number: str) -> Record:
@@ -118,8 +118,8 @@ def show(plural: str, number: str) -> Answer:
 
 def some(connection: sa.Connection, plural: str, numbers: t.Sequence[str], many: bool) -> Record:
     """The body that tells of what was made: one, or several."""
-    found = {row["id"]: row for row in KINDS[plural].find(connection)}
-    bodies = with_tags(connection, [found[number] for number in numbers])
+    by_id = {row["id"]: row for row in KINDS[plural].find(connection)}
+    bodies = with_tags(connection, [by_id[number] for number in numbers])
     return {plural: bodies} if many else {KINDS[plural].word: bodies[0]}
 
 
@@ -154,14 +154,14 @@ def subnet_row(connection: sa.Connection, number: str, write: bool = False) -> t
 
 
 def port_row(connection: sa.Connection, number: str) -> Record:
-    found = network_records.ports_of(connection, current().reach, number.lower())
-    if not found:
+    rows = network_records.ports_of(connection, current().reach, number.lower())
+    if not rows:
         raise not_found("Port", number)
-    return found[0]
+    return rows[0]
 
 
 def router_row(connection: sa.Connection, number: str) -> Record:
-    found = routers.routers_of(connection, current().reach, number.lower())
-    if not found:
+    rows = routers.routers_of(connection, current().reach, number.lower())
+    if not rows:
         raise not_found("Router", number)
-    return found[0]
+    return rows[0]

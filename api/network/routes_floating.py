@@ -36,8 +36,8 @@ FLOATING = (
 def list_floating_ips() -> Answer:
     with reading_ledger() as connection:
         rows = network_records.floating_ips_of(connection, current().reach)
-        found = records.with_tags(connection, [views.floating_ip(row) for row in rows])
-    return listing.answer("floatingips", found, FLOATING), 200
+        bodies = records.with_tags(connection, [views.floating_ip(row) for row in rows])
+    return listing.answer("floatingips", bodies, FLOATING), 200
 
 
 @network.get("/floatingips/<number>")
@@ -169,10 +169,10 @@ def tell_hosts_of(connection: sa.Connection, before: Record, after: Record | Non
 
 
 def _row(connection: sa.Connection, number: str) -> Record:
-    found = network_records.floating_ips_of(connection, current().reach, number)
-    if not found:
+    rows = network_records.floating_ips_of(connection, current().reach, number)
+    if not rows:
         raise NeutronError(404, "FloatingIPNotFound", f"Floating IP {number[:255]} could not be found")
-    return found[0]
+    return rows[0]
 
 
 def _pool(connection: sa.Connection, number: str) -> str:

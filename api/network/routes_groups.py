@@ -57,8 +57,8 @@ def list_groups() -> Answer:
             ensure_default_group(connection, caller.project)
             rows = group_rules.groups_of(connection, caller.project)
     with reading_ledger() as connection:
-        found = records.with_tags(connection, [views.security_group(row) for row in rows])
-    return listing.answer("security_groups", found, GROUP), 200
+        groups = records.with_tags(connection, [views.security_group(row) for row in rows])
+    return listing.answer("security_groups", groups, GROUP), 200
 
 
 @network.post("/security-groups")
@@ -133,8 +133,8 @@ def delete_group_and_tell(connection: sa.Connection, number: str) -> None:
 @policy.allows("network:security_groups:read")
 def list_rules() -> Answer:
     with reading_ledger() as connection:
-        found = _rules(connection)
-    return listing.answer("security_group_rules", found, RULE), 200
+        rules = _rules(connection)
+    return listing.answer("security_group_rules", rules, RULE), 200
 
 
 @network.get("/security-group-rules/<number>")
@@ -169,20 +169,20 @@ def create_rule() -> Answer:
 def delete_rule(number: str) -> Answer:
     project = current().project
     with writing_ledger() as connection:
-        found = _rule(connection, number)
+        rule = _rule(connection, number)
         try:
             group = group_rules.delete_rule(connection, project, number)
         except NotFoundError:
             raise not_found("Security Group Rule", number) from None
-        tell_group_hosts(connection, group, _group(connection, found["security_group_id"])["name"])
+        tell_group_hosts(connection, group, _group(connection, rule["security_group_id"])["name"])
     return "", 204
 
 
 def _group(connection: sa.Connection, number: str) -> Record:
-    found = group_rules.groups_of(connection, current().project, number)
-    if not found:
+    groups = group_rules.groups_of(connection, current().project, number)
+    if not groups:
         raise NeutronError(404, "SecurityGroupNotFound", f"Security group {number[:255]} does not exist")
-    return found[0]
+    return groups[0]
 
 
 def _rules(connection: sa.Connection) -> list[Record]:
@@ -213,10 +213,10 @@ def _as_rule(wanted: Record) -> Record:
             "Only remote_ip_prefix or remote_group_id may be provided.",
         )  # fmt: skip
     low, high = _range(wanted, ICMP_FIELDS if name in ICMP else None)
-    given = wanted.get("remote_ip_prefix") or ""
-    if given and (":" in given) != (version == "6"):
+    prefix = wanted.get("remote_ip_prefix") or ""
+    if prefix and (":" in prefix) != (version == "6"):
         raise NeutronError(
-            400, "SecurityGroupRuleParameterConflict", f"Conflicting value ethertype IPv{version} for CIDR {given}"
+            400, "SecurityGroupRuleParameterConflict", f"Conflicting value ethertype IPv{version} for CIDR {prefix}"
         )
     rule: Record = {
         "direction": wanted["direction"],
@@ -245,7 +245,7 @@ def _as_rule(wanted: Record) -> Record:
 def _range(wanted: Record, icmp: t.Mapping[str, str] | None) -> tuple[int | None, int | None]:
     """The two numbers of a rule: of ports, or type and code of ICMP, which are `icmp`. Refuses one that is none, in
     Neutron's words; whether they make sense together is another matter."""
-    found: list[int | None] = []
+    values: list[int | None] = []
     for key in ICMP_FIELDS:
         value = None if wanted.get(key) is None else int(wanted[key])
         if icmp is not None and value is not None and not -1 <= value <= 255:
@@ -255,8 +255,8 @@ def _range(wanted: Record, icmp: t.Mapping[str, str] | None) -> tuple[int | None
             )  # fmt: skip
         if icmp is None and value is not None and not -1 <= value <= 65535:
             raise NeutronError(400, "SecurityGroupInvalidPortValue", f"Invalid value for port {value}")
-        found.append(value)
-    low, high = found
+        values.append(value)
+    low, high = values
     if icmp is not None and low == -1 and high not in (None, -1):
         raise NeutronError(400, "SecurityGroupInvalidIcmpValue", f"Invalid value for ICMP type {low} with code {high}")
     return low, high

@@ -62,8 +62,8 @@ def create_networks() -> Answer:
     with writing_ledger() as connection, as_bad_request():
         for wanted in _items(body, "network"):
             owner = owner_of(connection, wanted)
-            given = {"name": "", "description": "", "mtu": None, **wanted}
-            made.append(tenant_networks.create_network(connection, owner, given, how))
+            values = {"name": "", "description": "", "mtu": None, **wanted}
+            made.append(tenant_networks.create_network(connection, owner, values, how))
         return records.some(connection, "networks", made, "networks" in body), 201
 
 
@@ -112,8 +112,8 @@ def create_subnets() -> Answer:
             if version == 4 and (wanted.get("ipv6_ra_mode") or wanted.get("ipv6_address_mode")):
                 raise BadRequestError("Invalid input for operation: ipv6_ra_mode and ipv6_address_mode need IPv6.")
             row = records.network_row(connection, wanted["network_id"], write=True)
-            given = {"version": version, "cidr": wanted["cidr"], **_given(wanted)}
-            made.append(subnets.create_subnet(connection, row, given))
+            values = {"version": version, "cidr": wanted["cidr"], **_given(wanted)}
+            made.append(subnets.create_subnet(connection, row, values))
         return records.some(connection, "subnets", made, "subnets" in body), 201
 
 
@@ -138,10 +138,10 @@ def delete_subnet(number: str) -> Answer:
 
 
 def _given(wanted: Record) -> Record:
-    given = {ours: wanted[name] for name, ours in SUBNET.items() if name in wanted}
+    values = {ours: wanted[name] for name, ours in SUBNET.items() if name in wanted}
     if "allocation_pools" in wanted:
-        given["pools"] = [(pool["start"], pool["end"]) for pool in wanted["allocation_pools"]]
-    return given
+        values["pools"] = [(pool["start"], pool["end"]) for pool in wanted["allocation_pools"]]
+    return values
 
 
 def _items(body: Record, word: str) -> list[Record]:

@@ -69,9 +69,9 @@ def create_ports() -> Answer:
             _check(wanted)
             row = records.network_row(connection, wanted["network_id"])
             _check_choices(row, wanted)
-            given = {**DEFAULTS, **wanted, "mac": wanted.get("mac_address")}
+            values = {**DEFAULTS, **wanted, "mac": wanted.get("mac_address")}
             try:
-                made.append(ports.create_port(connection, owner, row, given))
+                made.append(ports.create_port(connection, owner, row, values))
             except (AddressInUseError, PoolExhaustedError, NotFoundError) as error:
                 raise _typed(error) from error
         return records.some(connection, "ports", made, "ports" in body), 201
@@ -160,9 +160,9 @@ def _change_groups(connection: sa.Connection, seen: Record, wanted: list[str]) -
         "join": [{"name": server.name, "security_groups": [group.name for group in joined]}] if joined else [],
         "leave": [{"name": server.name, "security_groups": [group.name for group in left]}] if left else [],
     }
-    told = {key: value for key, value in named.items() if value}
-    if told and (server.host is not None or server.vm_state == "building"):
-        tell_hosts(connection, "security_groups", told, project)
+    changed = {key: value for key, value in named.items() if value}
+    if changed and (server.host is not None or server.vm_state == "building"):
+        tell_hosts(connection, "security_groups", changed, project)
 
 
 def _typed(error: Exception) -> NeutronError:

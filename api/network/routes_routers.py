@@ -157,7 +157,7 @@ def _check_overlap(connection: sa.Connection, row: Record, of_network: Record, v
 
 
 def _given(connection: sa.Connection, wanted: Record) -> Record:
-    given: Record = {key: wanted[key] for key in ("name", "description", "admin_state_up") if key in wanted}
+    values: Record = {key: wanted[key] for key in ("name", "description", "admin_state_up") if key in wanted}
     if "external_gateway_info" in wanted:
         leads = wanted["external_gateway_info"] or {}
         if "enable_snat" in leads:
@@ -165,9 +165,9 @@ def _given(connection: sa.Connection, wanted: Record) -> Record:
         pool = leads.get("network_id")
         if pool is not None:
             _check_pool(connection, pool.lower())
-        given["pool"] = None if pool is None else pool.lower()
-        given["enable_snat"] = leads.get("enable_snat", True)
-    return given
+        values["pool"] = None if pool is None else pool.lower()
+        values["enable_snat"] = leads.get("enable_snat", True)
+    return values
 
 
 def _check_pool(connection: sa.Connection, number: str) -> None:

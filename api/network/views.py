@@ -77,9 +77,9 @@ def _network(number: str, name: str, owner: str, subnets: list[str], mtu: int) -
 
 def subnets(row: Record, said: t.Mapping[tuple[int, int], Record]) -> list[Record]:
     """A network's subnets; `said` is what projects told of them, by network and IP version."""
-    found = []
+    shown = []
     if row["cidr"] is not None:
-        found.append(
+        shown.append(
             {
                 **_subnet(row["uuid"], 4, row["owner"]),
                 "name": row["name"],
@@ -93,7 +93,7 @@ def subnets(row: Record, said: t.Mapping[tuple[int, int], Record]) -> list[Recor
         )
     if row["cidr_v6"] is not None:
         whole = ipaddress.IPv6Network(row["cidr_v6"])
-        found.append(
+        shown.append(
             {
                 **_subnet(row["uuid"], 6, row["owner"]),
                 "name": f"{row['name']}-ipv6",
@@ -106,12 +106,12 @@ def subnets(row: Record, said: t.Mapping[tuple[int, int], Record]) -> list[Recor
                 "ipv6_address_mode": "slaac",
             }
         )
-    for subnet in found:
-        told = said.get((row["id"], subnet["ip_version"]))
-        if told is not None:
-            subnet.update({key: told[key] for key in ("name", "description", "enable_dhcp")})
-            subnet.update({"gateway_ip": told["gateway"], "allocation_pools": _ranges(told["pools"])})
-    return found
+    for subnet in shown:
+        names = said.get((row["id"], subnet["ip_version"]))
+        if names is not None:
+            subnet.update({key: names[key] for key in ("name", "description", "enable_dhcp")})
+            subnet.update({"gateway_ip": names["gateway"], "allocation_pools": _ranges(names["pools"])})
+    return shown
 
 
 def pool_subnets(row: Record) -> list[Record]:

@@ -26,10 +26,10 @@ PAGE = 50
 EVENTS = 1000  # shown at once
 
 
-def veiled(connection: sa.Connection, found: t.Iterable[t.Mapping[str, t.Any]]) -> list[dict[str, t.Any]]:
+def veiled(connection: sa.Connection, records: t.Iterable[t.Mapping[str, t.Any]]) -> list[dict[str, t.Any]]:
     """Jobs or actions, with messages that name hosts to administrators alone."""
     hidden = veil(connection, current().reach)
-    return [{**event, "message": hidden.over(event["message"])} for event in found]
+    return [{**record, "message": hidden.over(record["message"])} for record in records]
 
 
 @pages.get("/jobs")
@@ -39,13 +39,13 @@ def list_jobs() -> str:
     everywhere = caller.is_admin and request.args.get("all_projects") == "true"
     marker = request.args.get("after") or None
     with reading_ledger() as connection:
-        found = queue.list_jobs(
+        jobs = queue.list_jobs(
             connection, project_id=None if everywhere else caller.project, limit=PAGE, marker=marker
         )
-        found = veiled(connection, found)
-    following = found[-1]["id"] if len(found) == PAGE else None
+        jobs = veiled(connection, jobs)
+    following = jobs[-1]["id"] if len(jobs) == PAGE else None
     return render_template(
-        "pages/jobs.html", jobs=found, following=following, everywhere=everywhere, later=marker is not None
+        "pages/jobs.html", jobs=jobs, following=following, everywhere=everywhere, later=marker is not None
     )
 
 
@@ -58,12 +58,12 @@ def show_job(job_id: str) -> str:
         events = queue.events(
             connection, job_id, limit=EVENTS, project_id=caller.reach, texts=caller.is_admin
         )
-        (told,) = veiled(connection, [job])
+        (shown_job,) = veiled(connection, [job])
     final, last = job["state"] in queue.FINAL, events[-1]["seq"] if events else 0
     # that a task began is of interest until something came of it
     under_way = None if final else last
     shown = [event for event in events if event["event"] != "task" or event["seq"] == under_way]
-    return render_template("pages/job.html", job=told, events=shown, last=last, final=final)
+    return render_template("pages/job.html", job=shown_job, events=shown, last=last, final=final)
 
 
 @pages.get("/jobs/<job_id>/stream")

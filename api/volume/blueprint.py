@@ -53,12 +53,12 @@ def _negotiate() -> None:
         if version.strip() == "latest":
             g.volume_version = MAX_VERSION
             continue
-        found = re.fullmatch(r"([1-9][0-9]{0,3})\.(0|[1-9][0-9]{0,3})", version.strip())
-        if found is None:
+        match = re.fullmatch(r"([1-9][0-9]{0,3})\.(0|[1-9][0-9]{0,3})", version.strip())
+        if match is None:
             raise BadRequestError(
                 f"API Version String {version[:40]} is of invalid format. Must be of format MajorNum.MinorNum."
             )
-        g.volume_version = int(found[1]), int(found[2])
+        g.volume_version = int(match[1]), int(match[2])
         if not MIN_VERSION <= g.volume_version <= MAX_VERSION:
             raise NotAcceptableError(f"Version {version[:40]} is not supported by the API.")
 

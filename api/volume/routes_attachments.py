@@ -37,11 +37,11 @@ def _listed(shown: t.Callable[[Record, Record], Record]) -> Answer:
     _check_version()
     with reading_ledger() as connection:
         rows = volumes_by(connection, project_id=listing.project_asked_for())
-    found = [
+    pairs = [
         {"id": attachment["id"], "row": row, "one": attachment} for row in rows for attachment in row["attachments"]
     ]
     return listing.page(
-        "attachments", found, lambda pair: views.attachment(pair["row"], pair["one"]),
+        "attachments", pairs, lambda pair: views.attachment(pair["row"], pair["one"]),
         lambda pair: shown(pair["row"], pair["one"]),
     ), 200  # fmt: skip
 

@@ -39,14 +39,14 @@ def list_services() -> Answer:
         services = _services(connection)
     args = request.args
     wanted = {key: args[key] for key in ("host", "binary") if key in args}
-    found = [
+    rows = [
         service
         for service in services
         if all(
             str(service[key]) == value or str(service[key]).partition("@")[0] == value for key, value in wanted.items()
         )
     ]
-    return {"services": found}, 200
+    return {"services": rows}, 200
 
 
 @volume.put(f"/<project>/os-services/<{DONE_ELSEWHERE}:action>")
