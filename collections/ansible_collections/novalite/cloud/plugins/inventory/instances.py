@@ -144,22 +144,22 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         self._read_config_data(path)
         self.source = os.path.abspath(path)
         try:
-            found = self._guests(cache)
+            listed = self._guests(cache)
         except NovaliteError as error:
             raise AnsibleParserError(str(error)) from None
-        way, shared = self._way(), frozenset(found["shared"])
-        connections = [guests.connection(guest, way, shared) for guest in found["guests"]]
+        way, shared = self._way(), frozenset(listed["shared"])
+        connections = [guests.connection(guest, way, shared) for guest in listed["guests"]]
         by = self.get_option("hostnames") or ("uuid" if self._is_of_several_projects() else "name")
-        taken = {*found["hosts"], *self.inventory.hosts, *self.inventory.groups}
+        taken = {*listed["hosts"], *self.inventory.hosts, *self.inventory.groups}
         if by == "name":
-            taken |= self._groups_to_be(found["guests"], connections)
-        for name, guest, connection in zip(guests.names(found["guests"], taken, by), found["guests"], connections):
+            taken |= self._groups_to_be(listed["guests"], connections)
+        for name, guest, connection in zip(guests.names(listed["guests"], taken, by), listed["guests"], connections):
             self._add(name, guest, connection, strict=self.get_option("strict"))
 
     def _is_of_several_projects(self) -> bool:
         return bool(self.get_option("all_projects")) or len(self.get_option("projects")) > 1
 
-    def _groups_to_be(self, found: t.Sequence[guests.Guest], connections: t.Sequence[dict[str, t.Any]]) -> set[str]:
+    def _groups_to_be(self, listed: t.Sequence[guests.Guest], connections: t.Sequence[dict[str, t.Any]]) -> set[str]:
         """The groups that the guests will be in, and those that are asked for whoever is in them.
 
         A host that is called as a group is one for Ansible: whoever names an instance `web` would decide which groups
@@ -168,7 +168,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         groups = {self._sanitize_group_name(name) for name in self.get_option("groups") or ()}
         real, self.inventory = self.inventory, InventoryData()
         try:
-            for guest, connection in zip(found, connections):
+            for guest, connection in zip(listed, connections):
                 self._add(guest["uuid"], guest, connection, strict=False)
             return groups | set(self.inventory.groups)
         finally:
@@ -191,10 +191,10 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             from ..module_utils._ledger.placement.inventory import read_guests
         except ImportError as error:
             raise AnsibleParserError(missing_required_lib(error.name or "SQLAlchemy")) from None
-        found = read_guests(home, self._text("ledger_url"), projects, states)
+        listed = read_guests(home, self._text("ledger_url"), projects, states)
         if keeps:
-            self._cache[key] = {"asked": asked, "found": found}
-        return found
+            self._cache[key] = {"asked": asked, "found": listed}
+        return listed
 
     def _way(self) -> guests.Way:
         ssh_config = self._path("ssh_config")

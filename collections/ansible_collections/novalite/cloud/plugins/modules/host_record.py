@@ -111,8 +111,8 @@ def main() -> None:
     params = module.params
     try:
         if params["state"] == "read":
-            found = look(params["state_dir"], params["uri"])
-            module.exit_json(changed=False, found=found, **read_records(params["state_dir"]))
+            report = look(params["state_dir"], params["uri"])
+            module.exit_json(changed=False, found=report, **read_records(params["state_dir"]))
         written = []
         if not module.check_mode:
             state_dir, adopted = params["state_dir"], params["adopted"]

@@ -88,10 +88,10 @@ SPEC_RULES: dict = {}
 def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True, **SPEC_RULES)
     try:
-        found = look(module.params["state_dir"], module.params["uri"])
+        report = look(module.params["state_dir"], module.params["uri"])
     except NovaliteError as error:
         module.fail_json(msg=str(error))
-    module.exit_json(changed=False, found=found)
+    module.exit_json(changed=False, found=report)
 
 
 if __name__ == "__main__":

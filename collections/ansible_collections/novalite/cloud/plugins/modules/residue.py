@@ -82,15 +82,15 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
-    given = [residue.Residue(**remnant) for remnant in module.params["residue"]]
+    asked = [residue.Residue(**remnant) for remnant in module.params["residue"]]
     try:
-        found = [remnant for remnant in residue.find(module.params["state_dir"]) if remnant in given]
+        remnants = [remnant for remnant in residue.find(module.params["state_dir"]) if remnant in asked]
         if not module.check_mode:
-            residue.remove(found)
+            residue.remove(remnants)
     except NovaliteError as error:
         module.fail_json(msg=str(error))
-    lines = [f"{remnant.what} {remnant.name}" for remnant in found]
-    module.exit_json(changed=bool(found), diff={"before": {"attached": lines}, "after": {"attached": []}})
+    lines = [f"{remnant.what} {remnant.name}" for remnant in remnants]
+    module.exit_json(changed=bool(remnants), diff={"before": {"attached": lines}, "after": {"attached": []}})
 
 
 if __name__ == "__main__":

@@ -42,11 +42,11 @@ class LookAction(LedgerAction):
         result = self._execute_module(module_name=name, module_args=asked, task_vars=task_vars)
         if result.get("failed") or "found" not in result:
             return result
-        given = {**asked, "host": params["name"] or task_vars["inventory_hostname"], "since": since}
+        asked_for = {**asked, "host": params["name"] or task_vars["inventory_hostname"], "since": since}
         try:
             compared = run_operation(
                 self.operation,
-                {**given, "found": result["found"], **ledger},
+                {**asked_for, "found": result["found"], **ledger},
                 self._task.check_mode,
             )
         except NovaliteError as error:

@@ -112,9 +112,9 @@ class Progress:
 
     def names(self, host: str) -> str:
         """The instances that `host` is at, in a few words."""
-        found = [row.name for row in self.instances.values() if row.host == host and row.ended is None]
-        more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
-        return ", ".join(found[:_NAMED]) + more
+        names = [row.name for row in self.instances.values() if row.host == host and row.ended is None]
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        return ", ".join(names[:_NAMED]) + more
 
     def table(self, width: int, height: int, now: float) -> list[Line]:
         """At most `height` lines of at most `width` characters: the instances, then the hosts that do something else.

@@ -24,11 +24,11 @@ MOVE = {"arriving": True, "leaving": True, "staying": True, "build": True, "peer
 
 def warnings(operation: str, result: Result, reach: c.Collection[str]) -> list[str]:
     """Return what hosts outside of `reach` are not told. Raises NovaliteError for what they would have to do."""
-    acting, told = _outside(operation, result)
+    acting, informed = _outside(operation, result)
     refused = sorted(acting - set(reach))
     if refused:
         raise NovaliteError(f"--limit leaves out {', '.join(refused)}, which has to take part: add it to --limit")
-    left = sorted(told - set(reach))
+    left = sorted(informed - set(reach))
     if left:
         return [f"--limit leaves out {', '.join(left)}: run reconcile.yml there for what else changed"]
     return []
@@ -42,8 +42,8 @@ def _outside(operation: str, result: Result) -> tuple[set[str], set[str]]:
     if operation in ("server_plan", "server_move"):
         parts = PLAN if operation == "server_plan" else MOVE
         acting = {host for host, plan in hosts.items() if any(parts.get(part) for part in plan)}
-        told = {host for host, plan in hosts.items() if any(part in parts for part in plan)}
-        return acting, told
+        informed = {host for host, plan in hosts.items() if any(part in parts for part in plan)}
+        return acting, informed
     if operation == "volume":
         begun = [volume for volume in result.get("volumes") or [] if volume["id"] in result["begun"]]
         where = [volume["host"] or next((there["host"] for there in volume["attachments"]), None) for volume in begun]

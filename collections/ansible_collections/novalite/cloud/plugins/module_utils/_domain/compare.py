@@ -134,15 +134,15 @@ def differences(
 ) -> list[Difference]:
     """Where a domain is not as desired, one entry per field and place. `live` is None for one that is shut off,
     `persistent` for a transient one."""
-    found = []
+    unlike = []
     for where, actual in ((PERSISTENT, persistent), (LIVE, live)):
         if actual is None:
             continue
         for field, wanted, got in _compare(desired, actual):
-            found.append(
+            unlike.append(
                 Difference(field=field, desired=wanted, actual=got, where=where, effect=_effect(field, where))
             )
-    return found
+    return unlike
 
 
 def as_dict(model: DomainModel) -> dict[str, t.Any]:
@@ -246,8 +246,8 @@ def _text(root: ElementTree.Element, path: str) -> str | None:
 
 
 def _attribute(element: ElementTree.Element, path: str, name: str) -> str | None:
-    found = element.find(path)
-    return None if found is None else found.get(name)
+    child = element.find(path)
+    return None if child is None else child.get(name)
 
 
 def _kib(element: ElementTree.Element | None, name: str) -> int:
@@ -295,12 +295,12 @@ def _serial(element: ElementTree.Element) -> tuple[int, str, str | None]:
 
 def _metadata(root: ElementTree.Element) -> tuple[tuple[str, str], ...]:
     """Flat: `project` is its text (a name), `project.id` its attribute."""
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for element in root.iterfind(f"metadata/{{{METADATA_NAMESPACE}}}instance/*"):
         tag = element.tag.rpartition("}")[2]
-        found[tag] = element.text or ""
-        found.update({f"{tag}.{name}": value for name, value in element.attrib.items()})
-    return tuple(sorted(found.items()))
+        texts[tag] = element.text or ""
+        texts.update({f"{tag}.{name}": value for name, value in element.attrib.items()})
+    return tuple(sorted(texts.items()))
 
 
 def _machine_family(machine: str) -> str:

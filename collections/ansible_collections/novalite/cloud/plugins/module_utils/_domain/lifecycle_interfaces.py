@@ -52,12 +52,12 @@ def interfaces_in(xml: str) -> dict[str, str]:
         root = ElementTree.fromstring(xml)
     except ElementTree.ParseError as error:
         raise NovaliteError(f"a domain's xml cannot be read: {error}") from None
-    found = {}
+    xml_by_mac = {}
     for interface in root.findall("./devices/interface"):
         mac = interface.find("mac")
         if mac is not None:
-            found[str(mac.get("address")).lower()] = ElementTree.tostring(interface, encoding="unicode")
-    return found
+            xml_by_mac[str(mac.get("address")).lower()] = ElementTree.tostring(interface, encoding="unicode")
+    return xml_by_mac
 
 
 def ensure(

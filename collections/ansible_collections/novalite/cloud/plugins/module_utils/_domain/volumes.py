@@ -187,10 +187,10 @@ class LiveGuests:
 
     @staticmethod
     def _device(domain: t.Any, serial: str) -> str:
-        found = disks_of(domain.XMLDesc(0)).get(serial)
-        if found is None:
+        target = disks_of(domain.XMLDesc(0)).get(serial)
+        if target is None:
             raise NotFoundError(f"domain {domain.name()} runs without volume {serial}")
-        return found
+        return target
 
 
 def _domain(connection: t.Any, attachment: Attachment) -> t.Any:
@@ -224,9 +224,9 @@ def _xml(domain: t.Any, flag: int) -> str:
 
 
 def _disks(xml: str) -> list[tuple[str, str]]:
-    found = []
+    disks = []
     for element in ElementTree.fromstring(xml).iterfind("devices/disk"):
         target = element.find("target")
         if target is not None:
-            found.append((target.get("dev", ""), (element.findtext("serial") or "").strip()))
-    return found
+            disks.append((target.get("dev", ""), (element.findtext("serial") or "").strip()))
+    return disks

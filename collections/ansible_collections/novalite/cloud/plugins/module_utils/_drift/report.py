@@ -130,15 +130,15 @@ def _filters(host: str, before: Row, after: Row, names: Names) -> list[Row]:
 
 def _firewall(host: str, before: Row, after: Row, names: Names) -> list[Row]:
     """A row for each chain, whatever families it is in."""
-    found: dict[str, set[str]] = {}
+    parts: dict[str, set[str]] = {}
     for part in sorted({*before, *after}):
         old, new = before.get(part) or {}, after.get(part) or {}
         for key in {*old, *new}:
             if old.get(key) != new.get(key):
                 what = {"sysctl": "kernel setting", "sets": "set"}.get(part, "chain")
-                found.setdefault(f"{what} {_named(key, names)}", set()).add("differs" if key in old else "missing")
+                parts.setdefault(f"{what} {_named(key, names)}", set()).add("differs" if key in old else "missing")
     return [
-        row(host, what, "in force", " and ".join(sorted(there)), "restored") for what, there in sorted(found.items())
+        row(host, what, "in force", " and ".join(sorted(there)), "restored") for what, there in sorted(parts.items())
     ]
 
 

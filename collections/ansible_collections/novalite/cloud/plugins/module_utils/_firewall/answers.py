@@ -42,10 +42,10 @@ def _of_device(addresses: t.Sequence[str], servers: t.Collection[str]) -> dict[s
     """By server, of a device's addresses (in the kernel's order) those that packets leave with: to everybody the first
     of all, to somebody of the server's network the first in that."""
     interfaces = [ipaddress.IPv4Interface(text) for text in addresses]
-    found = {}
+    sources = {}
     for interface in interfaces:
         if str(interface.ip) in servers:
             first = next(candidate for candidate in interfaces if interface.ip in candidate.network)
             ahead = dict.fromkeys((interfaces[0], first))
-            found[str(interface.ip)] = [str(candidate.ip) for candidate in ahead if candidate != interface]
-    return found
+            sources[str(interface.ip)] = [str(candidate.ip) for candidate in ahead if candidate != interface]
+    return sources

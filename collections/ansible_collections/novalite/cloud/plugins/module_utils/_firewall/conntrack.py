@@ -55,14 +55,14 @@ def _forget(family: str, owned: set[Owned]) -> None:
 
 def _tracked(family: str, owned: t.Container[Owned]) -> set[tuple[Owned, str]]:
     """Which of these addresses connections are tracked of, and at which end."""
-    found = set()  # type: set[tuple[Owned, str]]
+    tracked = set()  # type: set[tuple[Owned, str]]
     for line in run(["conntrack", "-L", "-f", family]).stdout.splitlines():
         words = line.split()
         zone = next((int(word[5:]) for word in words if word.startswith("zone=")), 0)
         sources = [word[4:] for word in words if word.startswith("src=")]
         ends = [(Owned(address, zone), end) for address, end in zip(sources, _ENDS)]
-        found.update(end for end in ends if end[0] in owned)
-    return found
+        tracked.update(end for end in ends if end[0] in owned)
+    return tracked
 
 
 def _nothing_tracked() -> bool:

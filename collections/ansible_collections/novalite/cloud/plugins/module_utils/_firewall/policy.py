@@ -315,12 +315,12 @@ def inbound_chains(
 
 def servers_of(rules: t.Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The DHCP servers and routers of an instance, from its chain that inbound_chains() made."""
-    found = {"dhcp": [], "ra": []}  # type: dict[str, list[str]]
+    servers = {"dhcp": [], "ra": []}  # type: dict[str, list[str]]
     for rule in rules:
         match = _SERVER.fullmatch(rule)
         if match:
-            found["dhcp" if match[2] is None else "ra"].append(match[1])
-    return tuple(found["dhcp"]), tuple(found["ra"])
+            servers["dhcp" if match[2] is None else "ra"].append(match[1])
+    return tuple(servers["dhcp"]), tuple(servers["ra"])
 
 
 def outbound_chain(who: str, family: str, groups: t.Iterable[int], zones: Zones) -> Chain:
@@ -388,11 +388,11 @@ def _bridge(name: t.Any) -> str:
 
 
 def _members(everywhere: t.Iterable[t.Any], scoped: t.Iterable[t.Mapping[str, t.Any]]) -> dict[str, tuple[str, ...]]:
-    found = {"": _texts(everywhere)}
+    members = {"": _texts(everywhere)}
     for scope in scoped:
         bridge = _bridge(scope["bridge"])
-        found[bridge] = (*found.get(bridge, ()), *_texts(scope.get("addresses")))
-    return found
+        members[bridge] = (*members.get(bridge, ()), *_texts(scope.get("addresses")))
+    return members
 
 
 def _texts(values: t.Iterable[t.Any] | None) -> tuple[str, ...]:

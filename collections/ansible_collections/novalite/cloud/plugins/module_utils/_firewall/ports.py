@@ -108,16 +108,16 @@ def parse(text: str) -> Present:
 
 
 def wanted(
-    present: Present, ports: t.Mapping[int, t.Sequence[Port]], given: t.Container[int], exclusive: bool
+    present: Present, ports: t.Mapping[int, t.Sequence[Port]], instances: t.Container[int], exclusive: bool
 ) -> Chains:
-    """All of novalite's chains afterwards: those of the instances `given` are `ports`, the others stay."""
+    """All of novalite's chains afterwards: those of the `instances` are `ports`, the others stay."""
     chains: Chains = {}
     jumps: list[str] = []
     taken = {port.device for of_instance in ports.values() for port in of_instance}
     for jump in present.chains.get(ROOT, ()):
         match = _JUMP.fullmatch(jump)
         # A device that is another guest's now leaves its old line, which would come first and win.
-        if match and not exclusive and int(match[2]) not in given and match[1] not in taken:
+        if match and not exclusive and int(match[2]) not in instances and match[1] not in taken:
             name = jump.rpartition(" ")[2]
             if name in present.chains:
                 jumps.append(jump)

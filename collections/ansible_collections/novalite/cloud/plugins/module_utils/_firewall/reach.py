@@ -81,12 +81,12 @@ def answers(source: End, destination: End, talk: Talk, remotes: Remotes) -> list
 
     Raises NovaliteError for a protocol that is none.
     """
-    found = []
+    verdicts = []
     for here in source.addresses:
         for there in destination.addresses:
             if here.family == there.family:
-                found.append(_answer(source, here, destination, there, talk, remotes))
-    return found
+                verdicts.append(_answer(source, here, destination, there, talk, remotes))
+    return verdicts
 
 
 def ingress_refusal(name: str, groups: Groups, source: Address, talk: Talk) -> str | None:

@@ -191,7 +191,7 @@ def parse(text: str) -> Ruleset:
                     f"iptables cannot show the table {incompatible}: another program has put native nftables rules "
                     f"into it; move those rules to a table of their own (nft list table ip {incompatible})"
                 )
-    return Ruleset({name: {chain: tuple(found) for chain, found in of_table.items()}
+    return Ruleset({name: {chain: tuple(lines) for chain, lines in of_table.items()}
                     for name, of_table in tables.items()}, policies)
 
 

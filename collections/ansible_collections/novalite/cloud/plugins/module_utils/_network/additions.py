@@ -62,14 +62,14 @@ class Setting:
 
 def read(bridge: str, mark: Mark) -> Additions:
     """What this ledger has added to the bridge; nothing where nobody remembers."""
-    found = _load(os.path.join(_place(mark), f"{bridge}.json"))
+    content = _load(os.path.join(_place(mark), f"{bridge}.json"))
     try:
         return Additions(
-            tuple(map(str, found.get("addresses", ()))),
-            tuple(map(str, found.get("ports", ()))),
-            tuple((str(device), int(mtu)) for device, mtu in found.get("mtus", ())),
-            tuple(map(str, found.get("downs", ()))),
-            tuple(map(str, found.get("switches", ()))),
+            tuple(map(str, content.get("addresses", ()))),
+            tuple(map(str, content.get("ports", ()))),
+            tuple((str(device), int(mtu)) for device, mtu in content.get("mtus", ())),
+            tuple(map(str, content.get("downs", ()))),
+            tuple(map(str, content.get("switches", ()))),
         )
     except (TypeError, ValueError):
         return Additions()
@@ -89,13 +89,13 @@ def write(bridge: str, mark: Mark, additions: Additions) -> None:
 
 def owners(bridge: str) -> list[str]:
     """The texts of the marks of all ledgers that have added something to this bridge."""
-    found = []
+    texts = []
     with contextlib.suppress(OSError):
         for name in sorted(os.listdir(DIRECTORY)):
             text = _load(os.path.join(DIRECTORY, name, f"{bridge}.json")).get("mark")
             if isinstance(text, str):
-                found.append(text)
-    return found
+                texts.append(text)
+    return texts
 
 
 def claim(
@@ -166,14 +166,14 @@ def _place(mark: Mark) -> str:
 
 
 def _settings() -> dict[str, Setting]:
-    found = {}
+    settings = {}
     for name, value in _load(os.path.join(DIRECTORY, SETTINGS)).items():
         with contextlib.suppress(TypeError, ValueError, KeyError):
-            found[str(name)] = Setting(
+            settings[str(name)] = Setting(
                 str(value["was"]), str(value["now"]), tuple(map(str, value["users"])),
                 tuple((str(key), str(was)) for key, was in value.get("also", ())),
             )
-    return found
+    return settings
 
 
 def _keep(known: t.Mapping[str, Setting]) -> None:
@@ -190,7 +190,7 @@ def _keep(known: t.Mapping[str, Setting]) -> None:
 def _load(path: str) -> dict[str, t.Any]:
     try:
         with open(path, encoding="utf-8") as handle:
-            found = json.load(handle)
+            content = json.load(handle)
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return content if isinstance(content, dict) else {}

@@ -151,17 +151,17 @@ def _ipv6(network: Network) -> list[str]:
 
 def read_config(text: str) -> dict[str, str | None]:
     """What `config` wrote: the `listen` address, `cidr`, `domain` and `namespace`. Raises ValueError, KeyError."""
-    found = {}  # type: dict[str, str]
+    options = {}  # type: dict[str, str]
     namespace = None
     for line in text.splitlines():
         if line.startswith(_NAMESPACE):
             namespace = line[len(_NAMESPACE):]
         name, equals, value = line.partition("=")
         if equals:
-            found.setdefault(name, value)  # the IPv4 ones come first
-    first, _static, mask, _lease = found["dhcp-range"].split(",")
-    return {"listen": found["listen-address"], "cidr": str(ipaddress.IPv4Network(f"{first}/{mask}")),
-            "domain": found["domain"], "namespace": namespace}
+            options.setdefault(name, value)  # the IPv4 ones come first
+    first, _static, mask, _lease = options["dhcp-range"].split(",")
+    return {"listen": options["listen-address"], "cidr": str(ipaddress.IPv4Network(f"{first}/{mask}")),
+            "domain": options["domain"], "namespace": namespace}
 
 
 def hosts_text(hosts: t.Iterable[Host], domain: str) -> str:

@@ -60,9 +60,9 @@ class Router:
 def parse(values: t.Iterable[t.Mapping[str, t.Any]]) -> list[Router]:
     """The module's `routers`. Raises NovaliteError that names the offending value."""
     routers = [_parse_one(value) for value in values]
-    for what, found in (("bridge", [router.bridge for router in routers]),
+    for what, names in (("bridge", [router.bridge for router in routers]),
                         ("floating IP", [pair.floating for router in routers for pair in router.floating])):
-        twice = next((value for value in found if found.count(value) > 1), None)
+        twice = next((value for value in names if names.count(value) > 1), None)
         if twice is not None:
             raise ConflictError(f"the {what} {twice} is given twice")
     return routers
@@ -207,42 +207,42 @@ def inner_rules(router: Router, outer: str, inner: str) -> TablesOf:
 
 def merged(
     current: t.Mapping[str, t.Mapping[str, t.Sequence[str]]],
-    given: t.Sequence[TablesOf],
+    parts: t.Sequence[TablesOf],
     leaving: t.Callable[[str], bool] = lambda bridge: True,
     bridges: bool = True,
 ) -> TablesOf:
-    """The chains with the `given` routers' rules and those that are there for other bridges, but the `leaving` ones.
+    """The chains with the rules in `parts` (a router's each) and those that are there for other bridges, but the `leaving` ones.
 
     `bridges`: whether there are any where these chains are, so that bridged packets come by, too.
     """
-    found = {"nat": {}, "filter": {}}  # type: TablesOf
-    for table, chains in found.items():
+    tables = {"nat": {}, "filter": {}}  # type: TablesOf
+    for table, chains in tables.items():
         for name in CHAINS[table]:
             kept = [rule for rule in current.get(table, {}).get(name, ()) if not leaving(owner(rule) or "")]
             rules = [rule for rule in kept if owner(rule)]
-            rules += [rule for tables in given for rule in tables.get(table, {}).get(name, ())]
+            rules += [rule for tables in parts for rule in tables.get(table, {}).get(name, ())]
             # Always in the same order, whichever of them are given: those of different bridges do not depend on each
             # other, except that what is to stay as it is leaves before anything is translated.
             rules.sort(key=lambda rule: (table == "nat" and not rule.endswith("-j ACCEPT"), owner(rule) or ""))
             if rules:
                 chains[name] = rules
-    nat = found["nat"]
+    nat = tables["nat"]
     if any(name in nat for name in (POSTROUTING, FLOAT_SNAT, SNAT)):
         nat.setdefault(POSTROUTING, [])
         if bridges:
             # A frame on its way from one port of a bridge to another is none of a router's.
             nat[POSTROUTING].append("-m physdev --physdev-is-bridged -j RETURN")
         nat[POSTROUTING] += [f"-j {name}" for name in (FLOAT_SNAT, SNAT) if name in nat]
-    return found
+    return tables
 
 
 def floating_of(chains: t.Mapping[str, t.Sequence[str]], bridge: str) -> dict[str, str]:
     """Floating IP -> fixed IP of a bridge, from the rules that translate in chains of the nat table."""
-    found = {}
+    addresses = {}
     for rule in chains.get(PREROUTING, ()):
         if owner(rule) == bridge and option(rule, "-d") and option(rule, "--to-destination"):
-            found[t.cast(str, option(rule, "-d")).partition("/")[0]] = t.cast(str, option(rule, "--to-destination"))
-    return found
+            addresses[t.cast(str, option(rule, "-d")).partition("/")[0]] = t.cast(str, option(rule, "--to-destination"))
+    return addresses
 
 
 def owners(chains: t.Iterable[t.Mapping[str, t.Sequence[str]]]) -> set[str]:

@@ -165,11 +165,11 @@ def _claim(work: _Run, bridges: t.Iterable[str], wanted: t.Mapping[str, str]) ->
 
 def _forward(work: _Run, wanted: t.Sequence[Router]) -> None:
     name = {"ipv4/ip_forward": "1"}
-    found = sysctl.wrong(name)
+    wrong = sysctl.wrong(name)
     if not work.check_mode:
         _claim(work, [vrouter.bridge for vrouter in wanted], name)
-    if found:
-        work.before["net"], work.after["net"] = dict(found), dict(name)
+    if wrong:
+        work.before["net"], work.after["net"] = dict(wrong), dict(name)
         if not work.check_mode:
             # It sets every device's own switch, and those of isolated networks are off.
             sysctl.put({f"ipv4/conf/{device}/forwarding": "0" for device in work.links
@@ -210,26 +210,26 @@ def _transit(work: _Run, vrouter: Router) -> tuple[str, str]:
     inside = {}  # type: dict[str, Link]
     if namespaces.exists(namespace):
         inside = links.read_links(run(ip(namespace, "-d", "-j", "addr", "show")).stdout)
-    found, there = work.links.get(name), inside.get(TRANSIT)
-    if found is not None and work.mark.owner(found.alias) is Owner.OTHER_LEDGER:
+    veth, there = work.links.get(name), inside.get(TRANSIT)
+    if veth is not None and work.mark.owner(veth.alias) is Owner.OTHER_LEDGER:
         raise ConflictError(
-            f"network {vrouter.network!r}: another ledger ({found.alias}) made {name} on this host; give the network "
+            f"network {vrouter.network!r}: another ledger ({veth.alias}) made {name} on this host; give the network "
             "another bridge"
         )
-    have = found.addresses[0].partition("/")[0] if found and found.addresses else None
+    have = veth.addresses[0].partition("/")[0] if veth and veth.addresses else None
     taken = {text.partition("/")[0] for link in work.links.values() if link.name != name for text in link.addresses}
     outer, inner = router.transit_pair(vrouter.bridge, have, taken)
-    if found is not None and there is None:
+    if veth is not None and there is None:
         work.command(["ip", "link", "del", name])  # it leads into a namespace that is gone
-        found = None
-    if found is None:
+        veth = None
+    if veth is None:
         work.command(["ip", "link", "add", "name", name, "type", "veth", "peer", "name", TRANSIT, "netns", namespace],
                      ["ip", "link", "del", name])
         if not work.check_mode:
             for where, device in ((None, name), (namespace, TRANSIT)):
                 no_ipv6 = {f"ipv6/conf/{device}/disable_ipv6": "1"}
                 sysctl.put(dict.fromkeys(sysctl.wrong(no_ipv6, where), "1"), where)
-    for where, device, link, address in ((None, name, found, outer), (namespace, TRANSIT, there, inner)):
+    for where, device, link, address in ((None, name, veth, outer), (namespace, TRANSIT, there, inner)):
         if link is None or f"{address}/31" not in link.addresses:
             work.command(ip(where, "addr", "add", f"{address}/31", "dev", device))
         if link is None or not link.up or link.alias is None:
@@ -297,10 +297,10 @@ def _close(work: _Run, bridge: str, namespace: str | None) -> None:
 
 
 def _floating_now(work: _Run, bridge: str, namespace: str | None) -> dict[str, str]:
-    found = router.floating_of(work.root.get("nat", {}), bridge)
+    floating = router.floating_of(work.root.get("nat", {}), bridge)
     if namespace is not None and namespaces.exists(namespace):
-        found.update(router.floating_of(_read(namespace).get("nat", {}), bridge))
-    return found
+        floating.update(router.floating_of(_read(namespace).get("nat", {}), bridge))
+    return floating
 
 
 def _read(namespace: str | None) -> dict[str, dict[str, list[str]]]:

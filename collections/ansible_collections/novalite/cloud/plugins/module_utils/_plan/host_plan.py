@@ -193,7 +193,7 @@ def _to_have_config_drive(instance: Instance) -> bool:
 
 def _injection(instance: Instance) -> Plan:
     root = boot_volume(instance)
-    told = instance["guest"]
+    guest = instance["guest"]
     return {
         "uuid": instance["uuid"],
         **({"disk": "disk.rescue"} if instance.get("rescue") else {}),
@@ -201,10 +201,10 @@ def _injection(instance: Instance) -> Plan:
         "user": image_properties.admin_user(instance["image"]),
         "hostname": instance["hostname"],
         "partition": image_properties.partition(instance["image"]),
-        "files": [{"path": file["path"], "content": file["content"]} for file in told.get("files") or []],
+        "files": [{"path": file["path"], "content": file["content"]} for file in guest.get("files") or []],
         "network": _guest_network(instance),
-        "password_hash": told.get("password_hash"),
-        "password_optional": bool(told.get("password_optional")),
+        "password_hash": guest.get("password_hash"),
+        "password_optional": bool(guest.get("password_optional")),
         "volume": root and {
             "id": root["volume_id"], **{key: root[key] for key in ("backend", "options", "format")}
         },

@@ -51,11 +51,11 @@ def dhcp_servers(nic: Nic) -> list[str]:
 
 def bridges(instances: t.Iterable[Instance], wires: Wires) -> list[Plan]:
     """Each bridge of these instances of one host."""
-    found: dict[str, Plan] = {}
+    by_name: dict[str, Plan] = {}
     for instance, nic in nics(instances):
         network = nic["network"]
-        found[network["bridge"]] = bridge(network, instance["host"], nic["dhcp_server"], wires)
-    return [found[name] for name in sorted(found)]
+        by_name[network["bridge"]] = bridge(network, instance["host"], nic["dhcp_server"], wires)
+    return [by_name[name] for name in sorted(by_name)]
 
 
 def bridge(network: Network, host: str, address: str | None, wires: Wires) -> Plan:
@@ -86,15 +86,15 @@ def bridge(network: Network, host: str, address: str | None, wires: Wires) -> Pl
 
 def dhcp_networks(instances: t.Iterable[Instance]) -> list[Plan]:
     """The DHCP servers of one host, with these instances as their hosts."""
-    found: dict[str, Plan] = {}
+    networks: dict[str, Plan] = {}
     for instance, nic in nics(instances):
         network = nic["network"]
         if network["dhcp"]:
-            entry = found.setdefault(network["bridge"], dhcp(network, nic["dhcp_server"]))
+            entry = networks.setdefault(network["bridge"], dhcp(network, nic["dhcp_server"]))
             entry["hosts"].append(
                 {"mac": nic["mac"], "ip": nic["ip"], "ipv6": nic["ipv6"], "hostname": instance["hostname"]}
             )
-    return [found[name] for name in sorted(found)]
+    return [networks[name] for name in sorted(networks)]
 
 
 def dhcp(network: Network, address: str | None) -> Plan:
@@ -160,10 +160,10 @@ def routed(network: Network, floating: t.Collection[t.Any]) -> bool:
 
 def metadata_networks(instances: t.Iterable[Instance]) -> list[Plan]:
     """Where guests ask for their metadata. The network's UUID tells apart those that may use the same addresses."""
-    found = {nic["network"]["bridge"]: nic["network"] for _instance, nic in nics(instances)}
+    networks = {nic["network"]["bridge"]: nic["network"] for _instance, nic in nics(instances)}
     return [
-        {"bridge": name, "namespace": namespace_of(found[name]), "network": found[name]["uuid"]}
-        for name in sorted(found)
+        {"bridge": name, "namespace": namespace_of(networks[name]), "network": networks[name]["uuid"]}
+        for name in sorted(networks)
     ]
 
 

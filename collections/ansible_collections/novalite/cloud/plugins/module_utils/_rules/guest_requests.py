@@ -185,9 +185,9 @@ def hashed(name: str, password: t.Any, generated: bool = False) -> str:
     if generated and (library := _libcrypt()) is not None:
         salt = "".join(secrets.choice(_SALT) for _char in range(16))
         memory = ctypes.create_string_buffer(CRYPT_DATA)
-        found = library.crypt_r(password.encode(), f"$6$rounds=1000${salt}".encode(), memory)
-        if found is not None and found.startswith(b"$6$"):
-            return str(found.decode())
+        digest = library.crypt_r(password.encode(), f"$6$rounds=1000${salt}".encode(), memory)
+        if digest is not None and digest.startswith(b"$6$"):
+            return str(digest.decode())
     return run(["openssl", "passwd", "-6", "-stdin"], stdin=f"{password}\n").stdout.strip()
 
 

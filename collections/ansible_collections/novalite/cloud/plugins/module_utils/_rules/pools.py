@@ -82,7 +82,7 @@ def parse_floating_cidr(what: str, text: str) -> ipaddress.IPv4Network:
 
 def parse_ranges(what: str, items: t.Iterable[str], network: ipaddress.IPv4Network) -> set[int]:
     """The addresses in a list of "a", "a-b" and "a/prefix". Raises NovaliteError for one outside `network`."""
-    found: set[int] = set()
+    addresses: set[int] = set()
     for item in items:
         first, dash, last = (part.strip() for part in item.partition("-"))
         if "/" in first and not dash:
@@ -95,8 +95,8 @@ def parse_ranges(what: str, items: t.Iterable[str], network: ipaddress.IPv4Netwo
             raise NovaliteError(f"{what} {item!r} ends before it begins")
         if low < int(network.network_address) or high > int(network.broadcast_address):
             raise NovaliteError(f"{what} {item!r} is not within {network}")
-        found.update(range(low, high + 1))
-    return found
+        addresses.update(range(low, high + 1))
+    return addresses
 
 
 def overlap(cidr: str, other: str) -> bool:
@@ -106,13 +106,13 @@ def overlap(cidr: str, other: str) -> bool:
 
 def bounds(addresses: t.Iterable[int]) -> list[tuple[int, int]]:
     """`addresses` as the shortest list of (first, last), in order."""
-    found: list[tuple[int, int]] = []
+    runs: list[tuple[int, int]] = []
     for address in sorted(addresses):
-        if found and found[-1][1] == address - 1:
-            found[-1] = (found[-1][0], address)
+        if runs and runs[-1][1] == address - 1:
+            runs[-1] = (runs[-1][0], address)
         else:
-            found.append((address, address))
-    return found
+            runs.append((address, address))
+    return runs
 
 
 def ranges(addresses: t.Iterable[int]) -> list[str]:
@@ -154,17 +154,17 @@ def manager_defaults(
     manager: str, item: t.Mapping[str, t.Any], before: t.Mapping[str, t.Any] | None
 ) -> dict[str, t.Any]:
     """What follows from the manager, and from a gateway of the network's own, for what the user said nothing about."""
-    found: dict[str, t.Any] = {"manager": manager}
+    defaults: dict[str, t.Any] = {"manager": manager}
     if before is None or before["manager"] != manager:
-        found |= {"dhcp": manager != "flat", "isolated": manager == "vxlan"}
-        found |= {number: None for other, (number, _first, _last) in NUMBERED.items() if other != manager}
+        defaults |= {"dhcp": manager != "flat", "isolated": manager == "vxlan"}
+        defaults |= {number: None for other, (number, _first, _last) in NUMBERED.items() if other != manager}
         if manager == "vxlan":
-            found |= {"mtu": VXLAN_MTU, "bridge_interface": None}
+            defaults |= {"mtu": VXLAN_MTU, "bridge_interface": None}
     if before is None:
-        found["snat"] = manager != "flat"
+        defaults["snat"] = manager != "flat"
     if item["gateway"]:  # then no hypervisor routes
-        found["snat"] = False
-    return {key: value for key, value in found.items() if item.get(key) is None}
+        defaults["snat"] = False
+    return {key: value for key, value in defaults.items() if item.get(key) is None}
 
 
 def free_number(what: str, manager: str, taken: t.Collection[int]) -> int:

@@ -41,7 +41,7 @@ def parse(name: str, value: t.Any) -> tuple[VolumeRequest, ...]:
         return ()
     if not isinstance(value, list) or len(value) > MAX_VOLUMES or not all(isinstance(item, dict) for item in value):
         raise NovaliteError(f"volumes of '{name}': give a list of at most {MAX_VOLUMES} dictionaries")
-    found = []
+    requests = []
     for item in value:
         if unknown := sorted(map(str, item.keys() - _KNOWN)):
             raise NovaliteError(f"a volume of '{name}' has no option '{unknown[0][:60]}': use {_OPTIONS}")
@@ -58,7 +58,7 @@ def parse(name: str, value: t.Any) -> tuple[VolumeRequest, ...]:
             raise NovaliteError(f"a volume of '{name}' has neither a size nor a name: give size, volume or snapshot")
         if size is not None and (isinstance(size, bool) or not str(size).isdigit() or not 0 < int(size) < 2**31):
             raise NovaliteError(f"a volume of '{name}' has the size {size!r}: give GiB")
-        found.append(
+        requests.append(
             VolumeRequest(
                 source=kind,
                 of=of,
@@ -69,9 +69,9 @@ def parse(name: str, value: t.Any) -> tuple[VolumeRequest, ...]:
                 delete_on_termination=item.get("delete_on_termination") is True,
             )
         )
-    if sum(request.boot for request in found) > 1:
+    if sum(request.boot for request in requests) > 1:
         raise NovaliteError(f"'{name}' is to start from several volumes: say boot of one")
-    return tuple(found)
+    return tuple(requests)
 
 
 def root_of(requests: t.Iterable[VolumeRequest]) -> VolumeRequest | None:

@@ -93,14 +93,14 @@ class _Cluster:
                 self.members.setdefault(instance.request.group.id, dict(instance.request.group.members))
 
     def balance(self, max_moves: int, min_gain: float) -> list[Move]:
-        found: list[Move] = []
-        while len(found) < max_moves:
+        planned: list[Move] = []
+        while len(planned) < max_moves:
             move = self._best(min_gain)
             if move is None:
                 break
             self._make(move)
-            found.append(move)
-        return found
+            planned.append(move)
+        return planned
 
     def _best(self, min_gain: float) -> Move | None:
         """The allowed move that lowers the score most, if by `min_gain`; by name among equals."""

@@ -82,7 +82,7 @@ def names(guests: t.Sequence[Guest], taken: t.Collection[str], by: str = "name")
 
 def groups(server: Guest, by: t.Iterable[str]) -> list[str]:
     """The groups of a guest, safe as names: `project_demo`, `metadata_role_web`, `security_group_default`, ..."""
-    found = []
+    group_names = []
     for kind in by:
         values: list[t.Any]
         if kind == "metadata":
@@ -93,8 +93,8 @@ def groups(server: Guest, by: t.Iterable[str]) -> list[str]:
             values = [network["name"] for network in server["networks"]]
         else:
             values = [server[kind]]
-        found += [safe(f"{kind}_{value}") for value in values if value not in (None, "")]
-    return list(dict.fromkeys(found))
+        group_names += [safe(f"{kind}_{value}") for value in values if value not in (None, "")]
+    return list(dict.fromkeys(group_names))
 
 
 def safe(name: str) -> str:
@@ -127,30 +127,30 @@ def connection(server: Guest, way: Way, shared: t.Collection[str] = ()) -> dict[
     `shared` are the fixed IPs that several guests have, as they may on isolated networks: the ssh_config knows those
     guests by their UUIDs alone. A floating IP is reached directly.
     """
-    found: dict[str, t.Any] = {
+    settings: dict[str, t.Any] = {
         "ansible_user": server["admin_user"] or way.user,
         # A connection that is kept open belongs to this guest, not to the one that gets its address next.
         "ansible_control_path": f"%(directory)s/novalite-{server['uuid'].replace('-', '')[:16]}-%%r-%%p",
     }
     if way.identity_file:
-        found["ansible_ssh_private_key_file"] = way.identity_file
+        settings["ansible_ssh_private_key_file"] = way.identity_file
     floating = [address for network in server["networks"] for address in network["floating_ips"]]
     if way.floating and floating:
-        found["ansible_host"] = floating[0]
-        return found
+        settings["ansible_host"] = floating[0]
+        return settings
     first = server["networks"][0] if server["networks"] else None
     address = first and (first["ip"] or first["ipv6"])
     if first is None or address is None:
         # Nobody's: ssh must not try the name, which may be some other machine's in the DNS.
-        found["ansible_host"] = server["uuid"]
-        return found
-    found["ansible_host"] = address
+        settings["ansible_host"] = server["uuid"]
+        return settings
+    settings["ansible_host"] = address
     if not way.jump:
-        return found
+        return settings
     if way.ssh_config:
-        found["ansible_ssh_common_args"] = shlex.join(["-F", way.ssh_config])
+        settings["ansible_ssh_common_args"] = shlex.join(["-F", way.ssh_config])
         if address in shared or first["ip"] is None:
-            found["ansible_host"] = server["uuid"]
+            settings["ansible_host"] = server["uuid"]
     elif server["host"]:
-        found["ansible_ssh_common_args"] = shlex.join(["-o", f"ProxyJump={server['host']}"])
-    return found
+        settings["ansible_ssh_common_args"] = shlex.join(["-o", f"ProxyJump={server['host']}"])
+    return settings
