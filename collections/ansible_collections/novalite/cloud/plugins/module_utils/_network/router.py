@@ -211,7 +211,7 @@ def merged(
     leaving: t.Callable[[str], bool] = lambda bridge: True,
     bridges: bool = True,
 ) -> TablesOf:
-    """The chains with the rules in `parts` (a router's each) and those that are there for other bridges, but the `leaving` ones.
+    """The chains with the rules in `parts` (a router's each) and those there for other bridges, but the `leaving` ones.
 
     `bridges`: whether there are any where these chains are, so that bridged packets come by, too.
     """
@@ -220,7 +220,7 @@ def merged(
         for name in CHAINS[table]:
             kept = [rule for rule in current.get(table, {}).get(name, ()) if not leaving(owner(rule) or "")]
             rules = [rule for rule in kept if owner(rule)]
-            rules += [rule for tables in parts for rule in tables.get(table, {}).get(name, ())]
+            rules += [rule for part in parts for rule in part.get(table, {}).get(name, ())]
             # Always in the same order, whichever of them are given: those of different bridges do not depend on each
             # other, except that what is to stay as it is leaves before anything is translated.
             rules.sort(key=lambda rule: (table == "nat" and not rule.endswith("-j ACCEPT"), owner(rule) or ""))
