@@ -418,7 +418,7 @@ def test_volumes_and_snapshots(door: Door, demo: Client) -> None:
     assert (taken["SnapshotId"], taken["State"], taken["VolumeId"]) == (snapshot, "pending", number)
     assert demo.detach_volume(VolumeId=number)["State"] == "detaching"
     alt = door.client("alt")
-    for call, asked, code in (
+    for call, parameters, code in (
         (alt.describe_volumes, {"VolumeIds": [number]}, "InvalidVolume.NotFound"),
         (alt.delete_volume, {"VolumeId": number}, "InvalidVolume.NotFound"),
         (alt.attach_volume, {"VolumeId": number, "InstanceId": instance, "Device": "x"}, "InvalidVolume.NotFound"),
@@ -434,7 +434,7 @@ def test_volumes_and_snapshots(door: Door, demo: Client) -> None:
         (demo.delete_volume, {"VolumeId": "nosuch"}, "InvalidVolumeID.Malformed"),
     ):  # fmt: skip
         with refused(code):
-            call(**asked)
+            call(**parameters)
     with transaction(door.api.engine) as connection:
         connection.execute(sa.delete(volumes.volume_attachment))
         connection.execute(sa.update(volumes.volume).values(status="available"))

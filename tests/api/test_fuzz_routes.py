@@ -454,7 +454,7 @@ def test_whatever_is_sent_to_any_route_is_not_our_fault(
     by_cause: dict[str, list[Fault]] = {}
     for fault in fuzz.faults:
         by_cause.setdefault(f"{fault.status} {fault.where}", []).append(fault)
-    told = [f"{len(found)} x {cause}\n    {found[0].route} {found[0].sent}" for cause, found in by_cause.items()]
+    told = [f"{len(faults)} x {cause}\n    {faults[0].route} {faults[0].sent}" for cause, faults in by_cause.items()]
     assert not told, f"with NOVALITE_FUZZ_SEED={SEED} NOVALITE_FUZZ_EXAMPLES={EXAMPLES}:\n" + "\n".join(told)
 
 

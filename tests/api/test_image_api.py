@@ -88,7 +88,7 @@ def test_images_are_public_or_own(cloud: Cloud, doors: Doors) -> None:
 def test_filters(cloud: Cloud, doors: Doors) -> None:
     a = make(cloud, "a", size=10, properties={"os_distro": "debian"}, tags=["x"])
     b = make(cloud, "b", doors.project, disk_format="raw", created_at=MADE + 100)
-    for query, found in (
+    for query, expected in (
         (f"id=in%3A{a},{b}", [b, a]), ("name=in:a,zz", [a]), ("name=a&name=b", []), ("visibility=public", [a]),
         ("visibility=private", [b]), ("visibility=all", [b, a]), ("status=active", [b, a]), ("status=queued", []),
         (f"owner={doors.project}", [b]), ("disk_format=raw", [b]), ("size_max=10", [a]), ("size_min=11", [b]),
@@ -97,7 +97,7 @@ def test_filters(cloud: Cloud, doors: Doors) -> None:
         ("sort=name:asc", [a, b]), ("sort_key=name&sort_dir=desc", [b, a]), ("sort_dir=asc", [a, b]),
         ("sort=disk_format:desc,name:asc", [b, a]), ("limit=1", [b]), (f"marker={b}", [a]), ("limit=0", []),
     ):  # fmt: skip
-        assert [image["id"] for image in doors.member.get(f"/images?{query}")["images"]] == found, query
+        assert [image["id"] for image in doors.member.get(f"/images?{query}")["images"]] == expected, query
 
 
 def test_pages_are_followed_by_their_links(cloud: Cloud, doors: Doors) -> None:

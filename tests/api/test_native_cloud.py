@@ -96,9 +96,9 @@ def test_a_plan_that_cannot_be_says_which_filter_and_why(api: seeds.Api) -> None
 def test_how_large_hosts_are_is_told_to_administrators(api: seeds.Api) -> None:
     server = {**SERVER, "flavor": "m1.huge"}
     asked = plan(api.client_as("demo"), server), plan(api.client_as("admin"), server)
-    assert ["GiB" in str(told) for told in asked] == [False, True]
+    assert ["GiB" in str(answer) for answer in asked] == [False, True]
     placed = plan(api.client_as("demo"), SERVER), plan(api.client_as("admin"), SERVER)
-    weights = [[weight["details"] for weight in told["explanations"]["web"]["weights"]] for told in placed]
+    weights = [[weight["details"] for weight in answer["explanations"]["web"]["weights"]] for answer in placed]
     assert weights[0] == [{}, {}] and all(weights[1])
 
 

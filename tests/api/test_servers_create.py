@@ -78,9 +78,9 @@ def test_what_the_command_line_sends_is_recorded_with_its_job(api: seeds.Api, cl
 def test_the_password_that_is_answered_is_the_one_that_is_hashed(api: seeds.Api, client_as: ClientAs) -> None:
     import subprocess
 
-    for given in ({}, {"adminPass": "s3cret word"}):
-        password = posted(api, client_as("demo"), **given)["adminPass"]
-        assert given.get("adminPass", password) == password and len(password) >= 11
+    for more in ({}, {"adminPass": "s3cret word"}):
+        password = posted(api, client_as("demo"), **more)["adminPass"]
+        assert more.get("adminPass", password) == password and len(password) >= 11
         kept = rows(api, sa.select(tables.instance.c.password_hash).order_by(tables.instance.c.id.desc()))[0][0]
         scheme, rounds_or_salt, *rest = kept.split("$")[1:]
         salt = f"{rounds_or_salt}${rest[0]}" if rounds_or_salt.startswith("rounds=") else rounds_or_salt

@@ -153,14 +153,14 @@ def test_lists(cloud: Cloud, doors: Doors) -> None:
         connection.execute(sa.update(tables_volumes.volume).values(created_at=1))
     second = made(doors.member, name="b", size=2)
     made(doors.stranger, name="c")
-    for query, found in (
+    for query, expected in (
         ("", [second, first]), ("name=a", [first]), ("status=available", [second, first]), ("status=error", []),
         ("sort=name:asc", [first, second]), ("sort_key=size&sort_dir=asc", [first, second]), ("limit=1", [second]),
         (f"marker={second}", [first]), ("offset=1", [first]), ("bootable=false", [second, first]), ("name~=a", [first]),
         ("metadata=%7B%27k%27%3A+%27v%27%7D", [first]), ("all_tenants=1", [second, first]),
     ):  # fmt: skip
         for path in ("/volumes", "/volumes/detail"):
-            assert [volume["id"] for volume in doors.reader.get(f"{path}?{query}")["volumes"]] == found, query
+            assert [volume["id"] for volume in doors.reader.get(f"{path}?{query}")["volumes"]] == expected, query
     assert len(doors.admin.get("/volumes?all_tenants=1")["volumes"]) == 3
     (link,) = doors.reader.get("/volumes?limit=1")["volumes_links"]
     assert f"marker={second}" in link["href"] and "limit=1" in link["href"]

@@ -80,10 +80,10 @@ def test_kill(bed: Bed, whole_group: bool) -> None:
             time.sleep(chance.uniform(0, took))
             (os.killpg if whole_group else os.kill)(runner.process.pid, signal.SIGKILL)
         wait_for_commands(bed)
-        for found, old, new in zip(families(bed), ends[1 - target], ends[target], strict=True):
-            mixture = sorted(set(rules(found)) ^ set(rules(new)))
+        for family, old, new in zip(families(bed), ends[1 - target], ends[target], strict=True):
+            mixture = sorted(set(rules(family)) ^ set(rules(new)))
             what = "\n".join(["neither the old nor the new rules", *mixture[:20]])
-            assert rules(found) in (rules(old), rules(new)), what
+            assert rules(family) in (rules(old), rules(new)), what
         bed.enforce(**states[target])
         assert families(bed) == ends[target]
 

@@ -97,7 +97,7 @@ class Breaking:
         for row in lab.rows(sa.select(instance).where(instance.c.deleted == 0, instance.c.name.in_(names))):
             guest = Guest(row.name, row.uuid, row.id, row.host, f"instance-{row.id:08x}", macs[row.uuid])
             self.guests[row.host].append(guest)
-        self.guests = {host: sorted(found, key=lambda guest: guest.name) for host, found in self.guests.items()}
+        self.guests = {host: sorted(guests, key=lambda guest: guest.name) for host, guests in self.guests.items()}
 
     def number(self) -> int:
         """Of a new instance."""
@@ -153,7 +153,7 @@ class Breaking:
     def first(self) -> list[Breakage]:
         a, b = self.guests["hv1"][:2]
         c, d = self.guests["hv2"][:2]
-        spare = next(guest for found in self.guests.values() for guest in found[2:])
+        spare = next(guest for guests in self.guests.values() for guest in guests[2:])
         runs = 'test "$(virsh domstate {})" = running'
         return [
             Breakage("domain destroyed", "hv1", f"virsh -q destroy {a.domain}",
@@ -278,7 +278,7 @@ class Breaking:
         lab = self.lab
         a, b = self.guests["hv1"][:2]
         c, d = self.guests["hv2"][:2]
-        spare = next(guest for found in self.guests.values() for guest in found[2:])
+        spare = next(guest for guests in self.guests.values() for guest in guests[2:])
         stopped = {"vm_state": "stopped", "power_state": 4}
         lab.write(sa.update(tables.instance).where(tables.instance.c.uuid == spare.uuid).values(**stopped))
         flavor = self.row(spare).flavor

@@ -398,8 +398,8 @@ def test_a_kill_leaves_the_old_rules_or_the_new(lan: t.Any, backend: str, tmp_pa
         process.kill()  # a command that it started may still finish
         process.wait(60)
         time.sleep(0.1)
-        for found, *known in zip(family_rules(), *states):
-            assert found in known
+        for rule, *known in zip(family_rules(), *states):
+            assert rule in known
     for turn in (0, 1):
         assert _run_in(lan.hypervisor, str(tmp_path), backend, both[turn]).wait(60) == 0
         assert family_rules() == states[turn]

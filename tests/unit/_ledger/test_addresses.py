@@ -153,8 +153,8 @@ def test_the_same_interface_gets_the_same_address_and_nothing_changes(engine: sa
     with transaction(engine) as connection:
         instances = some(3, add_network(connection))
         first = fixed_ip(connection, {"instances": instances})
-        for given in (instances, first["instances"]):
-            again = fixed_ip(connection, {"instances": given})
+        for placed in (instances, first["instances"]):
+            again = fixed_ip(connection, {"instances": placed})
             assert not again["changed"] and again["instances"] == first["instances"] and "diff" not in again
 
 

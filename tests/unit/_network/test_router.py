@@ -30,7 +30,7 @@ FOREIGN = {
 
 def restored(table: str, current: t.Mapping[str, t.Sequence[str]], text: str) -> Chains:
     """What iptables-restore --noflush makes of a table; it fails where iptables would."""
-    chains = {name: list(found) for name, found in current.items()}
+    chains = {name: list(lines) for name, lines in current.items()}
     for line in text.splitlines():
         if line.startswith(":"):
             chains[line[1:].split(" ")[0]] = []
@@ -48,7 +48,7 @@ def restored(table: str, current: t.Mapping[str, t.Sequence[str]], text: str) ->
             chains[name].remove(rule)
         elif words[0] == "-X":
             assert not chains[name]
-            assert not any(f"-j {name}" in rule for found in chains.values() for rule in found)
+            assert not any(f"-j {name}" in rule for chain in chains.values() for rule in chain)
             del chains[name]
         else:
             assert line in (f"*{table}", "COMMIT")
@@ -68,8 +68,8 @@ def applied(current: dict[str, Chains], wanted: router.TablesOf) -> dict[str, Ch
 def of_nobody(tables: dict[str, Chains]) -> dict[str, Chains]:
     """Without what is a router's."""
     return {
-        table: {name: [rule for rule in found if rules.option(rule, "-j") not in rules.CHAINS[table]]
-                for name, found in chains.items() if name not in rules.CHAINS[table]}
+        table: {name: [rule for rule in chain if rules.option(rule, "-j") not in rules.CHAINS[table]]
+                for name, chain in chains.items() if name not in rules.CHAINS[table]}
         for table, chains in tables.items()
     }
 
@@ -151,7 +151,7 @@ def test_each_run_changes_its_own_networks_only(first: list[Router], second: lis
 def test_an_isolated_network_lets_nothing_past_its_namespace() -> None:
     (gateway,) = router.parse([{**FLAT, "namespace": "nova-br100", "floating": [FLOATING]}])
     root = router.root_rules(gateway, "169.254.192.3")
-    assert not any("10.20.0" in rule for chains in root.values() for found in chains.values() for rule in found)
+    assert not any("10.20.0" in rule for chains in root.values() for chain in chains.values() for rule in chain)
     inside = router.merged({}, [router.inner_rules(gateway, "169.254.192.2", "169.254.192.3")], bridges=False)
     assert not any("physdev" in rule for rule in inside["nat"]["nova-postrouting"])
     tag = "-m comment --comment br100"

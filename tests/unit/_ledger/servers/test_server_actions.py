@@ -147,7 +147,10 @@ def test_all_or_none_begin(cloud: t.Any) -> None:
         begin(cloud, "stop", first, ABSENT)
     assert cloud.dump() == before
     change(cloud, second, vm_state="active")
-    assert [found["uuid"] for found in begin(cloud, "stop", second, first, first, user_id="u" * 32)] == [first, second]
+    assert [server["uuid"] for server in begin(cloud, "stop", second, first, first, user_id="u" * 32)] == [
+        first,
+        second,
+    ]
     c = tables.instance_action.c
     asked = cloud.rows(sa.select(c.user_id, c.project_id).where(c.action == "stop"))
     assert [tuple(row) for row in asked] == [("u" * 32, "d" * 32)] * 2
