@@ -35,10 +35,10 @@ _FOR_ADMINS = frozenset(["host", "hostname"])
 _BOOLEANS = frozenset(["config_drive", "locked"])
 _NUMBERS = frozenset(["power_state"])
 _TAG_FILTERS: dict[str, t.Callable[[set[str], set[str]], bool]] = {
-    "tags": lambda wanted, has: wanted <= has,
-    "tags-any": lambda wanted, has: bool(wanted & has),
-    "not-tags": lambda wanted, has: not wanted <= has,
-    "not-tags-any": lambda wanted, has: not wanted & has,
+    "tags": lambda tags, has: tags <= has,
+    "tags-any": lambda tags, has: bool(tags & has),
+    "not-tags": lambda tags, has: not tags <= has,
+    "not-tags-any": lambda tags, has: not tags & has,
 }
 
 
@@ -156,7 +156,7 @@ def _tags() -> t.Callable[[set[str]], bool] | None:
     ]
     if not asked:
         return None
-    return lambda has: all(holds(wanted, has) for holds, wanted in asked)
+    return lambda has: all(holds(tags, has) for holds, tags in asked)
 
 
 def _equals(caller: Caller) -> dict[str, t.Any]:

@@ -242,8 +242,8 @@ def _revoke(asked: Asked, direction: str) -> Body:
             for rule in ids.find_all("sgr", asked["SecurityGroupRuleId"], known):
                 doomed[rule["id"]] = rule
         else:
-            for wanted in _asked_rules(asked, direction, rows):
-                matching = permissions.same(wanted, there)
+            for rule in _asked_rules(asked, direction, rows):
+                matching = permissions.same(rule, there)
                 if not matching:
                     raise Ec2Error(
                         "InvalidPermission.NotFound", "The specified rule does not exist in this security group."

@@ -31,7 +31,7 @@ def answer(plural: str, records: t.Sequence[Record], attributes: t.Collection[st
         shown = [name[:60] for name in unknown[:10]]
         raise BadRequestError(f"Invalid input for operation: {shown} is invalid attribute for filtering.")
     filters = {name: args.getlist(name) for name in args if name not in CONTROL}
-    rows = [row for row in records if all(_matches(row, name, wanted) for name, wanted in filters.items())]
+    rows = [row for row in records if all(_matches(row, name, texts) for name, texts in filters.items())]
     rows = _sorted(rows, args.getlist("sort_key"), args.getlist("sort_dir"), attributes)
     page, links = _page(plural, rows)
     body: Record = {plural: [fields(row) for row in page]}

@@ -64,12 +64,12 @@ def create_ports() -> Answer:
     items = body.get("ports") or [body["port"]]
     made = []
     with writing_ledger() as connection, as_bad_request():
-        for wanted in items:
-            owner = owner_of(connection, wanted)
-            _check(wanted)
-            row = records.network_row(connection, wanted["network_id"])
-            _check_choices(row, wanted)
-            values = {**DEFAULTS, **wanted, "mac": wanted.get("mac_address")}
+        for item in items:
+            owner = owner_of(connection, item)
+            _check(item)
+            row = records.network_row(connection, item["network_id"])
+            _check_choices(row, item)
+            values = {**DEFAULTS, **item, "mac": item.get("mac_address")}
             try:
                 made.append(ports.create_port(connection, owner, row, values))
             except (AddressInUseError, PoolExhaustedError, NotFoundError) as error:

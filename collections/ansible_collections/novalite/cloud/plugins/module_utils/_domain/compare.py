@@ -138,9 +138,9 @@ def differences(
     for where, actual in ((PERSISTENT, persistent), (LIVE, live)):
         if actual is None:
             continue
-        for field, wanted, got in _compare(desired, actual):
+        for field, expected, got in _compare(desired, actual):
             unlike.append(
-                Difference(field=field, desired=wanted, actual=got, where=where, effect=_effect(field, where))
+                Difference(field=field, desired=expected, actual=got, where=where, effect=_effect(field, where))
             )
     return unlike
 
@@ -209,12 +209,13 @@ def _compare_devices(
         if key not in desired or key not in actual:
             yield f"{field}[{key}]", desired.get(key), actual.get(key)
             continue
-        for attribute, wanted in desired[key].items():
+        for attribute, expected in desired[key].items():
             got = actual[key][attribute]
             if attribute == "parameters":
-                yield from _compare_keys(f"{field}[{key}].parameters", wanted, got)
-            elif wanted != got and not (wanted is None and attribute in ("cache", "mtu")):  # None: as the host likes
-                yield f"{field}[{key}].{attribute}", wanted, got
+                yield from _compare_keys(f"{field}[{key}].parameters", expected, got)
+            # None: as the host likes
+            elif expected != got and not (expected is None and attribute in ("cache", "mtu")):
+                yield f"{field}[{key}].{attribute}", expected, got
 
 
 def _compare_keys(

@@ -118,8 +118,8 @@ def asked_config_drive(guest: GuestRequest, row: t.Any) -> bool | None:
 def asks_otherwise(guest: GuestRequest, row: t.Any) -> bool:
     """Whether a request, where it says anything, tells the guest something else than the instance `row` does."""
     return any(
-        asked is not None and asked != stored
-        for asked, stored in (
+        value is not None and value != stored
+        for value, stored in (
             (guest.user_data, row.user_data),
             (asked_config_drive(guest, row), row.config_drive),
             (guest.file_records, row.files),
