@@ -135,18 +135,18 @@ class AddressMachine(RuleBasedStateMachine):
                         owners[f"vif:{nic['id']}"] = None if asked is None else to_int(asked)
             missing = [owner for owner in owners if pool.has(owner) is None]
             taken += len(missing)
-            for owner, asked in owners.items():
-                if asked is None or pool.has(owner) == asked:
+            for owner, address in owners.items():
+                if address is None or pool.has(owner) == address:
                     continue
                 if pool.has(owner) is not None:
                     raise Refused("cannot get")
-                if not pool.first <= asked < pool.first + 8:
+                if not pool.first <= address < pool.first + 8:
                     raise Refused("is outside of")
-                if asked in pool.owner:
+                if address in pool.owner:
                     raise Refused("is in use by")
-                if asked not in pool.free():
+                if address not in pool.free():
                     raise Refused("is reserved in")
-                pool.take(asked, owner)
+                pool.take(address, owner)
             for owner in owners:
                 if pool.has(owner) is None and (again := pool.had(owner)) is not None:
                     pool.take(again, owner)

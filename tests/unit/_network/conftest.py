@@ -29,7 +29,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._network import rou
 DOORS = {
     "bridge": lambda values, state, *rest: bridging.ensure(bridge.parse(values, state), state, *rest),
     "router": lambda values, *rest: routing.ensure(router.parse(values), *rest),
-    "wait": lambda values, *rest: dataclasses.asdict(wait.wait_for_ssh([wait.Guest(**one) for one in values], *rest)),
+    "wait": lambda values, *rest: dataclasses.asdict(wait.wait_for_ssh([wait.Guest(**row) for row in values], *rest)),
     "dhcp": lambda values, *rest: dhcp.ensure(dnsmasq.parse(values), *rest),
 }
 for door, *arguments in json.loads(sys.argv[1]):
