@@ -80,11 +80,15 @@ def _ec2_credential(settings: Settings, asked: argparse.Namespace) -> int:
     with transaction(ledger.engine) as connection:
         user = users.user_by_name(connection, asked.user)
         if user is None:
-            raise lookups.unknown("user", asked.user, [one["name"] for one in users.list_users(connection)])
+            raise lookups.unknown("user", asked.user, [record["name"] for record in users.list_users(connection)])
         project = lookups.project_by_name(connection, asked.project)
-        found = credentials.list_ec2_credentials(connection, seal, user["id"], project["id"])
-        one = found[0] if found else credentials.create_ec2_credential(connection, seal, user["id"], project["id"])
-    print(json.dumps({"access": one["access"], "secret": one["secret"]}))
+        known = credentials.list_ec2_credentials(connection, seal, user["id"], project["id"])
+        credential = (
+            known[0]
+            if known
+            else credentials.create_ec2_credential(connection, seal, user["id"], project["id"])
+        )
+    print(json.dumps({"access": credential["access"], "secret": credential["secret"]}))
     return 0
 
 

@@ -36,16 +36,16 @@ class Veil:
         if self._names is None:
             return value
         if isinstance(value, str):
-            return self._names.sub(lambda found: self._ids[found[0]], without_reasons(value))
+            return self._names.sub(lambda match: self._ids[match[0]], without_reasons(value))
         if isinstance(value, dict):
-            return {self.over(key): self.over(one) for key, one in value.items()}
+            return {self.over(key): self.over(part) for key, part in value.items()}
         if isinstance(value, (list, tuple)):
-            return [self.over(one) for one in value]
+            return [self.over(part) for part in value]
         return value
 
     def lift(self, shown: str) -> str:
         """The host of which a project sees the id `shown`; any other text becomes no host's name."""
-        return next((name for name, one in self._ids.items() if one == shown), "")
+        return next((name for name, known_id in self._ids.items() if known_id == shown), "")
 
 
 class Unveiled(Veil):

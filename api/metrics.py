@@ -88,14 +88,14 @@ class _Ledger:
         up = GaugeMetricFamily("novalite_ledger_up", "Whether the ledger could be read.")
         try:
             with reading_ledger() as connection:
-                found = list(_gauges(connection, GaugeMetricFamily))
+                gauges = list(_gauges(connection, GaugeMetricFamily))
         except NovaliteError:
             up.add_metric([], 0)
             yield up
             return
         up.add_metric([], 1)
         yield up
-        yield from found
+        yield from gauges
 
     def describe(self) -> list[t.Any]:
         return []  # or the registry would read the ledger once to learn the names

@@ -54,7 +54,7 @@ class Settings:
     def from_environment(cls, environ: t.Mapping[str, str] | None = None) -> Settings:
         """Raises NovaliteError for a number that is none, or not positive."""
         environ = os.environ if environ is None else environ
-        found: dict[str, t.Any] = {}
+        values: dict[str, t.Any] = {}
         for field in dataclasses.fields(cls):
             name = f"NOVALITE_{field.name.upper()}"
             text = environ.get(name, "")
@@ -63,10 +63,10 @@ class Settings:
             if field.type == "int":
                 if not text.isascii() or not text.isdigit() or int(text) < 1:
                     raise NovaliteError(f"{name}={text!r} is no positive number")
-                found[field.name] = int(text)
+                values[field.name] = int(text)
             else:
-                found[field.name] = text
-        return cls(**found)
+                values[field.name] = text
+        return cls(**values)
 
     def check(self) -> None:
         """Raise NovaliteError for what only shows when it is used."""

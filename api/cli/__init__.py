@@ -122,8 +122,8 @@ def hosts(form: str) -> None:
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def ssh(project: str | None, all_projects: bool, server: str, command: tuple[str, ...]) -> None:
     """Log in to a server, or run COMMAND there; ssh's own options come before COMMAND."""
-    found = looking.server(server, project, all_projects)
-    playbooks.replace_process(["ssh", "-F", looking.ssh_config(), found["uuid"], *command])
+    record = looking.server(server, project, all_projects)
+    playbooks.replace_process(["ssh", "-F", looking.ssh_config(), record["uuid"], *command])
 
 
 @main.command()
@@ -136,10 +136,10 @@ def console(
     project: str | None, all_projects: bool, server: str, log: bool, lines: int | None, **options: t.Any
 ) -> None:
     """Attach this terminal to a server's console; Ctrl-] leaves it."""
-    found = looking.server(server, project, all_projects)
+    record = looking.server(server, project, all_projects)
     if log or lines is not None:
-        playbooks.run("console", {"uuids": [found["uuid"]], "lines": lines}, **options)
-    playbooks.replace_process(looking.console_command(found))
+        playbooks.run("console", {"uuids": [record["uuid"]], "lines": lines}, **options)
+    playbooks.replace_process(looking.console_command(record))
 
 
 # - Doing
@@ -185,11 +185,11 @@ def delete(
     servers: tuple[str, ...], project: str | None, all_projects: bool, yes: bool, check: bool, **options: t.Any
 ) -> None:
     """Delete servers: the playbook novalite.cloud.terminate."""
-    found = [looking.server(server, project, all_projects) for server in servers]
+    records = [looking.server(server, project, all_projects) for server in servers]
     if not (yes or check):
-        shown = ", ".join(f"{record['name']} ({record['uuid']})" for record in found)
+        shown = ", ".join(f"{record['name']} ({record['uuid']})" for record in records)
         click.confirm(f"Delete {shown} with all that is on them?", abort=True)
-    playbooks.run("terminate", {"uuids": [record["uuid"] for record in found]}, check=check, **options)
+    playbooks.run("terminate", {"uuids": [record["uuid"] for record in records]}, check=check, **options)
 
 
 # - Serving

@@ -78,14 +78,14 @@ def server(name: str, project: str | None, all_projects: bool, history: bool = F
         if not all_projects and (project or not by_uuid):
             project_id = lookups.project_by_name(connection, project or lookups.DEFAULT_PROJECT)["id"]
         words: dict[str, t.Any] = {"uuids": [name.lower()]} if by_uuid else {"names": [name]}
-        found = views.instances_by(connection, project_id=project_id, **words)
-        if not found:
+        matching = views.instances_by(connection, project_id=project_id, **words)
+        if not matching:
             where = "" if project_id is None else f" in project {project or lookups.DEFAULT_PROJECT}"
             raise click.ClickException(f"there is no server {name!r}{where}: novalite list shows which there are")
-        if len(found) > 1:
-            which = ", ".join(f"{record['uuid']} ({record['project']['name']})" for record in found)
+        if len(matching) > 1:
+            which = ", ".join(f"{record['uuid']} ({record['project']['name']})" for record in matching)
             raise click.ClickException(f"there are several servers {name!r}: say which by its UUID: {which}")
-        record: Record = dict(found[0])
+        record: Record = dict(matching[0])
         if history:
             record["actions"] = actions.history(connection, [record["uuid"]]).get(record["uuid"], [])
         return record

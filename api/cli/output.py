@@ -108,11 +108,11 @@ def _server_in_short(record: Record) -> Record:
 
 def _addresses(record: Record) -> dict[str, list[str]]:
     """The addresses of a server's interfaces by network, floating ones behind the fixed one that they lead to."""
-    found: dict[str, list[str]] = {}
+    addresses: dict[str, list[str]] = {}
     for nic in record["nics"]:
         own = [address for address in (nic["ip"], nic["ipv6"]) if address]
-        found.setdefault(nic["network"], []).extend([*own, *nic["floating_ips"]])
-    return found
+        addresses.setdefault(nic["network"], []).extend([*own, *nic["floating_ips"]])
+    return addresses
 
 
 def _interface(nic: Record) -> str:

@@ -21,8 +21,8 @@ from .blueprint import compute, compute_versions
 
 
 def register(app: Flask, settings: Settings) -> None:
-    for found in pkgutil.iter_modules(__path__):
-        if found.name.startswith("routes_"):
-            importlib.import_module(f"{__name__}.{found.name}")
+    for module in pkgutil.iter_modules(__path__):
+        if module.name.startswith("routes_"):
+            importlib.import_module(f"{__name__}.{module.name}")
     app.register_blueprint(compute_versions)
     app.register_blueprint(compute)

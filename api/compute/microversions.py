@@ -36,12 +36,12 @@ def text(version: Version) -> str:
 
 def parse(version: str) -> Version:
     """(2, 26) of "2.26". Raises BadRequestError."""
-    found = _FORM.fullmatch(version)
-    if found is None:
+    match = _FORM.fullmatch(version)
+    if match is None:
         raise BadRequestError(
             f"API Version String {version[:40]} is of invalid format. Must be of format MajorNum.MinorNum."
         )
-    return int(found[1]), int(found[2])
+    return int(match[1]), int(match[2])
 
 
 def negotiate() -> None:

@@ -41,9 +41,9 @@ def page(rows: t.Sequence[Record], key: str, what: str) -> tuple[list[Record], l
         if at is None:
             raise BadRequestError(f"Marker {what} {marker[:60]} could not be found.")
         start = at + 1
-    found = list(rows[start : start + limit])
+    shown = list(rows[start : start + limit])
     if start + limit >= len(rows):
-        return found, []
+        return shown, []
     args = [(name, value) for name, values in request.args.lists() if name != "marker" for value in values]
-    query = urllib.parse.urlencode([*args, ("marker", str(found[-1][key]))])
-    return found, [{"rel": "next", "href": f"{request.base_url}?{query}"}]
+    query = urllib.parse.urlencode([*args, ("marker", str(shown[-1][key]))])
+    return shown, [{"rel": "next", "href": f"{request.base_url}?{query}"}]

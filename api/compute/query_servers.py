@@ -35,10 +35,10 @@ _FOR_ADMINS = frozenset(["host", "hostname"])
 _BOOLEANS = frozenset(["config_drive", "locked"])
 _NUMBERS = frozenset(["power_state"])
 _TAG_FILTERS: dict[str, t.Callable[[set[str], set[str]], bool]] = {
-    "tags": lambda wanted, has: wanted <= has,
-    "tags-any": lambda wanted, has: bool(wanted & has),
-    "not-tags": lambda wanted, has: not wanted <= has,
-    "not-tags-any": lambda wanted, has: not wanted & has,
+    "tags": lambda tags, has: tags <= has,
+    "tags-any": lambda tags, has: bool(tags & has),
+    "not-tags": lambda tags, has: not tags <= has,
+    "not-tags-any": lambda tags, has: not tags & has,
 }
 
 
@@ -112,7 +112,7 @@ def _sort(caller: Caller) -> list[tuple[str, bool]]:
     keys, directions = request.args.getlist("sort_key"), request.args.getlist("sort_dir")
     if len(keys) > 10 or len(directions) > max(len(keys), 1):
         raise BadRequestError("Sort direction size exceeds sort key size")
-    found = []
+    sorting = []
     for number, said in enumerate(keys or ["created_at"]):
         key = _SORT_ALIASES.get(said, said)
         if key not in SORT_KEYS or (key in _FOR_ADMINS and not caller.is_admin):
@@ -120,8 +120,8 @@ def _sort(caller: Caller) -> list[tuple[str, bool]]:
         direction = directions[number] if number < len(directions) else directions[0] if directions else "desc"
         if direction not in ("asc", "desc"):
             raise BadRequestError(f"Invalid input for query parameters sort_dir. Value: {direction[:40]}. asc or desc.")
-        found.append((key, direction == "asc"))
-    return found
+        sorting.append((key, direction == "asc"))
+    return sorting
 
 
 def _last_part(reference: str | None) -> str | None:
@@ -156,23 +156,23 @@ def _tags() -> t.Callable[[set[str]], bool] | None:
     ]
     if not asked:
         return None
-    return lambda has: all(holds(wanted, has) for holds, wanted in asked)
+    return lambda has: all(holds(tags, has) for holds, tags in asked)
 
 
 def _equals(caller: Caller) -> dict[str, t.Any]:
-    found: dict[str, t.Any] = {}
+    conditions: dict[str, t.Any] = {}
     for name in EQUALS & request.args.keys():
         if name in _FOR_ADMINS and not caller.is_admin:
             continue
         said = request.args[name]
         if name in _BOOLEANS:
-            found[name] = _boolean(name)
+            conditions[name] = _boolean(name)
         elif name in _NUMBERS:
             number = _number(name, 0)
-            found[name] = number if number <= MAX_NUMBER else -1
+            conditions[name] = number if number <= MAX_NUMBER else -1
         else:
-            found[name] = None if name == "task_state" and said in ("", "None", "null") else said
-    return found
+            conditions[name] = None if name == "task_state" and said in ("", "None", "null") else said
+    return conditions
 
 
 def _add_deleted(query: Query, caller: Caller) -> None:

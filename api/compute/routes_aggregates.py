@@ -39,14 +39,14 @@ HOST: Schema = {"type": "string", "minLength": 1, "maxLength": 255}
 
 
 def _wrapped(name: str, properties: Schema, required: t.Sequence[str] = (), least: int = 0) -> Schema:
-    one = {
+    inner = {
         "type": "object",
         "properties": properties,
         "required": list(required),
         "minProperties": least,
         "additionalProperties": False,
     }
-    return {"type": "object", "properties": {name: one}, "required": [name], "additionalProperties": False}
+    return {"type": "object", "properties": {name: inner}, "required": [name], "additionalProperties": False}
 
 
 ACTIONS: dict[str, Schema] = {
@@ -141,7 +141,7 @@ def _move_host(connection: Connection, row: Record, host: str, joins: bool) -> N
         raise ConflictError(f"Aggregate {row['id']} already has host {host}.")
     if not joins and host not in row["hosts"]:
         raise NotFoundError(f"Aggregate {row['id']} has no host {host[:60]}.")
-    hosts = [*row["hosts"], host] if joins else [one for one in row["hosts"] if one != host]
+    hosts = [*row["hosts"], host] if joins else [hypervisor for hypervisor in row["hosts"] if hypervisor != host]
     _write(connection, row["name"], hosts=hosts)
 
 

@@ -53,12 +53,12 @@ def list_zones_in_detail() -> Answer:
         services = {
             host: {
                 BINARY: {
-                    "available": one["available"],
-                    "active": one["active"],
-                    "updated_at": precise(one["last_seen_at"] or None),
+                    "available": hypervisor["available"],
+                    "active": hypervisor["active"],
+                    "updated_at": precise(hypervisor["last_seen_at"] or None),
                 }
             }
-            for host, one in hosts.items()
+            for host, hypervisor in hosts.items()
         }
         shown.append(_zone(name, hosts, services))
     return {"availabilityZoneInfo": shown}, 200
@@ -70,7 +70,7 @@ def _zones() -> dict[str, dict[str, Record]]:
 
 
 def _zone(name: str, hosts: dict[str, Record], shown: Record | None) -> Record:
-    available = any(one["active"] for one in hosts.values())
+    available = any(host["active"] for host in hosts.values())
     return {"zoneName": name, "zoneState": {"available": available}, "hosts": shown}
 
 
@@ -128,7 +128,10 @@ def show_statistics() -> Answer:
     numbers = [_numbers(row) for row in rows if row["state"].enabled]
     names = _NUMBERS
     return {
-        "hypervisor_statistics": {"count": len(numbers), **{name: sum(one[name] for one in numbers) for name in names}}
+        "hypervisor_statistics": {
+            "count": len(numbers),
+            **{name: sum(figures[name] for figures in numbers) for name in names},
+        }
     }, 200
 
 
@@ -173,10 +176,10 @@ def list_hypervisor_servers(pattern: str) -> Answer:
 
 
 def _matching(rows: list[Record], pattern: str) -> list[Record]:
-    found = [row for row in rows if pattern in row["name"]]
-    if not found:
+    matching = [row for row in rows if pattern in row["name"]]
+    if not matching:
         raise NotFoundError(f"No hypervisor matching '{pattern[:255]}' could be found.")
-    return found
+    return matching
 
 
 def _add_servers(connection: Connection, rows: list[Record], bodies: list[Record]) -> None:

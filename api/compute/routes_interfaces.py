@@ -34,8 +34,8 @@ Record = dict[str, t.Any]
 def list_interfaces(server_id: str) -> Answer:
     with reading_ledger() as connection:
         record = _record(connection, server_id)
-    found = [views_parts.interface(nic, record["vm_state"], microversion()) for nic in record["nics"]]
-    return {"interfaceAttachments": found}, 200
+    attachments = [views_parts.interface(nic, record["vm_state"], microversion()) for nic in record["nics"]]
+    return {"interfaceAttachments": attachments}, 200
 
 
 @compute.get("/servers/<server_id>/os-interface/<port_id>")
@@ -48,11 +48,11 @@ def show_interface(server_id: str, port_id: str) -> Answer:
 @compute.post("/servers/<server_id>/os-interface")
 @policy.allows("compute:interfaces:write")
 def add_interface(server_id: str) -> Answer:
-    given = validation.body(of("interfaceAttachment", _schema()))["interfaceAttachment"]
-    addresses = given.get("fixed_ips") or []
-    if given.get("port_id") is not None and given.get("net_id") is not None:
+    asked_for = validation.body(of("interfaceAttachment", _schema()))["interfaceAttachment"]
+    addresses = asked_for.get("fixed_ips") or []
+    if asked_for.get("port_id") is not None and asked_for.get("net_id") is not None:
         raise BadRequestError("Must not input both network_id and port_id")
-    if addresses and given.get("net_id") is None:
+    if addresses and asked_for.get("net_id") is None:
         raise BadRequestError("Must input network_id when request IP address")
     caller = current()
     with writing_ledger() as connection:
@@ -61,10 +61,10 @@ def add_interface(server_id: str) -> Answer:
         row = interfaces.server_row(connection, row.uuid)
         interfaces.check(connection, "attach_interface", row)
         fixed = addresses[0]["ip_address"] if addresses else None
-        if given.get("port_id") is not None:
-            wanted = Wanted(port=given["port_id"].lower())
-        elif given.get("net_id") is not None:
-            uuid = given["net_id"].lower()
+        if asked_for.get("port_id") is not None:
+            wanted = Wanted(port=asked_for["port_id"].lower())
+        elif asked_for.get("net_id") is not None:
+            uuid = asked_for["net_id"].lower()
             of_network = interfaces.network_named(connection, row.project_id, uuid=uuid)
             choice = {"fixed_ips:ip_address": fixed}
             network_choices.check(uuid, of_network.owner, row.project_id, choice, caller.is_admin)

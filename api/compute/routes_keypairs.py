@@ -148,13 +148,18 @@ def _schema() -> Record:
         properties["type"] = {"enum": ["ssh", "x509"]}
     if version >= (2, 10):
         properties["user_id"] = {"type": "string", "minLength": 1, "maxLength": 255}
-    one = {
+    key_pair = {
         "type": "object",
         "properties": properties,
         "required": ["name", "public_key"] if version >= (2, 92) else ["name"],
         "additionalProperties": False,
     }
-    return {"type": "object", "properties": {"keypair": one}, "required": ["keypair"], "additionalProperties": False}
+    return {
+        "type": "object",
+        "properties": {"keypair": key_pair},
+        "required": ["keypair"],
+        "additionalProperties": False,
+    }
 
 
 def _brief(row: Record) -> Record:

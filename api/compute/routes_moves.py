@@ -175,10 +175,10 @@ def list_migrations() -> Answer:
         names.add("changes-before")
     if microversion() >= (2, 80):
         names |= {"user_id", "project_id"}
-    given = {name: request.args[name] for name in names if name in request.args}
+    conditions = {name: request.args[name] for name in names if name in request.args}
     if paged and (unknown := sorted(set(request.args) - names)):
         raise BadRequestError(f"Additional properties are not allowed ('{unknown[0][:40]}' was unexpected)")
-    wanted = {name: text for name, text in given.items() if name not in ("limit", "hidden", "marker")}
+    wanted = {name: text for name, text in conditions.items() if name not in ("limit", "hidden", "marker")}
     for name in ("changes-since", "changes-before"):
         if name in wanted:
             wanted[name] = str(query_servers.moment(name))
@@ -279,9 +279,9 @@ def force_server_migration(server_id: str, migration_id: str) -> Answer:
 
 
 def _one(rows: list[t.Any], server_id: str, migration_id: str) -> t.Any:
-    found = next((row for row in rows if migration_id in (str(row["id"]), row["uuid"])), None)
-    if found is None:
+    migration = next((row for row in rows if migration_id in (str(row["id"]), row["uuid"])), None)
+    if migration is None:
         raise NotFoundError(f"In-progress live migration {migration_id[:40]} is not found for server {server_id[:40]}.")
-    return found
+    return migration
 
 

@@ -35,8 +35,8 @@ def list_hosts() -> Answer:
     zone = request.args.get("zone")
     with reading_ledger() as connection:
         rows = hypervisor_records.hosts(connection, int(time.time()))
-    found = [{"host_name": row["name"], "service": "compute", "zone": row["state"].zone} for row in rows]
-    return {"hosts": [one for one in found if not zone or one["zone"] == zone]}, 200
+    hosts = [{"host_name": row["name"], "service": "compute", "zone": row["state"].zone} for row in rows]
+    return {"hosts": [host for host in hosts if not zone or host["zone"] == zone]}, 200
 
 
 @compute.get("/os-hosts/<name>")
@@ -46,7 +46,7 @@ def show_host(name: str) -> Answer:
     with reading_ledger() as connection:
         state = _host(connection, name)["state"]
         servers = instances_by(connection, hosts=[name])
-    found = [
+    resources = [
         _resource(name, "(total)", state.vcpus, state.memory_mb, state.disk_gb),
         _resource(
             name, "(used_now)", state.vcpus_used, state.memory_mb_used + state.reserved_memory_mb,
@@ -54,14 +54,14 @@ def show_host(name: str) -> Answer:
         ),
     ]  # fmt: skip
     of_projects: dict[str, list[int]] = {}
-    for one in servers:
-        of_project = of_projects.setdefault(one["project"]["id"], [0, 0, 0])
+    for server in servers:
+        of_project = of_projects.setdefault(server["project"]["id"], [0, 0, 0])
         for place, key in enumerate(NUMBERS.values()):
-            of_project[place] += one["flavor"][key]
+            of_project[place] += server["flavor"][key]
     most = [sum(numbers[place] for numbers in of_projects.values()) for place in range(3)]
-    found.append(_resource(name, "(used_max)", *most))
-    found += [_resource(name, project, *numbers) for project, numbers in sorted(of_projects.items())]
-    return {"host": found}, 200
+    resources.append(_resource(name, "(used_max)", *most))
+    resources += [_resource(name, project, *numbers) for project, numbers in sorted(of_projects.items())]
+    return {"host": resources}, 200
 
 
 @compute.put("/os-hosts/<name>")

@@ -36,8 +36,8 @@ LAST = "2.35"
 
 
 def _wrapped(name: str, properties: Record, required: t.Sequence[str]) -> Record:
-    one = {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
-    return {"type": "object", "properties": {name: one}, "required": [name], "additionalProperties": False}
+    inner = {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
+    return {"type": "object", "properties": {name: inner}, "required": [name], "additionalProperties": False}
 
 
 # --- Security groups ------------------------------------------------------------------------------------------------
@@ -156,9 +156,9 @@ def create_security_group_rule_here() -> Answer:
             raise BadRequestError("Security group id should be uuid") from None
         except ConflictError as error:
             raise BadRequestError(str(error)) from error
-        found = _found(connection, parent)
-        tell_group_hosts(connection, group, found["name"])
-    return {"security_group_rule": next(one for one in found["rules"] if one["id"] == number)}, 200
+        group_row = _found(connection, parent)
+        tell_group_hosts(connection, group, group_row["name"])
+    return {"security_group_rule": next(entry for entry in group_row["rules"] if entry["id"] == number)}, 200
 
 
 @compute.delete("/os-security-group-rules/<rule_id>")
@@ -199,20 +199,20 @@ def _group(row: Record, names: t.Mapping[int, str]) -> Record:
         "description": row["description"],
         "tenant_id": row["project_id"],
         # Nova knew no other direction
-        "rules": [_rule(one, row, names) for one in row["rules"] if one["direction"] == "ingress"],
+        "rules": [_rule(rule, row, names) for rule in row["rules"] if rule["direction"] == "ingress"],
     }
 
 
-def _rule(one: Record, row: Record, names: t.Mapping[int, str]) -> Record:
-    any_port = one["protocol"] != "any"
-    remote = one["remote_group_id"]
+def _rule(rule: Record, row: Record, names: t.Mapping[int, str]) -> Record:
+    any_port = rule["protocol"] != "any"
+    remote = rule["remote_group_id"]
     return {
-        "id": one["id"],
+        "id": rule["id"],
         "parent_group_id": row["uuid"],
-        "ip_protocol": None if one["protocol"] == "any" else one["protocol"],
-        "from_port": -1 if any_port and one["port_min"] is None else one["port_min"],
-        "to_port": -1 if any_port and one["port_max"] is None else one["port_max"],
-        "ip_range": {} if one["cidr"] is None else {"cidr": one["cidr"]},
+        "ip_protocol": None if rule["protocol"] == "any" else rule["protocol"],
+        "from_port": -1 if any_port and rule["port_min"] is None else rule["port_min"],
+        "to_port": -1 if any_port and rule["port_max"] is None else rule["port_max"],
+        "ip_range": {} if rule["cidr"] is None else {"cidr": rule["cidr"]},
         "group": {} if remote is None else {"name": names.get(remote, ""), "tenant_id": row["project_id"]},
     }
 

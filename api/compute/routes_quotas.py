@@ -132,10 +132,10 @@ def update_class(name: str) -> Answer:
 def _wanted(key: str, more: t.Mapping[str, t.Any]) -> tuple[dict[str, t.Any], dict[str, int]]:
     """What the body has under `key`, and the limits in it by our names."""
     known = [name for name in RESOURCES if microversion() <= RESOURCES[name][1]]
-    one = {"type": "object", "properties": {**dict.fromkeys(known, LIMIT), **more}, "additionalProperties": False}
-    schema = {"type": "object", "properties": {key: one}, "required": [key], "additionalProperties": False}
-    given = validation.body(schema)[key]
-    return given, {RESOURCES[name][0]: int(given[name]) for name in known if name in given}
+    inner = {"type": "object", "properties": {**dict.fromkeys(known, LIMIT), **more}, "additionalProperties": False}
+    schema = {"type": "object", "properties": {key: inner}, "required": [key], "additionalProperties": False}
+    quota = validation.body(schema)[key]
+    return quota, {RESOURCES[name][0]: int(quota[name]) for name in known if name in quota}
 
 
 def _shown(limits: t.Mapping[str, int]) -> dict[str, int]:

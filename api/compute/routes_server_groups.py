@@ -39,8 +39,8 @@ def list_server_groups() -> Answer:
     limit, offset = paging.number("limit", paging.MAX_LIMIT), paging.number("offset")
     with reading_ledger() as connection:
         rows = server_group_records.server_groups(connection, None if everybody else caller.project)
-    found = rows[offset : offset + min(limit or paging.MAX_LIMIT, paging.MAX_LIMIT)]
-    return {"server_groups": [_shown(row) for row in found]}, 200
+    page = rows[offset : offset + min(limit or paging.MAX_LIMIT, paging.MAX_LIMIT)]
+    return {"server_groups": [_shown(row) for row in page]}, 200
 
 
 @compute.get("/os-server-groups/<group_id>")
@@ -89,10 +89,10 @@ def _schema() -> Record:
         known = POLICIES if version >= (2, 15) else HARD
         properties["policies"] = {"type": "array", "items": {"enum": known}, "minItems": 1, "maxItems": 1}
         required = ["name", "policies"]
-    one = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+    inner = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
     return {
         "type": "object",
-        "properties": {"server_group": one},
+        "properties": {"server_group": inner},
         "required": ["server_group"],
         "additionalProperties": False,
     }

@@ -41,10 +41,10 @@ def list_ips(server_id: str) -> Answer:
 @compute.get("/servers/<server_id>/ips/<network>")
 @policy.allows("compute:server-parts:read")
 def show_ips(server_id: str, network: str) -> Answer:
-    found = views_servers.addresses(_record(server_id)["nics"], extended=False)
-    if network not in found:
+    addresses = views_servers.addresses(_record(server_id)["nics"], extended=False)
+    if network not in addresses:
         raise NotFoundError("Instance is not a member of specified network")
-    return {network: found[network]}, 200
+    return {network: addresses[network]}, 200
 
 
 @compute.get("/servers/<server_id>/os-security-groups")
@@ -70,7 +70,7 @@ def list_actions(server_id: str) -> Answer:
         # the record of a server stays when it goes
         row = server_listing.one(connection, server_id, current().reach, deleted=version >= (2, 21))
         try:
-            found = server_history.actions_of(
+            actions = server_history.actions_of(
                 connection,
                 row.uuid,
                 limit=limit,
@@ -80,9 +80,9 @@ def list_actions(server_id: str) -> Answer:
             )
         except NotFoundError as error:
             raise BadRequestError(str(error)) from error  # the marker
-    body: dict[str, t.Any] = {"instanceActions": [views_parts.action(one, row, version) for one in found]}
-    if limit and len(found) == limit:
-        body["links"] = query_servers.next_link(found[-1]["request_id"])
+    body: dict[str, t.Any] = {"instanceActions": [views_parts.action(action, row, version) for action in actions]}
+    if limit and len(actions) == limit:
+        body["links"] = query_servers.next_link(actions[-1]["request_id"])
     return body, 200
 
 
@@ -92,11 +92,11 @@ def show_action(server_id: str, asked_id: str) -> Answer:
     version, caller = microversion(), current()
     with reading_ledger() as connection:
         row = server_listing.one(connection, server_id, caller.reach, deleted=version >= (2, 21))
-        one = server_history.action_of(connection, row.uuid, asked_id)
+        action = server_history.action_of(connection, row.uuid, asked_id)
         hidden = veil(connection, caller.reach)
-    body = views_parts.action(one, row, version)
+    body = views_parts.action(action, row, version)
     if caller.is_admin or version >= (2, 51):
-        events = [{**event, "message": hidden.over(event["message"])} for event in one["events"]]
+        events = [{**event, "message": hidden.over(event["message"])} for event in action["events"]]
         body["events"] = [views_parts.event(event, row, version, caller.is_admin) for event in events]
     return {"instanceAction": body}, 200
 

@@ -145,7 +145,11 @@ def update_server(server_id: str) -> Answer:
     if "hostname" in asked:
         values["hostname"] = asked["hostname"].lower()
     addresses = server_requests.access_addresses(asked)
-    values |= {f"access_ip_v{one}": addresses[f"access_ip_v{one}"] for one in (4, 6) if f"accessIPv{one}" in asked}
+    values |= {
+        f"access_ip_v{version}": addresses[f"access_ip_v{version}"]
+        for version in (4, 6)
+        if f"accessIPv{version}" in asked
+    }
     if "OS-DCF:diskConfig" in asked:
         values["disk_config"] = asked["OS-DCF:diskConfig"]
     with writing_ledger() as connection:

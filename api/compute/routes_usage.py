@@ -39,10 +39,10 @@ def list_usages() -> Answer:
     of_projects: dict[str, list[Record]] = {}
     for row in rows:
         of_projects.setdefault(row["project_id"], []).append(row)
-    found = [_usage(project, some, start, stop, now) for project, some in sorted(of_projects.items())]
+    usages = [_usage(project, some, start, stop, now) for project, some in sorted(of_projects.items())]
     if request.args.get("detailed", "0").lower() not in ("1", "true"):
-        found = [{key: value for key, value in one.items() if key != "server_usages"} for one in found]
-    return {"tenant_usages": found}, 200
+        usages = [{key: value for key, value in usage.items() if key != "server_usages"} for usage in usages]
+    return {"tenant_usages": usages}, 200
 
 
 @compute.get("/os-simple-tenant-usage/<project>")
@@ -68,10 +68,10 @@ def list_audit_logs() -> Answer:
 def show_audit_log(before: str) -> Answer:
     try:
         moment = datetime.fromisoformat(before)
-        found = _audit(moment.replace(tzinfo=moment.tzinfo or timezone.utc).timestamp())
+        log = _audit(moment.replace(tzinfo=moment.tzinfo or timezone.utc).timestamp())
     except (ValueError, OverflowError):
         raise BadRequestError(f"Invalid timestamp for date {before[:60]}") from None
-    return {"instance_usage_audit_log": found}, 200
+    return {"instance_usage_audit_log": log}, 200
 
 
 def _audit(before: float) -> Record:
@@ -107,8 +107,8 @@ def _moment(name: str, default: float) -> float:
     if text is None:
         return default
     try:
-        found = datetime.fromisoformat(text)
-        return found.replace(tzinfo=found.tzinfo or timezone.utc).timestamp()
+        moment = datetime.fromisoformat(text)
+        return moment.replace(tzinfo=moment.tzinfo or timezone.utc).timestamp()
     except (ValueError, OverflowError):
         raise BadRequestError(f"Datetime is in invalid format: {text[:60]}") from None
 
@@ -119,10 +119,10 @@ def _usage(project: str, rows: list[Record], start: float, stop: float, now: flo
         "tenant_id": project,
         "start": _text(start),
         "stop": _text(stop),
-        "total_hours": sum(one["hours"] for one in servers),
-        "total_vcpus_usage": sum(one["hours"] * one["vcpus"] for one in servers),
-        "total_memory_mb_usage": sum(one["hours"] * one["memory_mb"] for one in servers),
-        "total_local_gb_usage": sum(one["hours"] * one["local_gb"] for one in servers),
+        "total_hours": sum(server["hours"] for server in servers),
+        "total_vcpus_usage": sum(server["hours"] * server["vcpus"] for server in servers),
+        "total_memory_mb_usage": sum(server["hours"] * server["memory_mb"] for server in servers),
+        "total_local_gb_usage": sum(server["hours"] * server["local_gb"] for server in servers),
         "server_usages": servers,
     }
 

@@ -124,9 +124,14 @@ def delete_snapshot_here(snapshot_id: str) -> Answer:
 
 def _volume(row: Record) -> Record:
     attached = [
-        {"id": row["id"], "volumeId": row["id"], "serverId": one["instance_uuid"], "device": cinders.device(one)}
-        for one in row["attachments"]
-        if one["attached_at"]
+        {
+            "id": row["id"],
+            "volumeId": row["id"],
+            "serverId": attachment["instance_uuid"],
+            "device": cinders.device(attachment),
+        }
+        for attachment in row["attachments"]
+        if attachment["attached_at"]
     ]
     return {
         "id": row["id"],

@@ -63,36 +63,36 @@ def interface(nic: Record, vm_state: str, version: Version) -> Body:
     return body
 
 
-def action(one: Record, row: t.Any, version: Version) -> Body:
+def action(record: Record, row: t.Any, version: Version) -> Body:
     body: Body = {
-        "action": one["action"],
+        "action": record["action"],
         "instance_uuid": row.uuid,
-        "request_id": one["request_id"],
-        "user_id": one["user_id"],
-        "project_id": one["project_id"] or row.project_id,
-        "start_time": precise(one["started_at"]),
-        "message": "Error" if one["message"] else None,
+        "request_id": record["request_id"],
+        "user_id": record["user_id"],
+        "project_id": record["project_id"] or row.project_id,
+        "start_time": precise(record["started_at"]),
+        "message": "Error" if record["message"] else None,
     }
     if version >= (2, 58):
-        body["updated_at"] = precise(one["finished_at"] or one["started_at"])
+        body["updated_at"] = precise(record["finished_at"] or record["started_at"])
     return body
 
 
-def event(one: Record, row: t.Any, version: Version, is_admin: bool) -> Body:
+def event(record: Record, row: t.Any, version: Version, is_admin: bool) -> Body:
     body: Body = {
-        "event": one["event"],
-        "start_time": precise(one["started_at"]),
-        "finish_time": precise(one["finished_at"]),
-        "result": one["result"],
+        "event": record["event"],
+        "start_time": precise(record["started_at"]),
+        "finish_time": precise(record["finished_at"]),
+        "result": record["result"],
     }
     if is_admin:
         body["traceback"] = None  # there is none: what went wrong is one line
     if version >= (2, 62):
-        body["hostId"] = host_id(row.project_id, one["host"])
+        body["hostId"] = host_id(row.project_id, record["host"])
         if is_admin:
-            body["host"] = one["host"]
+            body["host"] = record["host"]
     if version >= (2, 84):
-        body["details"] = one["message"] if one["result"] == "Error" else None
+        body["details"] = record["message"] if record["result"] == "Error" else None
     return body
 
 

@@ -32,14 +32,14 @@ class Lens:
     is_admin: bool
     root: str  # the URL of "/", with the slash
 
-    def links(self, kind: str, one: str) -> list[Body]:
+    def links(self, kind: str, resource_id: str) -> list[Body]:
         return [
-            {"rel": "self", "href": f"{self.root}compute/v2.1/{kind}/{one}"},
-            {"rel": "bookmark", "href": f"{self.root}compute/{kind}/{one}"},
+            {"rel": "self", "href": f"{self.root}compute/v2.1/{kind}/{resource_id}"},
+            {"rel": "bookmark", "href": f"{self.root}compute/{kind}/{resource_id}"},
         ]
 
-    def bookmark(self, kind: str, one: str) -> list[Body]:
-        return [{"rel": "bookmark", "href": f"{self.root}compute/{kind}/{one}"}]
+    def bookmark(self, kind: str, resource_id: str) -> list[Body]:
+        return [{"rel": "bookmark", "href": f"{self.root}compute/{kind}/{resource_id}"}]
 
 
 def brief(record: Record, lens: Lens) -> Body:
@@ -91,7 +91,7 @@ def detail(record: Record, lens: Lens) -> Body:
     body["OS-EXT-STS:task_state"] = record["task_state"]
     body["OS-EXT-STS:vm_state"] = record["vm_state"]
     body["OS-EXT-STS:power_state"] = record["power_state"]
-    body["os-extended-volumes:volumes_attached"] = [_volume(one, version) for one in record["volumes"]]
+    body["os-extended-volumes:volumes_attached"] = [_volume(volume, version) for volume in record["volumes"]]
     if version > (2, 1):
         _add_later(body, record, lens)
     return body
@@ -164,23 +164,23 @@ def created(uuid: str, group_names: list[str], password: str, lens: Lens, disk_c
 
 def addresses(nics: t.Iterable[Record], extended: bool = True) -> dict[str, list[Body]]:
     """{network: its addresses}; floating ones with the interface that they lead to."""
-    found: dict[str, list[Body]] = {}
+    by_network: dict[str, list[Body]] = {}
     for nic in nics:
-        of_network = found.setdefault(nic["network"], [])
+        of_network = by_network.setdefault(nic["network"], [])
         for version, address, kind in (
             *((4, nic["ip"], "fixed"), (6, nic["ipv6"], "fixed")),
             *((4, address, "floating") for address in nic["floating_ips"]),
         ):
             if address is None:
                 continue
-            one: Body = {"version": version, "addr": address}
+            entry: Body = {"version": version, "addr": address}
             if extended:
-                one["OS-EXT-IPS:type"] = kind
-                one["OS-EXT-IPS-MAC:mac_addr"] = nic["mac"]
-            of_network.append(one)
+                entry["OS-EXT-IPS:type"] = kind
+                entry["OS-EXT-IPS-MAC:mac_addr"] = nic["mac"]
+            of_network.append(entry)
         if not of_network:
-            del found[nic["network"]]
-    return found
+            del by_network[nic["network"]]
+    return by_network
 
 
 @functools.lru_cache(maxsize=8192)
@@ -211,15 +211,15 @@ def _flavor(flavor: Record, lens: Lens) -> Body:
 
 def _image(record: Record, lens: Lens) -> Body | str:
     """Nothing, as in Nova, for one that starts from a volume."""
-    if any(one["boot_index"] == 0 for one in record["volumes"]):
+    if any(volume["boot_index"] == 0 for volume in record["volumes"]):
         return ""
     return {"id": record["image_id"], "links": lens.bookmark("images", record["image_id"])}
 
 
-def _volume(one: Record, version: Version) -> Body:
-    body: Body = {"id": one["volume_id"]}
+def _volume(volume: Record, version: Version) -> Body:
+    body: Body = {"id": volume["volume_id"]}
     if version >= (2, 3):
-        body["delete_on_termination"] = one["delete_on_termination"]
+        body["delete_on_termination"] = volume["delete_on_termination"]
     return body
 
 

@@ -21,7 +21,7 @@ from .blueprint import ec2
 
 
 def register(app: Flask, settings: Settings) -> None:
-    for found in pkgutil.iter_modules(__path__):
-        if found.name.startswith("actions_"):
-            importlib.import_module(f"{__name__}.{found.name}")
+    for module in pkgutil.iter_modules(__path__):
+        if module.name.startswith("actions_"):
+            importlib.import_module(f"{__name__}.{module.name}")
     app.register_blueprint(ec2)

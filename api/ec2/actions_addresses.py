@@ -129,9 +129,9 @@ def allocate_address(asked: Asked) -> Body:
                 connection, caller.project_name, [{**item, "new": item["address"] is None}]
             )
         row = next(
-            one
-            for one in network_records.floating_ips_of(connection, caller.project)
-            if one["id"] == done["floating_ips"][0]["id"]
+            floating_ip
+            for floating_ip in network_records.floating_ips_of(connection, caller.project)
+            if floating_ip["id"] == done["floating_ips"][0]["id"]
         )
         keep_tags(connection, caller.project, allocation_id(row), tags)
     body = _address(row, {allocation_id(row): tags})
@@ -181,16 +181,16 @@ def _port(connection: Connection, project: str, asked: Asked) -> Record:
     """The interface that is meant: by its own id, or the first of the instance that has an address."""
     ports = network_records.interfaces_of(connection, project)
     if asked.get("NetworkInterfaceId"):
-        found = [ids.find("eni", asked["NetworkInterfaceId"], {ids.of("eni", one["id"]): one for one in ports})]
+        matching = [ids.find("eni", asked["NetworkInterfaceId"], {ids.of("eni", port["id"]): port for port in ports})]
     elif asked.get("InstanceId"):
         (record,) = find_instances(connection, project, [asked["InstanceId"]])
-        found = [one for one in ports if one["instance_uuid"] == record["uuid"]]
+        matching = [port for port in ports if port["instance_uuid"] == record["uuid"]]
     else:
         raise missing("InstanceId")
     wanted = asked.get("PrivateIpAddress")
-    for one in found:
-        if one["ip"] is not None and wanted in (None, "", one["ip"]):
-            return one
+    for port in matching:
+        if port["ip"] is not None and wanted in (None, "", port["ip"]):
+            return port
     raise Ec2Error("InvalidInstanceID", "The instance has no such private address yet to associate an address with.")
 
 
@@ -211,7 +211,9 @@ def disassociate_address(asked: Asked) -> Body:
         if asked.get("AssociationId"):
             rows = network_records.floating_ips_of(connection, caller.project)
             known = {_association_id(row): row for row in rows}
-            row = ids.find("eipassoc", asked["AssociationId"], {number: one for number, one in known.items() if number})
+            row = ids.find(
+                "eipassoc", asked["AssociationId"], {number: address for number, address in known.items() if number}
+            )
         else:
             row = _find(connection, caller.project, asked)
         if row["vif_id"] is not None:

@@ -51,8 +51,8 @@ def describe_instance_attribute(asked: Asked) -> Body:
     with reading_ledger() as connection:
         (record,) = find(connection, current().project, [asked["InstanceId"]])
         # who may only look is not told it: there may be secrets in it
-        told = name == "userData" and "member" in current().roles
-        user_data = ec2_records.user_data(connection, record["uuid"]) if told else None
+        shows = name == "userData" and "member" in current().roles
+        user_data = ec2_records.user_data(connection, record["uuid"]) if shows else None
     return {"instanceId": instance_id(record), name: _attribute(record, name, user_data)}
 
 
@@ -130,8 +130,8 @@ def modify_instance_attribute(asked: Asked) -> Body:
             ec2_records.write_attributes(connection, record["uuid"], values)
         if "GroupId" in asked:
             _change_groups(connection, caller, record, asked["GroupId"])
-        for one in asked.get("BlockDeviceMapping", []):
-            _change_device(connection, record, one)
+        for mapping in asked.get("BlockDeviceMapping", []):
+            _change_device(connection, record, mapping)
     return {"return": True}
 
 
@@ -164,7 +164,7 @@ def _change_groups(connection: Connection, caller: Caller, record: Record, wante
         raise missing("GroupId")
     rows = group_rules.groups_of(connection, caller.project)
     after = {find_group(rows, number, None)["uuid"] for number in wanted}
-    before = {one["uuid"] for one in record["group_records"]}
+    before = {group["uuid"] for group in record["group_records"]}
     row = server_listing.one(connection, record["uuid"], caller.project)
     with as_codes({ConflictError: "IncorrectInstanceState"}):
         for uuid in sorted(after - before):
@@ -175,10 +175,10 @@ def _change_groups(connection: Connection, caller: Caller, record: Record, wante
 
 def _change_device(connection: Connection, record: Record, wanted: Body) -> None:
     goes = wanted.get("Ebs", {}).get("DeleteOnTermination")
-    for one in record["volumes"]:
-        if one["device"] == wanted.get("DeviceName"):
+    for volume in record["volumes"]:
+        if volume["device"] == wanted.get("DeviceName"):
             if goes is not None:
-                volume_attachments.update_attachment(connection, one["id"], delete_on_termination=goes)
+                volume_attachments.update_attachment(connection, volume["id"], delete_on_termination=goes)
             return
     raise Ec2Error(
         "InvalidInstanceAttributeValue", f"No device is currently mapped at {str(wanted.get('DeviceName'))[:40]}"

@@ -80,10 +80,8 @@ def describe_security_groups(asked: Asked) -> Body:
     names = {row["uuid"]: row["name"] for row in rows}
     bodies = [_group(row, project, names, tags) for row in rows]
     bodies.sort(key=lambda body: str(body["groupId"]))
-    found, token = filters.page(
-        filters.filtered(bodies, asked, GROUP_FILTERS), asked, lambda body: str(body["groupId"])
-    )
-    return {"securityGroupInfo": found, "nextToken": token}
+    page, token = filters.page(filters.filtered(bodies, asked, GROUP_FILTERS), asked, lambda body: str(body["groupId"]))
+    return {"securityGroupInfo": page, "nextToken": token}
 
 
 def _group(row: Record, project: str, names: t.Mapping[str, str], tags: t.Mapping[str, t.Any]) -> Body:
@@ -179,10 +177,10 @@ def describe_security_group_rules(asked: Asked) -> Body:
         known = {body["securityGroupRuleId"]: body for body in bodies}
         bodies = ids.find_all("sgr", asked["SecurityGroupRuleId"], known)
     bodies.sort(key=lambda body: str(body["securityGroupRuleId"]))
-    found, token = filters.page(
+    page, token = filters.page(
         filters.filtered(bodies, asked, RULE_FILTERS), asked, lambda body: str(body["securityGroupRuleId"])
     )
-    return {"securityGroupRuleSet": found, "nextToken": token}
+    return {"securityGroupRuleSet": page, "nextToken": token}
 
 
 _CHANGE = {**ONE_GROUP, **permissions.PARAMETERS, "TagSpecification": TAG_SPECIFICATIONS}
@@ -243,13 +241,13 @@ def _revoke(asked: Asked, direction: str) -> Body:
             for rule in ids.find_all("sgr", asked["SecurityGroupRuleId"], known):
                 doomed[rule["id"]] = rule
         else:
-            for wanted in _asked_rules(asked, direction, rows):
-                found = permissions.same(wanted, there)
-                if not found:
+            for rule in _asked_rules(asked, direction, rows):
+                matching = permissions.same(rule, there)
+                if not matching:
                     raise Ec2Error(
                         "InvalidPermission.NotFound", "The specified rule does not exist in this security group."
                     )
-                doomed.update({rule["id"]: rule for rule in found})
+                doomed.update({rule["id"]: rule for rule in matching})
         for rule_id in doomed:
             group_rules.delete_rule(connection, caller.project, rule_id)
         if doomed:

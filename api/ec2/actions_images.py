@@ -95,7 +95,7 @@ def describe_images(asked: Asked) -> Body:
     with reading_ledger() as connection:
         rows = image_records.images_seen(connection, project)
         if "ImageId" in asked:
-            wanted = {images.find(connection, project, one)["id"] for one in asked["ImageId"]}
+            wanted = {images.find(connection, project, image_id)["id"] for image_id in asked["ImageId"]}
             rows = [row for row in rows if row["id"] in wanted]
         elif not asked.get("Owner"):
             # whose names mean nothing to the project is shown to who asks for that owner
@@ -105,10 +105,8 @@ def describe_images(asked: Asked) -> Body:
     rows = [row for row in rows if _is_owned(row, asked.get("Owner", []), project)]
     rows = [row for row in rows if _is_executable(row, asked.get("ExecutableBy", []), project)]
     bodies = sorted((_image(row, tags) for row in rows), key=lambda body: str(body["imageId"]))
-    found, token = filters.page(
-        filters.filtered(bodies, asked, IMAGE_FILTERS), asked, lambda body: str(body["imageId"])
-    )
-    return {"imagesSet": found, "nextToken": token}
+    page, token = filters.page(filters.filtered(bodies, asked, IMAGE_FILTERS), asked, lambda body: str(body["imageId"]))
+    return {"imagesSet": page, "nextToken": token}
 
 
 def _is_owned(row: Record, owners: t.Sequence[str], project: str) -> bool:
@@ -187,7 +185,7 @@ def describe_image_attribute(asked: Asked) -> Body:
         "ramdisk": {"value": shown["ramdiskId"]} if shown["ramdiskId"] else {},
         "launchPermission": [
             *([{"group": "all"}] if shown["isPublic"] else []),
-            *({"userId": one["member"]} for one in members),
+            *({"userId": member["member"]} for member in members),
         ],
         "productCodes": [],
         "blockDeviceMapping": shown["blockDeviceMapping"],
@@ -219,12 +217,12 @@ def modify_image_attribute(asked: Asked) -> Body:
     text = asked.get("Description", {}).get("Value", asked.get("Value"))
     changes = {way: asked.get("LaunchPermission", {}).get(way, []) for way in ("Add", "Remove")}
     changes[asked.get("OperationType", "add").capitalize()] += [
-        *({"UserId": one} for one in asked.get("UserId", [])),
-        *({"Group": one} for one in asked.get("UserGroup", [])),
+        *({"UserId": user_id} for user_id in asked.get("UserId", [])),
+        *({"Group": group} for group in asked.get("UserGroup", [])),
     ]
     if text is None and not any(changes.values()):
         raise missing("Description.Value")
-    if any("Group" in one for given in changes.values() for one in given):
+    if any("Group" in permission for change in changes.values() for permission in change):
         raise unsupported("To let everybody launch an image (the operator makes one public)")
     with writing() as (connection, caller), as_codes({}):
         row = _own(connection, caller, asked["ImageId"])
@@ -233,10 +231,10 @@ def modify_image_attribute(asked: Asked) -> Body:
         if changes["Add"] and row["visibility"] == "private":
             row["visibility"] = "shared"
         image_records.update_image(connection, images.find(connection, caller.project, asked["ImageId"]), row)
-        for one in changes["Remove"]:
-            image_members.remove_member(connection, row["id"], one.get("UserId", ""))
-        there = {one["member"] for one in image_members.members(connection, row["id"])}
-        for member in dict.fromkeys(one.get("UserId", "") for one in changes["Add"]):
+        for permission in changes["Remove"]:
+            image_members.remove_member(connection, row["id"], permission.get("UserId", ""))
+        there = {member["member"] for member in image_members.members(connection, row["id"])}
+        for member in dict.fromkeys(permission.get("UserId", "") for permission in changes["Add"]):
             if member not in there:
                 image_members.add_member(connection, row["id"], member)
     return {"return": True}
@@ -271,7 +269,7 @@ def register_image(asked: Asked) -> Body:
 
     There is no place like S3 that files are fetched from: they come in by the Image API.
     """
-    if any(one.get("Ebs", {}).get("SnapshotId") for one in asked.get("BlockDeviceMapping", [])):
+    if any(mapping.get("Ebs", {}).get("SnapshotId") for mapping in asked.get("BlockDeviceMapping", [])):
         raise unsupported("An image of a volume's snapshot")
     location = asked.get("ImageLocation", "")
     if not location:

@@ -116,9 +116,9 @@ def find(connection: Connection, project: str, wanted: t.Sequence[str] | None) -
         by_id: dict[str, int] = {ids.of("i", uuid): number for number, uuid in known.items()}
         by_id.update({f"i-{number:08x}": number for number in known})  # what guests are told
         numbers = sorted(set(ids.find_all("i", wanted, by_id)))
-    found = ec2_records.load(connection, numbers)
-    veil_faults(connection, current().reach, found)
-    return found
+    records = ec2_records.load(connection, numbers)
+    veil_faults(connection, current().reach, records)
+    return records
 
 
 @action("DescribeInstances", "compute:servers:detail", {"InstanceId": TEXTS, "Filter": FILTERS, **PAGING})
@@ -130,10 +130,10 @@ def describe_instances(asked: Asked) -> Body:
     with reading_ledger() as connection:
         records = find(connection, current().project, asked.get("InstanceId"))
         asked = images.with_ids(connection, current().project, asked)
-    found, token = filters.page(
-        filters.filtered(map(reservation, records), asked, INSTANCE_FILTERS), asked, lambda one: int(one["number"])
+    page, token = filters.page(
+        filters.filtered(map(reservation, records), asked, INSTANCE_FILTERS), asked, lambda body: int(body["number"])
     )
-    return {"reservationSet": grouped(found), "nextToken": token}
+    return {"reservationSet": grouped(page), "nextToken": token}
 
 
 @action(
@@ -147,12 +147,12 @@ def describe_instance_status(asked: Asked) -> Body:
     if not asked.get("IncludeAllInstances"):
         records = [record for record in records if state(record) is RUNNING]
     numbers = {instance_id(record): record["id"] for record in records}
-    found, token = filters.page(
+    page, token = filters.page(
         filters.filtered(map(status, records), asked, STATUS_FILTERS),
         asked,
         lambda body: int(numbers[body["instanceId"]]),
     )
-    return {"instanceStatusSet": [{**body, "tagSet": None} for body in found], "nextToken": token}
+    return {"instanceStatusSet": [{**body, "tagSet": None} for body in page], "nextToken": token}
 
 
 # --- what is done to them -------------------------------------------------------------------------------------------

@@ -50,10 +50,10 @@ def describe_key_pairs(asked: Asked) -> Body:
 def _bodies(connection: Connection, project: str, with_key: bool) -> list[Body]:
     made = ec2_records.made_fingerprints(connection, project)
     tags = ec2_tags.tags_of(connection, project)
-    found = []
+    bodies = []
     for row in keypairs_of(connection, project):
         number = ids.named("key", project, row["name"])
-        found.append(
+        bodies.append(
             {
                 "keyPairId": number,
                 "keyName": row["name"],
@@ -64,7 +64,7 @@ def _bodies(connection: Connection, project: str, with_key: bool) -> list[Body]:
                 "tagSet": tag_set(tags.get(number, {})),
             }
         )
-    return found
+    return bodies
 
 
 def _named(bodies: list[Body], name: str) -> Body:

@@ -64,11 +64,11 @@ GIB = 1024  # MiB
 )
 def describe_availability_zones(asked: Asked) -> Body:
     with reading_ledger() as connection:
-        found = hypervisor_records.zones(connection, int(time.time()))
+        hosts_by_zone = hypervisor_records.zones(connection, int(time.time()))
     bodies: list[Body] = [
         {
             "zoneName": name,
-            "zoneState": "available" if any(one["active"] for one in hosts.values()) else "unavailable",
+            "zoneState": "available" if any(host["active"] for host in hosts.values()) else "unavailable",
             "regionName": REGION,
             "zoneId": name,
             "groupName": REGION,
@@ -77,7 +77,7 @@ def describe_availability_zones(asked: Asked) -> Body:
             "optInStatus": "opt-in-not-required",
             "messageSet": [],
         }
-        for name, hosts in found.items()
+        for name, hosts in hosts_by_zone.items()
     ]
     bodies = _named(bodies, asked.get("ZoneName", []), "zoneName", "availability zone")
     bodies = _named(bodies, asked.get("ZoneId", []), "zoneId", "availability zone ID")
@@ -112,7 +112,7 @@ def describe_account_attributes(asked: Asked) -> Body:
     project = current().project
     with reading_ledger() as connection:
         limits = quotas.quota_limits(connection, project)
-    found = {
+    attributes = {
         "supported-platforms": "VPC",
         "default-vpc": vpc_id(project),
         "max-instances": limits["instances"],
@@ -120,13 +120,13 @@ def describe_account_attributes(asked: Asked) -> Body:
         "vpc-max-elastic-ips": limits["floating_ips"],
         "vpc-max-security-groups-per-interface": limits["security_groups"],
     }
-    wanted = asked.get("AttributeName") or list(found)
+    wanted = asked.get("AttributeName") or list(attributes)
     for name in wanted:
-        if name not in found:
+        if name not in attributes:
             raise invalid("attributeName", name)
     return {
         "accountAttributeSet": [
-            {"attributeName": name, "attributeValueSet": [{"attributeValue": found[name]}]} for name in wanted
+            {"attributeName": name, "attributeValueSet": [{"attributeValue": attributes[name]}]} for name in wanted
         ]
     }
 
@@ -143,10 +143,10 @@ def describe_instance_types(asked: Asked) -> Body:
             "InvalidInstanceType", f"The following supplied instance types do not exist: [{', '.join(unknown)[:200]}]"
         )
     bodies = [_type(by_name[name]) for name in sorted(set(wanted))]
-    found, token = filters.page(
+    page, token = filters.page(
         filters.filtered(bodies, asked, TYPE_FILTERS), asked, lambda body: str(body["instanceType"])
     )
-    return {"instanceTypeSet": found, "nextToken": token}
+    return {"instanceTypeSet": page, "nextToken": token}
 
 
 def _type(flavor: t.Mapping[str, t.Any]) -> Body:
@@ -207,9 +207,9 @@ def describe_instance_type_offerings(asked: Asked) -> Body:
         for name in sorted(flavor["name"] for flavor in flavors)
         for place in sorted(places)
     ]
-    found, token = filters.page(
+    page, token = filters.page(
         filters.filtered(bodies, asked, OFFERING_FILTERS),
         asked,
         lambda body: f"{body['instanceType']} {body['location']}",
     )
-    return {"instanceTypeOfferingSet": found, "nextToken": token}
+    return {"instanceTypeOfferingSet": page, "nextToken": token}

@@ -236,41 +236,44 @@ def _groups(
     if not names and not numbers:
         return ()
     rows = group_rules.groups_of(connection, project)
-    found = [find_group(rows, None, name)["uuid"] for name in names]
-    found += [find_group(rows, number, None)["uuid"] for number in numbers]
+    uuids = [find_group(rows, None, name)["uuid"] for name in names]
+    uuids += [find_group(rows, number, None)["uuid"] for number in numbers]
     if "default" in asked.get("SecurityGroup", []):
-        found.append("default")
-    return tuple(dict.fromkeys(found))
+        uuids.append("default")
+    return tuple(dict.fromkeys(uuids))
 
 
 def _interfaces(
     connection: Connection, project: str, asked: Asked
 ) -> tuple[tuple[NetworkRequest, ...], list[str]]:
     """The networks, with addresses, and the groups that are named with the first of them."""
-    given = asked.get("NetworkInterface", [])
-    if given and any(name in asked for name in ("SubnetId", "PrivateIpAddress", "SecurityGroup", "SecurityGroupId")):
+    interfaces = asked.get("NetworkInterface", [])
+    if interfaces and any(
+        name in asked for name in ("SubnetId", "PrivateIpAddress", "SecurityGroup", "SecurityGroupId")
+    ):
         raise Ec2Error(
             "InvalidParameterCombination",
             "Network interfaces and an instance-level subnet ID, address or security groups may not be specified on "
             "the same request",
         )
-    given = given or [{name: asked[name] for name in ("SubnetId", "PrivateIpAddress") if name in asked}]
+    interfaces = interfaces or [{name: asked[name] for name in ("SubnetId", "PrivateIpAddress") if name in asked}]
     known = subnets(connection, project)
-    found: list[NetworkRequest] = []
-    for one in sorted(given, key=lambda one: one.get("DeviceIndex", 0)):
-        if one.get("NetworkInterfaceId"):
+    requests: list[NetworkRequest] = []
+    for interface in sorted(interfaces, key=lambda interface: interface.get("DeviceIndex", 0)):
+        if interface.get("NetworkInterfaceId"):
             raise unsupported("An interface that is there already")
-        if one.get("AssociatePublicIpAddress"):
+        if interface.get("AssociatePublicIpAddress"):
             raise unsupported("A public address at launch (AllocateAddress and AssociateAddress give one)")
-        listed = [other.get("PrivateIpAddress") for other in one.get("PrivateIpAddresses", [])]
+        listed = [other.get("PrivateIpAddress") for other in interface.get("PrivateIpAddresses", [])]
         if len(listed) > 1:
             raise unsupported("More than one address of an interface")
-        address = one.get("PrivateIpAddress") or next(iter(listed), None)
-        row = ids.find("subnet", one["SubnetId"], known) if one.get("SubnetId") else first_subnet(connection, project)
-        found.append(NetworkRequest(row["uuid"], None if address is None else _address(address)))
-    if len({one.name for one in found}) != len(found):
+        address = interface.get("PrivateIpAddress") or next(iter(listed), None)
+        row = (ids.find("subnet", interface["SubnetId"], known) if interface.get("SubnetId")
+               else first_subnet(connection, project))
+        requests.append(NetworkRequest(row["uuid"], None if address is None else _address(address)))
+    if len({group.name for group in requests}) != len(requests):
         raise Ec2Error("InvalidParameterCombination", "An instance has one interface in a subnet")
-    return tuple(found), [number for one in given for number in one.get("SecurityGroupId", [])]
+    return tuple(requests), [number for interface in interfaces for number in interface.get("SecurityGroupId", [])]
 
 
 def _address(text: str) -> str:

@@ -48,10 +48,10 @@ def describe_snapshots(asked: Asked) -> Body:
     if owners and not {"self", "all", project} & set(owners):
         rows = []  # of others none is seen
     bodies = sorted((volumes.snapshot(row) for row in rows), key=lambda body: str(body["snapshotId"]))
-    found, token = filters.page(
+    page, token = filters.page(
         filters.filtered(bodies, asked, SNAPSHOT_FILTERS), asked, lambda body: str(body["snapshotId"])
     )
-    return {"snapshotSet": found, "nextToken": token}
+    return {"snapshotSet": page, "nextToken": token}
 
 
 @action(

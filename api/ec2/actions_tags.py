@@ -19,7 +19,7 @@ TAG_FILTERS = {"key": "key", "value": "value", "resource-id": "resourceId", "res
 @action("DescribeTags", "compute:server-metadata:read", {"Filter": FILTERS, **PAGING})
 def describe_tags(asked: Asked) -> Body:
     with reading_ledger() as connection:
-        found = resources.tags_of_all(connection, current().project)
+        tags_of_all = resources.tags_of_all(connection, current().project)
     bodies: list[Body] = [
         {
             "resourceId": number,
@@ -28,7 +28,7 @@ def describe_tags(asked: Asked) -> Body:
             "value": value,
             "tagSet": [{"key": key, "value": value}],  # where the filter tag:<key> looks
         }
-        for number, kind, tags in found
+        for number, kind, tags in tags_of_all
         for key, value in tags.items()
     ]
     bodies.sort(key=_key)
@@ -44,8 +44,8 @@ def _key(body: Body) -> str:
 def create_tags(asked: Asked) -> Body:
     tags = tags_in(asked["Tag"])
     with writing() as (connection, caller):
-        for one in dict.fromkeys(asked["ResourceId"]):
-            resources.change(connection, caller, one, lambda before: {**before, **tags})
+        for resource_id in dict.fromkeys(asked["ResourceId"]):
+            resources.change(connection, caller, resource_id, lambda before: {**before, **tags})
     return {"return": True}
 
 
@@ -62,10 +62,10 @@ def delete_tags(asked: Asked) -> Body:
     def without(before: Tags) -> Tags:
         if not wanted:
             return {}
-        doomed = {one["Key"] for one in wanted if "Value" not in one or before.get(one["Key"]) == one["Value"]}
+        doomed = {tag["Key"] for tag in wanted if "Value" not in tag or before.get(tag["Key"]) == tag["Value"]}
         return {key: value for key, value in before.items() if key not in doomed}
 
     with writing() as (connection, caller):
-        for one in dict.fromkeys(asked["ResourceId"]):
-            resources.change(connection, caller, one, without)
+        for resource_id in dict.fromkeys(asked["ResourceId"]):
+            resources.change(connection, caller, resource_id, without)
     return {"return": True}

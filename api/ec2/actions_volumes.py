@@ -61,16 +61,16 @@ def _key(body: Body) -> str:
 def _rows(asked: Asked) -> list[volumes.Record]:
     with reading_ledger() as connection:
         known = volumes.of_project(connection, current().project)
-    found = ids.find_all("vol", asked["VolumeId"], known) if "VolumeId" in asked else list(known.values())
-    return sorted(found, key=volumes.volume_id)
+    rows = ids.find_all("vol", asked["VolumeId"], known) if "VolumeId" in asked else list(known.values())
+    return sorted(rows, key=volumes.volume_id)
 
 
 @action("DescribeVolumes", "volume:read", {"VolumeId": TEXTS, "Filter": FILTERS, **PAGING})
 def describe_volumes(asked: Asked) -> Body:
-    found, token = filters.page(
+    page, token = filters.page(
         filters.filtered(map(volumes.volume, _rows(asked)), asked, VOLUME_FILTERS), asked, _key
     )
-    return {"volumeSet": found, "nextToken": token}
+    return {"volumeSet": page, "nextToken": token}
 
 
 @action("DescribeVolumeStatus", "volume:read", {"VolumeId": TEXTS, "Filter": FILTERS, **PAGING})
@@ -88,8 +88,8 @@ def describe_volume_status(asked: Asked) -> Body:
                 "actionsSet": [],
             }
         )
-    found, token = filters.page(filters.filtered(bodies, asked, STATUS_FILTERS), asked, _key)
-    return {"volumeStatusSet": found, "nextToken": token}
+    page, token = filters.page(filters.filtered(bodies, asked, STATUS_FILTERS), asked, _key)
+    return {"volumeStatusSet": page, "nextToken": token}
 
 
 @action(
@@ -217,10 +217,10 @@ def modify_volume(asked: Asked) -> Body:
 def describe_volumes_modifications(asked: Asked) -> Body:
     """Those under way; of volumes that are asked for by name, also that there is none any more."""
     rows = [row for row in _rows(asked) if "VolumeId" in asked or row["status"] == "extending"]
-    found, token = filters.page(
+    page, token = filters.page(
         filters.filtered(map(_modification, rows), asked, MODIFICATION_FILTERS), asked, _key
     )
-    return {"volumeModificationSet": found, "nextToken": token}
+    return {"volumeModificationSet": page, "nextToken": token}
 
 
 def _modification(row: t.Mapping[str, t.Any]) -> Body:
@@ -277,10 +277,10 @@ def detach_volume(asked: Asked) -> Body:
             instance = find_instances(connection, caller.project, [asked["InstanceId"]])[0]["uuid"]
         if not row["attachments"]:
             raise Ec2Error("IncorrectState", f"Volume '{asked['VolumeId']}' is in the 'available' state.")
-        if any(one["boot_index"] == 0 for one in row["attachments"]):
+        if any(attachment["boot_index"] == 0 for attachment in row["attachments"]):
             raise Ec2Error("OperationNotPermitted", "The root volume of an instance cannot be detached.")
         with as_codes({NotFoundError: "InvalidAttachment.NotFound", ConflictError: "IncorrectState"}):
-            one = volume_attachments.begin_detach(
+            attachment = volume_attachments.begin_detach(
                 connection,
                 row["id"],
                 instance,
@@ -289,5 +289,7 @@ def detach_volume(asked: Asked) -> Body:
                 user_id=caller.user_id,
                 ignore_lock=caller.is_admin,
             )
-        volumes.tell(connection, caller, "volume_detach", "attachments", one["id"], [one["instance_uuid"]])
-    return volumes.attachment(one, "detaching")
+        volumes.tell(
+            connection, caller, "volume_detach", "attachments", attachment["id"], [attachment["instance_uuid"]]
+        )
+    return volumes.attachment(attachment, "detaching")

@@ -56,9 +56,9 @@ def _caller() -> tuple[Caller, dict[str, str]]:
         raise BadRequestError("a parameter holds a character that cannot be stored")
     seal = credentials_seal()
     with reading_ledger() as connection:
-        found = credentials.ec2_credential(connection, seal, claim.access) if len(claim.access) <= 32 else None
-    right = signing.is_right(claim, _NOBODYS if found is None else found["secret"])
-    if found is None:
+        credential = credentials.ec2_credential(connection, seal, claim.access) if len(claim.access) <= 32 else None
+    right = signing.is_right(claim, _NOBODYS if credential is None else credential["secret"])
+    if credential is None:
         raise Ec2Error("AuthFailure", "AWS was not able to validate the provided access credentials", 401)
     if not right:
         raise Ec2Error(
@@ -70,11 +70,11 @@ def _caller() -> tuple[Caller, dict[str, str]]:
     _check_time(claim)
     now = time.time()
     caller = Caller(
-        user_id=found["user_id"],
-        user_name=found["user_name"],
-        project_id=found["project_id"],
-        project_name=found["project_name"],
-        roles=implied(set(found["roles"])),
+        user_id=credential["user_id"],
+        user_name=credential["user_name"],
+        project_id=credential["project_id"],
+        project_name=credential["project_name"],
+        roles=implied(set(credential["roles"])),
         token_hash="",
         method="ec2credential",
         audit_id="",

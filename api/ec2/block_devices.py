@@ -50,26 +50,26 @@ def wanted(connection: Connection, project: str, asked: Asked, flavor: Body) -> 
 
     As with Amazon, what is not said to be deleted with its instance stays, and a snapshot says the size.
     """
-    found: list[VolumeRequest] = []
+    requests: list[VolumeRequest] = []
     named: set[str] = set()
-    for one in asked.get("BlockDeviceMapping", []):
-        if "NoDevice" in one or one.get("VirtualName", "").startswith("ephemeral"):
+    for mapping in asked.get("BlockDeviceMapping", []):
+        if "NoDevice" in mapping or mapping.get("VirtualName", "").startswith("ephemeral"):
             continue
-        ebs = one.get("Ebs", {})
+        ebs = mapping.get("Ebs", {})
         if ebs.get("Encrypted"):
             raise unsupported("A volume with Encrypted")
-        if one.get("DeviceName") in ROOT_DEVICES:
+        if mapping.get("DeviceName") in ROOT_DEVICES:
             _check_root(ebs, flavor)
             continue
-        request = _volume(connection, project, one.get("DeviceName", ""), ebs)
+        request = _volume(connection, project, mapping.get("DeviceName", ""), ebs)
         if request.device is not None:
             if request.device in named:
-                raise invalid("BlockDeviceMapping.DeviceName", one["DeviceName"], "it was given twice")
+                raise invalid("BlockDeviceMapping.DeviceName", mapping["DeviceName"], "it was given twice")
             named.add(request.device)
-        found.append(request)
-    if len(found) > MAX_VOLUMES:
+        requests.append(request)
+    if len(requests) > MAX_VOLUMES:
         raise Ec2Error("AttachmentLimitExceeded", f"An instance gets at most {MAX_VOLUMES} volumes.")
-    return tuple(found)
+    return tuple(requests)
 
 
 def tag(connection: Connection, instances: t.Sequence[str], tags: Tags) -> None:

@@ -78,7 +78,7 @@ def _begin() -> None:
 @policy.allows(SIGNED)
 def call() -> Response:
     """Do what the request asks for."""
-    given = {name: value for name, value in g.ec2_parameters.items() if name not in ENVELOPE}
+    parameters = {name: value for name, value in g.ec2_parameters.items() if name not in ENVELOPE}
     name = g.ec2_parameters.get("Action", "")
     if not name:
         raise Ec2Error("MissingAction", "The request must contain the parameter Action")
@@ -89,7 +89,7 @@ def call() -> Response:
     if version and VERSION.fullmatch(version) is None:
         raise Ec2Error("InvalidParameterValue", f"'{version[:60]}' is no version of this web service")
     policy.check(asked_for.operation)
-    asked = asked_for.shape.parse(nested(given))
+    asked = asked_for.shape.parse(nested(parameters))
     g.ec2_dry_run = asked.pop("DryRun", False)
     body = asked_for.view(asked)
     refuse_dry_run()
@@ -104,8 +104,8 @@ def refuse_dry_run() -> None:
 
 def what_was_asked() -> dict[str, str]:
     """The request without what says who asks, and without its client token: what makes two requests the same."""
-    given: dict[str, str] = g.ec2_parameters
-    return {name: value for name, value in given.items() if name not in ENVELOPE and name != "ClientToken"}
+    parameters: dict[str, str] = g.ec2_parameters
+    return {name: value for name, value in parameters.items() if name not in ENVELOPE and name != "ClientToken"}
 
 
 @contextlib.contextmanager

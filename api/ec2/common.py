@@ -47,30 +47,30 @@ def tag_set(tags: t.Mapping[str, str]) -> list[Body] | None:
     return [{"key": key, "value": value} for key, value in sorted(tags.items())] or None
 
 
-def tags_in(given: t.Sequence[Body]) -> Tags:
+def tags_in(items: t.Sequence[Body]) -> Tags:
     """Tags as they are asked for. Raises Ec2Error for what cannot be one."""
-    found: Tags = {}
-    for one in given:
-        key, value = one["Key"], one.get("Value", "")
+    tags: Tags = {}
+    for tag in items:
+        key, value = tag["Key"], tag.get("Value", "")
         if not key or key.lower().startswith(RESERVED) or not key.isprintable():
             raise invalid("tag key", key, f"it must be text that does not begin with {RESERVED}")
-        if key in found:
+        if key in tags:
             raise invalid("tag key", key, "it was given twice")
         if len(value) > LONGEST_VALUE or not value.isprintable():
             raise invalid("tag value", value, f"it must be a line of at most {LONGEST_VALUE} characters")
-        found[key] = value
-    return found
+        tags[key] = value
+    return tags
 
 
 def tags_for(asked: Asked, *kinds: str) -> dict[str, Tags]:
     """{kind: tags} of the request's TagSpecification. Raises Ec2Error for another kind of resource."""
-    found: dict[str, Tags] = {kind: {} for kind in kinds}
-    for one in asked.get("TagSpecification", []):
-        kind = one["ResourceType"]
-        if kind not in found:
+    tags: dict[str, Tags] = {kind: {} for kind in kinds}
+    for specification in asked.get("TagSpecification", []):
+        kind = specification["ResourceType"]
+        if kind not in tags:
             raise invalid("TagSpecification.ResourceType", kind, f"it can be {' or '.join(kinds)} here")
-        found[kind].update(tags_in(one.get("Tag", [])))
-    return found
+        tags[kind].update(tags_in(specification.get("Tag", [])))
+    return tags
 
 
 def keep_tags(connection: Connection, project_id: str, resource: str, tags: Tags) -> None:

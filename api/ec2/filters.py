@@ -48,8 +48,8 @@ def matches(pattern: str, text: str) -> bool:
 def filtered(bodies: t.Iterable[Body], asked: Asked, paths: Paths) -> list[Body]:
     """Those that all filters of the request let through; of one filter's values any will do."""
     wanted: list[tuple[str, list[str], list[str]]] = []
-    for one in asked.get("Filter", []):
-        name, values = one["Name"], one.get("Value", [])
+    for condition in asked.get("Filter", []):
+        name, values = condition["Name"], condition.get("Value", [])
         if name.startswith("tag:"):
             wanted.append((name, [], values))
         elif name in paths:
@@ -59,16 +59,16 @@ def filtered(bodies: t.Iterable[Body], asked: Asked, paths: Paths) -> list[Body]
             wanted.append((name, [str(TAGS[name])], values))
         else:
             raise Ec2Error("InvalidParameterValue", f"The filter '{name[:100]}' is invalid")
-    return [body for body in bodies if all(_lets(body, *one) for one in wanted)]
+    return [body for body in bodies if all(_lets(body, *condition) for condition in wanted)]
 
 
 def _lets(body: Body, name: str, paths: list[str], values: list[str]) -> bool:
     if paths:
-        found = [text for path in paths for text in texts(body, path.split("."))]
+        matching = [text for path in paths for text in texts(body, path.split("."))]
     else:
         key = name.removeprefix("tag:")
-        found = [tag["value"] for tag in body.get("tagSet") or [] if tag["key"] == key]
-    return any(matches(value, text) for value in values for text in found)
+        matching = [tag["value"] for tag in body.get("tagSet") or [] if tag["key"] == key]
+    return any(matches(value, text) for value in values for text in matching)
 
 
 def texts(value: t.Any, path: t.Sequence[str]) -> t.Iterator[str]:
@@ -93,23 +93,23 @@ def page(
     `bodies` are in the order of their keys. A token is the last key that was shown: what comes and goes between two
     pages neither hides nor repeats anything else.
     """
-    found = list(bodies)
+    left = list(bodies)
     token = asked.get("NextToken")
     if token:
         last = _last_key(token)
-        if found and type(key(found[0])) is not type(last):
+        if left and type(key(left[0])) is not type(last):
             raise _bad_token()
-        found = [body for body in found if t.cast(t.Any, key(body)) > last]
+        left = [body for body in left if t.cast(t.Any, key(body)) > last]
     most = asked.get("MaxResults")
     if most is None:
-        return found, None
+        return left, None
     if most < least:
         message = f"Value ( {most} ) for parameter maxResults is invalid. Expecting {least} or more."
         raise Ec2Error("InvalidParameterValue", message)
-    if len(found) <= most:
-        return found, None
-    found = found[:most]
-    return found, base64.urlsafe_b64encode(json.dumps(key(found[-1])).encode()).decode()
+    if len(left) <= most:
+        return left, None
+    left = left[:most]
+    return left, base64.urlsafe_b64encode(json.dumps(key(left[-1])).encode()).decode()
 
 
 def _last_key(token: str) -> Key:

@@ -62,9 +62,9 @@ _MALFORMED = {
 }
 
 
-def not_found(kind: str, one: str) -> Ec2Error:
+def not_found(kind: str, number: str) -> Ec2Error:
     code, what = KINDS[kind]
-    return Ec2Error(f"{code}.NotFound", f"The {what} '{one[:100]}' does not exist")
+    return Ec2Error(f"{code}.NotFound", f"The {what} '{number[:100]}' does not exist")
 
 
 def find(kind: str, wanted: str, known: t.Mapping[str, Known]) -> Known:
@@ -79,4 +79,4 @@ def find(kind: str, wanted: str, known: t.Mapping[str, Known]) -> Known:
 
 def find_all(kind: str, wanted: t.Sequence[str], known: t.Mapping[str, Known]) -> list[Known]:
     """As find(), for several, each once."""
-    return [find(kind, one, known) for one in dict.fromkeys(wanted)]
+    return [find(kind, number, known) for number in dict.fromkeys(wanted)]

@@ -62,8 +62,8 @@ def nearest_first(rows: t.Iterable[Record], project: str) -> list[Record]:
 
 def with_ids(connection: Connection, project: str, asked: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
     """The request, with the ids of images that its filter `image-id` calls by their names, as find() does."""
-    given = asked.get("Filter", [])
-    if not any(one["Name"] == "image-id" for one in given):
+    conditions = asked.get("Filter", [])
+    if not any(condition["Name"] == "image-id" for condition in conditions):
         return dict(asked)
     rows = nearest_first(image_records.images_seen(connection, project), project)
     known: dict[str, str] = {}
@@ -72,10 +72,10 @@ def with_ids(connection: Connection, project: str, asked: t.Mapping[str, t.Any])
         for name in filter(None, names):
             known.setdefault(name, image_id(row))
 
-    def expanded(one: Record) -> Record:
-        if one["Name"] != "image-id":
-            return one
-        values = one.get("Value", [])
-        return {**one, "Value": [*values, *(known[value] for value in values if value in known)]}
+    def expanded(condition: Record) -> Record:
+        if condition["Name"] != "image-id":
+            return condition
+        values = condition.get("Value", [])
+        return {**condition, "Value": [*values, *(known[value] for value in values if value in known)]}
 
-    return {**asked, "Filter": [expanded(one) for one in given]}
+    return {**asked, "Filter": [expanded(condition) for condition in conditions]}

@@ -27,12 +27,12 @@ Raw = t.Union[str, "dict[str, Raw]"]
 
 def nested(flat: t.Mapping[str, str]) -> dict[str, Raw]:
     """{"A.1.B": "x"} as {"A": {"1": {"B": "x"}}}. Raises Ec2Error."""
-    found: dict[str, Raw] = {}
+    tree: dict[str, Raw] = {}
     for name, value in flat.items():
         parts = name.split(".")
         if len(parts) > DEEPEST:
             raise Ec2Error("UnknownParameter", f"The parameter {name[:100]} is not recognized")
-        node = found
+        node = tree
         for part in parts[:-1]:
             below = node.setdefault(part, {})
             if isinstance(below, str):
@@ -41,7 +41,7 @@ def nested(flat: t.Mapping[str, str]) -> dict[str, Raw]:
         if parts[-1] in node:
             raise _conflict(name)
         node[parts[-1]] = value
-    return found
+    return tree
 
 
 def _conflict(name: str) -> Ec2Error:
@@ -106,12 +106,12 @@ class Base64(Shape):
     def parse(self, raw: Raw, name: str) -> bytes:
         value = self._value(raw, name)
         try:
-            found = base64.b64decode("".join(value.split()).encode(), validate=True)
+            content = base64.b64decode("".join(value.split()).encode(), validate=True)
         except (binascii.Error, ValueError):
             raise invalid(name, value, "it must be encoded in base64") from None
-        if len(found) > self._most:
-            raise invalid(name, value, f"it has {len(found)} bytes, and {self._most} is the limit")
-        return found
+        if len(content) > self._most:
+            raise invalid(name, value, f"it has {len(content)} bytes, and {self._most} is the limit")
+        return content
 
 
 class ListOf(Shape):
@@ -143,16 +143,16 @@ class Group(Shape):
         if isinstance(raw, str):
             raise Ec2Error("InvalidParameterValue", f"The parameter {name} is a structure")
         prefix = f"{name}." if name else ""
-        found = {}
+        fields = {}
         for field, below in raw.items():
             shape = self._fields.get(field)
             if shape is None:
                 raise Ec2Error("UnknownParameter", f"The parameter {prefix}{field[:100]} is not recognized")
-            found[field] = shape.parse(below, f"{prefix}{field}")
+            fields[field] = shape.parse(below, f"{prefix}{field}")
         for field in self._required:
-            if field not in found or found[field] in ("", []):
+            if field not in fields or fields[field] in ("", []):
                 raise missing(f"{prefix}{field}")
-        return found
+        return fields
 
 
 class Ignored(Shape):

@@ -60,16 +60,16 @@ def asked_rules(asked: Asked, direction: str, find_group: FindGroup) -> list[Rul
     """The rules that a request is about, as group_rules.add_rule() takes them. Raises Ec2Error."""
     permissions = list(asked.get("IpPermissions", []))
     if "CidrIp" in asked or "SourceSecurityGroupName" in asked or "IpProtocol" in asked:
-        one: Body = {name: asked[name] for name in ("FromPort", "ToPort") if name in asked}
-        one["IpProtocol"] = asked.get("IpProtocol", ANY if "SourceSecurityGroupName" in asked else "")
+        permission: Body = {name: asked[name] for name in ("FromPort", "ToPort") if name in asked}
+        permission["IpProtocol"] = asked.get("IpProtocol", ANY if "SourceSecurityGroupName" in asked else "")
         if "CidrIp" in asked:
-            one["IpRanges"] = [{"CidrIp": asked["CidrIp"]}]
+            permission["IpRanges"] = [{"CidrIp": asked["CidrIp"]}]
         if "SourceSecurityGroupName" in asked:
-            one["Groups"] = [{"GroupName": asked["SourceSecurityGroupName"]}]
-        permissions.append(one)
+            permission["Groups"] = [{"GroupName": asked["SourceSecurityGroupName"]}]
+        permissions.append(permission)
     if not permissions:
         raise missing("IpPermissions")
-    return [rule for one in permissions for rule in _rules(one, direction, find_group)]
+    return [rule for permission in permissions for rule in _rules(permission, direction, find_group)]
 
 
 def _rules(permission: Body, direction: str, find_group: FindGroup) -> list[Rule]:
@@ -77,16 +77,18 @@ def _rules(permission: Body, direction: str, find_group: FindGroup) -> list[Rule
         raise invalid("PrefixListIds", "", "there are no prefix lists here")
     sources: list[Rule] = []
     for element, address, family in (("IpRanges", "CidrIp", "IPv4"), ("Ipv6Ranges", "CidrIpv6", "IPv6")):
-        for one in permission.get(element, []):
-            sources.append({"cidr": one[address], "ethertype": family, "description": one.get("Description", "")})
-    for one in [*permission.get("Groups", []), *permission.get("UserIdGroupPairs", [])]:
-        remote = find_group(one.get("GroupId"), one.get("GroupName"))
-        sources.append({"cidr": None, "remote_group_uuid": remote, "description": one.get("Description", "")})
+        for ip_range in permission.get(element, []):
+            sources.append(
+                {"cidr": ip_range[address], "ethertype": family, "description": ip_range.get("Description", "")}
+            )
+    for peer in [*permission.get("Groups", []), *permission.get("UserIdGroupPairs", [])]:
+        remote = find_group(peer.get("GroupId"), peer.get("GroupName"))
+        sources.append({"cidr": None, "remote_group_uuid": remote, "description": peer.get("Description", "")})
     if not sources:
         raise missing("IpPermissions.1.IpRanges")
     protocol = permission["IpProtocol"].lower()
     where = _ports(protocol, permission.get("FromPort"), permission.get("ToPort"))
-    return [{"direction": direction, "protocol": protocol, **where, **one} for one in sources]
+    return [{"direction": direction, "protocol": protocol, **where, **source} for source in sources]
 
 
 def _ports(protocol: str, low: int | None, high: int | None) -> Rule:
@@ -115,22 +117,22 @@ def same(wanted: Rule, there: t.Sequence[Rule]) -> list[Rule]:
 
 def permission_set(rules: t.Iterable[Rule], project: str, names: t.Mapping[str, str]) -> list[Body]:
     """Rules of one direction as permissions: one for each protocol and range of ports. `names` are groups' by UUID."""
-    found: dict[tuple[t.Any, ...], Body] = {}
+    permissions: dict[tuple[t.Any, ...], Body] = {}
     for rule in rules:
         what = _what(rule)
-        one = found.setdefault(
+        permission = permissions.setdefault(
             tuple(what.values()), {**what, "groups": [], "ipRanges": [], "ipv6Ranges": [], "prefixListIds": []}
         )
         said = {"description": rule["description"] or None}
         if rule["remote_group_uuid"] is not None:
             remote = rule["remote_group_uuid"]
             pair = {"userId": project, "groupId": ids.of("sg", remote), "groupName": names.get(remote)}
-            one["groups"].append({**pair, **said})
+            permission["groups"].append({**pair, **said})
         elif rule["ethertype"] == "IPv6":
-            one["ipv6Ranges"].append({"cidrIpv6": rule["cidr"], **said})
+            permission["ipv6Ranges"].append({"cidrIpv6": rule["cidr"], **said})
         else:
-            one["ipRanges"].append({"cidrIp": rule["cidr"], **said})
-    return list(found.values())
+            permission["ipRanges"].append({"cidrIp": rule["cidr"], **said})
+    return list(permissions.values())
 
 
 def rule_body(rule: Rule, project: str) -> Body:

@@ -29,9 +29,9 @@ def response(action: str, request_id: str, body: Body, version: str) -> bytes:
 
 def error(code: str, message: str, request_id: str) -> bytes:
     root = ElementTree.Element("Response")
-    one = ElementTree.SubElement(ElementTree.SubElement(root, "Errors"), "Error")
-    ElementTree.SubElement(one, "Code").text = code
-    ElementTree.SubElement(one, "Message").text = _text(message)
+    element = ElementTree.SubElement(ElementTree.SubElement(root, "Errors"), "Error")
+    ElementTree.SubElement(element, "Code").text = code
+    ElementTree.SubElement(element, "Message").text = _text(message)
     ElementTree.SubElement(root, "RequestID").text = request_id
     return _HEAD + ElementTree.tostring(root)
 

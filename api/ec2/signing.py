@@ -52,12 +52,12 @@ class Request:
     @property
     def parameters(self) -> dict[str, str]:
         """Those of query and body together. Raises Unsigned for one that comes twice: it is not clear which counts."""
-        found: dict[str, str] = {}
+        values: dict[str, str] = {}
         for name, value in [*self.query, *self.form]:
-            if name in found:
+            if name in values:
                 raise Unsigned(f"The parameter {name[:60]} was given twice")
-            found[name] = value
-        return found
+            values[name] = value
+        return values
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,10 +87,10 @@ def claim_of(request: Request) -> Claim:
 def is_right(claim: Claim, secret: str) -> bool:
     """Whether the claim's signature was made with `secret`, in a time that does not tell how much of it is right."""
     said = claim.signature.encode("utf-8", "surrogatepass")
-    found = False
+    right = False
     for candidate in claim.candidates(secret):
-        found |= hmac.compare_digest(candidate.encode(), said)
-    return found
+        right |= hmac.compare_digest(candidate.encode(), said)
+    return right
 
 
 # --- version 4 ------------------------------------------------------------------------------------------------------
@@ -222,7 +222,7 @@ def _version_2(request: Request, parameters: t.Mapping[str, str]) -> Claim:
     host, path = request.host.lower(), urllib.parse.quote(request.path, safe="/-_.~")
     # old clients disagree about whether the port is part of the host
     hosts = dict.fromkeys([host, re.sub(r":[0-9]+$", "", host)])
-    texts = [f"{request.method}\n{one}\n{path}\n{canonical}".encode() for one in hosts]
+    texts = [f"{request.method}\n{hypervisor}\n{path}\n{canonical}".encode() for hypervisor in hosts]
 
     def candidates(secret: str) -> list[str]:
         return [base64.b64encode(hmac.new(secret.encode(), text, method).digest()).decode() for text in texts]
@@ -231,10 +231,10 @@ def _version_2(request: Request, parameters: t.Mapping[str, str]) -> Claim:
 
 
 def _extended_time(text: str) -> float:
-    found = _EXTENDED.fullmatch(text)
-    if found is None:
+    match = _EXTENDED.fullmatch(text)
+    if match is None:
         raise Unsigned("A time must have the form 2030-12-31T23:59:59Z")
-    return _seconds(found[1], "%Y-%m-%dT%H:%M:%S")
+    return _seconds(match[1], "%Y-%m-%dT%H:%M:%S")
 
 
 def _seconds(text: str, form: str) -> float:

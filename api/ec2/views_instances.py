@@ -54,8 +54,8 @@ def state(record: Record) -> State:
     return _AT_REST.get(record["vm_state"], STOPPED)
 
 
-def state_body(found: State) -> Body:
-    return {"code": found[0], "name": found[1]}
+def state_body(ec2_state: State) -> Body:
+    return {"code": ec2_state[0], "name": ec2_state[1]}
 
 
 def instance_id(record: Record) -> str:
@@ -77,30 +77,30 @@ def reservation(record: Record) -> Body:
 
 def grouped(reservations: t.Iterable[Body]) -> list[Body]:
     """Instances that one request asked for, together."""
-    found: dict[str, Body] = {}
-    for one in reservations:
-        known = found.setdefault(
-            one["reservationId"], {key: one[key] for key in ("reservationId", "ownerId", "groupSet")}
+    by_id: dict[str, Body] = {}
+    for body in reservations:
+        known = by_id.setdefault(
+            body["reservationId"], {key: body[key] for key in ("reservationId", "ownerId", "groupSet")}
         )
-        known["instancesSet"] = [*known.get("instancesSet", []), *one["instancesSet"]]
-    return list(found.values())
+        known["instancesSet"] = [*known.get("instancesSet", []), *body["instancesSet"]]
+    return list(by_id.values())
 
 
 def instance(record: Record) -> Body:
-    found = state(record)
-    volumes = record["volumes"] if found is not TERMINATED else []
-    nics = record["nics"] if found is not TERMINATED else []
+    ec2_state = state(record)
+    volumes = record["volumes"] if ec2_state is not TERMINATED else []
+    nics = record["nics"] if ec2_state is not TERMINATED else []
     first: Record = nics[0] if nics else {}
     floating = first.get("floating_ips") or [None]
     groups = _groups(record)
-    booted = next((one for one in volumes if one["boot_index"] == 0), None)
+    booted = next((volume for volume in volumes if volume["boot_index"] == 0), None)
     return {
         "instanceId": instance_id(record),
         "imageId": ids.of("ami", record["image_id"]) if record["image_id"] else None,
-        "instanceState": state_body(found),
+        "instanceState": state_body(ec2_state),
         "privateDnsName": record["hostname"] if nics else "",
         "dnsName": floating[0] or "",
-        "reason": (_reason(record, found) or {}).get("message", ""),
+        "reason": (_reason(record, ec2_state) or {}).get("message", ""),
         "keyName": record["key_name"],
         "amiLaunchIndex": record["ec2"]["launch_index"],
         "productCodes": [],
@@ -114,12 +114,12 @@ def instance(record: Record) -> Body:
         "ipAddress": floating[0],
         "ipv6Address": first.get("ipv6"),
         "sourceDestCheck": True if nics else None,
-        "groupSet": groups if found is not TERMINATED else [],
-        "stateReason": _reason(record, found),
+        "groupSet": groups if ec2_state is not TERMINATED else [],
+        "stateReason": _reason(record, ec2_state),
         "architecture": "x86_64",
         "rootDeviceType": "instance-store" if booted is None else "ebs",
         "rootDeviceName": ROOT_DEVICE,
-        "blockDeviceMapping": [_device(one) for one in volumes],
+        "blockDeviceMapping": [_device(volume) for volume in volumes],
         "virtualizationType": "hvm",
         "clientToken": record["ec2"]["client_token"],
         "tagSet": tag_set(record["metadata"]),
@@ -154,9 +154,9 @@ def instance(record: Record) -> Body:
 
 def status(record: Record) -> Body:
     """An item of DescribeInstanceStatus: what hosts say, since nothing looks into guests."""
-    found = state(record)
-    word = "ok" if found is RUNNING else "not-applicable"
-    if found is RUNNING and record["host_up"] is False:
+    ec2_state = state(record)
+    word = "ok" if ec2_state is RUNNING else "not-applicable"
+    if ec2_state is RUNNING and record["host_up"] is False:
         word = "impaired"
     details = [{"name": "reachability", "status": {"ok": "passed", "impaired": "failed"}.get(word, word)}]
     check = {"status": word, "details": details if word != "not-applicable" else []}
@@ -164,7 +164,7 @@ def status(record: Record) -> Body:
         "instanceId": instance_id(record),
         "availabilityZone": record["zone"] or DEFAULT_ZONE,
         "eventsSet": [],
-        "instanceState": state_body(found),
+        "instanceState": state_body(ec2_state),
         "systemStatus": check,
         "instanceStatus": check,
         "tagSet": tag_set(record["metadata"]),
@@ -181,16 +181,16 @@ def change(record: Record, before: State) -> Body:
 
 
 def _groups(record: Record) -> list[Body]:
-    return [{"groupId": ids.of("sg", one["uuid"]), "groupName": one["name"]} for one in record["group_records"]]
+    return [{"groupId": ids.of("sg", group["uuid"]), "groupName": group["name"]} for group in record["group_records"]]
 
 
-def _reason(record: Record, found: State) -> Body | None:
+def _reason(record: Record, ec2_state: State) -> Body | None:
     if record["vm_state"] == "error" and record["fault"]:
         message = str(record["fault"].get("message", ""))
         full = record["launched_at"] is None and "No valid host" in message
         code = "Server.InsufficientInstanceCapacity" if full else "Server.InternalError"
         return {"code": code, "message": f"{code}: {message}"}
-    if found in (SHUTTING_DOWN, TERMINATED, STOPPING, STOPPED):
+    if ec2_state in (SHUTTING_DOWN, TERMINATED, STOPPING, STOPPED):
         code = "Client.UserInitiatedShutdown"
         return {"code": code, "message": f"{code}: User initiated shutdown"}
     return None

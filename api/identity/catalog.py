@@ -48,11 +48,11 @@ def services() -> list[Entry]:
 
 def endpoints(base: str, project_id: str | None) -> list[Entry]:
     """Every service at every interface. Without a project, what is the project's keeps its placeholder."""
-    found = []
+    rows = []
     for kind, _name, path in SERVICES:
         url = base + (path if project_id is None else path.format(project_id=project_id))
         for interface in INTERFACES:
-            found.append(
+            rows.append(
                 {
                     "id": fixed_id("endpoint", kind, interface),
                     "interface": interface,
@@ -63,7 +63,7 @@ def endpoints(base: str, project_id: str | None) -> list[Entry]:
                     "enabled": True,
                 }
             )
-    return found
+    return rows
 
 
 def catalog(base: str, project_id: str) -> list[Entry]:
@@ -75,9 +75,9 @@ def catalog(base: str, project_id: str) -> list[Entry]:
             "type": service["type"],
             "name": service["name"],
             "endpoints": [
-                {key: one[key] for key in ("id", "interface", "region", "region_id", "url")}
-                for one in everywhere
-                if one["service_id"] == service["id"]
+                {key: endpoint[key] for key in ("id", "interface", "region", "region_id", "url")}
+                for endpoint in everywhere
+                if endpoint["service_id"] == service["id"]
             ],
         }
         for service in services()

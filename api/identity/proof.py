@@ -135,11 +135,11 @@ def issue(proof: Proof, scope: t.Any) -> tuple[Token, Caller, Fields | None]:
         if proof.attempt is not None:
             proof.attempt.succeed(connection)
         project_id, wanted = _scope(connection, proof, scope)
-        for one in dict.fromkeys((project_id, None)):
+        for project in dict.fromkeys((project_id, None)):
             token = issue_token(
                 connection,
                 proof.user_id,
-                one,
+                project,
                 method=proof.method,
                 issued_at=proof.began,
                 expires_at=proof.expires_at,
@@ -214,30 +214,30 @@ def _by_password(fields: Fields) -> Proof:
 def _by_application_credential(fields: Fields) -> Proof:
     began = time.time()
     asked = fields.get("user", {})
-    found = None
+    credential = None
     with reading_ledger() as connection:
         if "id" in fields:
-            found = credentials.application_credential_of(connection, credential_id=fields["id"])
+            credential = credentials.application_credential_of(connection, credential_id=fields["id"])
         elif "name" in fields:
             user = _find_user(connection, asked)
             if user is not None:
-                found = credentials.application_credential_of(connection, user_id=user["id"], name=fields["name"])
+                credential = credentials.application_credential_of(connection, user_id=user["id"], name=fields["name"])
     name = fields.get("id") or f"{asked.get('id') or asked.get('name', '')}/{fields.get('name', '')}"
     attempt = _check(
-        subject("credential", found["id"] if found else str(name)),
-        found["secret_hash"] if found else None,
+        subject("credential", credential["id"] if credential else str(name)),
+        credential["secret_hash"] if credential else None,
         fields["secret"],
-        allowed=found is not None and (found["expires_at"] is None or found["expires_at"] > began),
+        allowed=credential is not None and (credential["expires_at"] is None or credential["expires_at"] > began),
     )
-    assert found is not None
+    assert credential is not None
     return Proof(
-        user_id=found["user_id"],
+        user_id=credential["user_id"],
         method="application_credential",
         began=began,
-        default_project_id=found["project_id"],
-        expires_at=found["expires_at"],
-        only_project_id=found["project_id"],
-        application_credential_id=found["id"],
+        default_project_id=credential["project_id"],
+        expires_at=credential["expires_at"],
+        only_project_id=credential["project_id"],
+        application_credential_id=credential["id"],
         attempt=attempt,
     )
 

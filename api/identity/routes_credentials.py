@@ -36,10 +36,10 @@ def list_application_credentials(user_id: str) -> Body:
     _check_own(user_id)
     base = catalog.base_url()
     with reading_ledger() as connection:
-        found = credentials.list_application_credentials(connection, user_id, request.args.get("name"))
+        rows = credentials.list_application_credentials(connection, user_id, request.args.get("name"))
     return views.listing(
         "application_credentials",
-        [views.application_credential(one, base) for one in found],
+        [views.application_credential(credential, base) for credential in rows],
         f"{base}/identity/v3/users/{user_id}/application_credentials",
     )
 
@@ -100,9 +100,9 @@ def list_ec2_credentials(user_id: str) -> Body:
     base = catalog.base_url()
     seal = credentials_seal()
     with reading_ledger() as connection:
-        found = credentials.list_ec2_credentials(connection, seal, user_id)
+        rows = credentials.list_ec2_credentials(connection, seal, user_id)
     url = f"{base}/identity/v3/users/{user_id}/credentials/OS-EC2"
-    return views.listing("credentials", [views.ec2_credential(one, base) for one in found], url)
+    return views.listing("credentials", [views.ec2_credential(credential, base) for credential in rows], url)
 
 
 @blueprint.post("/credentials/OS-EC2")
@@ -126,9 +126,9 @@ def show_ec2_credential(user_id: str, access: str) -> Body:
     _refuse_delegated()
     seal = credentials_seal()
     with reading_ledger() as connection:
-        for one in credentials.list_ec2_credentials(connection, seal, user_id):
-            if one["access"] == access:
-                return {"credential": views.ec2_credential(one, catalog.base_url())}
+        for credential in credentials.list_ec2_credentials(connection, seal, user_id):
+            if credential["access"] == access:
+                return {"credential": views.ec2_credential(credential, catalog.base_url())}
     raise NotFoundError(f"Could not find credential: {access[:64]}.")
 
 
@@ -155,8 +155,8 @@ def _refuse_delegated() -> None:
 
 
 def _refuse_restricted(connection: t.Any) -> None:
-    found = proof.credential_of(connection, current())
-    if found is not None and not found["unrestricted"]:
+    credential = proof.credential_of(connection, current())
+    if credential is not None and not credential["unrestricted"]:
         raise ForbiddenError("This application credential is restricted: it cannot make or remove others.")
 
 
@@ -166,10 +166,10 @@ def _roles(asked: Body, assigned: set[str]) -> list[str]:
     if not asked.get("roles"):
         return sorted(assigned & current().roles) or sorted(have)
     names = []
-    for one in asked["roles"]:
-        name = one.get("name") or views.role_name(one.get("id", ""))
+    for role in asked["roles"]:
+        name = role.get("name") or views.role_name(role.get("id", ""))
         if name not in have:
-            raise BadRequestError(f"role {str(one.get('name') or one.get('id'))!r} is not among your own")
+            raise BadRequestError(f"role {str(role.get('name') or role.get('id'))!r} is not among your own")
         names.append(name)
     return names
 

@@ -49,8 +49,8 @@ def version() -> Body:
 @policy.allows("identity:domains")
 def list_domains() -> Body:
     wanted = request.args.get("name", views.DOMAIN["name"])
-    found = [_domain()] if wanted == views.DOMAIN["name"] else []
-    return views.listing("domains", found, f"{catalog.base_url()}/identity/v3/domains")
+    domains = [_domain()] if wanted == views.DOMAIN["name"] else []
+    return views.listing("domains", domains, f"{catalog.base_url()}/identity/v3/domains")
 
 
 @blueprint.get("/v3/domains/<domain_id>")
@@ -94,49 +94,51 @@ def _region() -> Body:
 @blueprint.get("/v3/services")
 @policy.allows("identity:services")
 def list_services() -> Body:
-    found = [
-        one
-        for one in map(_service, catalog.services())
-        if all(request.args.get(key, one[key]) == one[key] for key in ("type", "name"))
+    services = [
+        service
+        for service in map(_service, catalog.services())
+        if all(request.args.get(key, service[key]) == service[key] for key in ("type", "name"))
     ]
-    return views.listing("services", found, f"{catalog.base_url()}/identity/v3/services")
+    return views.listing("services", services, f"{catalog.base_url()}/identity/v3/services")
 
 
 @blueprint.get("/v3/services/<service_id>")
 @policy.allows("identity:services")
 def show_service(service_id: str) -> Body:
-    for one in catalog.services():
-        if one["id"] == service_id:
-            return {"service": _service(one)}
+    for service in catalog.services():
+        if service["id"] == service_id:
+            return {"service": _service(service)}
     raise NotFoundError(f"Could not find service: {service_id[:64]}.")
 
 
-def _service(one: Body) -> Body:
-    return {**one, "links": {"self": f"{catalog.base_url()}/identity/v3/services/{one['id']}"}}
+def _service(service: Body) -> Body:
+    return {**service, "links": {"self": f"{catalog.base_url()}/identity/v3/services/{service['id']}"}}
 
 
 @blueprint.get("/v3/endpoints")
 @policy.allows("identity:endpoints")
 def list_endpoints() -> Body:
-    found = [
-        one
-        for one in map(_endpoint, catalog.endpoints(catalog.base_url(), None))
-        if all(request.args.get(key, one[key]) == one[key] for key in ("interface", "service_id", "region_id"))
+    endpoints = [
+        endpoint
+        for endpoint in map(_endpoint, catalog.endpoints(catalog.base_url(), None))
+        if all(
+            request.args.get(key, endpoint[key]) == endpoint[key] for key in ("interface", "service_id", "region_id")
+        )
     ]
-    return views.listing("endpoints", found, f"{catalog.base_url()}/identity/v3/endpoints")
+    return views.listing("endpoints", endpoints, f"{catalog.base_url()}/identity/v3/endpoints")
 
 
 @blueprint.get("/v3/endpoints/<endpoint_id>")
 @policy.allows("identity:endpoints")
 def show_endpoint(endpoint_id: str) -> Body:
-    for one in catalog.endpoints(catalog.base_url(), None):
-        if one["id"] == endpoint_id:
-            return {"endpoint": _endpoint(one)}
+    for endpoint in catalog.endpoints(catalog.base_url(), None):
+        if endpoint["id"] == endpoint_id:
+            return {"endpoint": _endpoint(endpoint)}
     raise NotFoundError(f"Could not find endpoint: {endpoint_id[:64]}.")
 
 
-def _endpoint(one: Body) -> Body:
-    return {**one, "links": {"self": f"{catalog.base_url()}/identity/v3/endpoints/{one['id']}"}}
+def _endpoint(endpoint: Body) -> Body:
+    return {**endpoint, "links": {"self": f"{catalog.base_url()}/identity/v3/endpoints/{endpoint['id']}"}}
 
 
 @blueprint.get("/v3/roles")
@@ -144,8 +146,8 @@ def _endpoint(one: Body) -> Body:
 def list_roles() -> Body:
     base = catalog.base_url()
     wanted = request.args.get("name")
-    found = [views.role(name, base) for name in ROLES if wanted in (None, name)]
-    return views.listing("roles", found, f"{base}/identity/v3/roles")
+    roles = [views.role(name, base) for name in ROLES if wanted in (None, name)]
+    return views.listing("roles", roles, f"{base}/identity/v3/roles")
 
 
 @blueprint.get("/v3/roles/<role_id>")

@@ -35,14 +35,14 @@ def list_projects() -> Body:
     """All projects. Whose one has a role in are at /auth/projects."""
     base = catalog.base_url()
     with reading_ledger() as connection:
-        found = projects.projects(connection)
+        rows = projects.projects(connection)
     wanted = request.args.get("name")
     enabled = flag("enabled")
     shown = [
-        views.project(one, base)
-        for one in found
-        if wanted in (None, one["name"])
-        and enabled in (None, one["enabled"])
+        views.project(project, base)
+        for project in rows
+        if wanted in (None, project["name"])
+        and enabled in (None, project["enabled"])
         and request.args.get("domain_id", "default") == "default"
     ]
     return views.listing("projects", shown, f"{base}/identity/v3/projects")
@@ -67,7 +67,7 @@ def create_project() -> tuple[Body, int]:
 def show_project(project_id: str) -> Body:
     with reading_ledger() as connection:
         row = _find(connection, project_id)
-        mine = {one["id"] for one in projects.projects_of_user(connection, current().user_id)}
+        mine = {project["id"] for project in projects.projects_of_user(connection, current().user_id)}
     if not (current().is_admin or project_id in mine):
         raise _unknown(project_id)
     return {"project": views.project(row, catalog.base_url())}
@@ -102,9 +102,11 @@ def list_assignments() -> Body:
     if "role.id" in request.args:
         role = views.role_name(request.args["role.id"]) or "none"
     with reading_ledger() as connection:
-        found = users.list_roles(connection, request.args.get("user.id"), request.args.get("scope.project.id"), role)
+        assignments = users.list_roles(
+            connection, request.args.get("user.id"), request.args.get("scope.project.id"), role
+        )
     names = request.args.get("include_names", "false").lower() not in ("false", "0")
-    shown = [views.assignment(one, base, names) for one in found]
+    shown = [views.assignment(assignment, base, names) for assignment in assignments]
     return views.listing("role_assignments", shown, f"{base}/identity/v3/role_assignments")
 
 
@@ -114,9 +116,9 @@ def list_roles_of(project_id: str, user_id: str) -> Body:
     base = catalog.base_url()
     with reading_ledger() as connection:
         _find_both(connection, project_id, user_id)
-        found = users.roles_in(connection, user_id, project_id)
+        roles = users.roles_in(connection, user_id, project_id)
     url = f"{base}/identity/v3/projects/{project_id}/users/{user_id}/roles"
-    return views.listing("roles", [views.role(name, base) for name in users.ROLES if name in found], url)
+    return views.listing("roles", [views.role(name, base) for name in users.ROLES if name in roles], url)
 
 
 @blueprint.get("/projects/<project_id>/users/<user_id>/roles/<role_id>")

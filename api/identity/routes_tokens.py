@@ -92,8 +92,10 @@ def list_projects() -> Body:
     """The projects that one can have a token for."""
     base = catalog.base_url()
     with reading_ledger() as connection:
-        found = projects_of_user(connection, current().user_id)
-    return views.listing("projects", [views.project(one, base) for one in found], f"{base}/identity/v3/auth/projects")
+        projects = projects_of_user(connection, current().user_id)
+    return views.listing(
+        "projects", [views.project(project, base) for project in projects], f"{base}/identity/v3/auth/projects"
+    )
 
 
 @blueprint.get("/domains")

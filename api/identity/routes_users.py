@@ -38,10 +38,10 @@ blueprint.before_request(policy.guard)
 def list_users() -> Body:
     base = catalog.base_url()
     with reading_ledger() as connection:
-        found = users.list_users(connection, request.args.get("name"), flag("enabled"))
+        rows = users.list_users(connection, request.args.get("name"), flag("enabled"))
     if request.args.get("domain_id", "default") != "default":
-        found = []
-    return views.listing("users", [views.user(one, base) for one in found], f"{base}/identity/v3/users")
+        rows = []
+    return views.listing("users", [views.user(user, base) for user in rows], f"{base}/identity/v3/users")
 
 
 @blueprint.post("/")
@@ -113,8 +113,8 @@ def list_projects_of(user_id: str) -> Body:
     base = catalog.base_url()
     with reading_ledger() as connection:
         users.find_user(connection, user_id)
-        found = projects_of_user(connection, user_id)
-    shown = [views.project(one, base) for one in found]
+        projects = projects_of_user(connection, user_id)
+    shown = [views.project(project, base) for project in projects]
     return views.listing("projects", shown, f"{base}/identity/v3/users/{user_id}/projects")
 
 

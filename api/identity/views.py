@@ -133,7 +133,7 @@ def application_credential(row: Row, base: str) -> Body:
         "description": row["description"],
         "project_id": row["project_id"],
         "user_id": row["user_id"],
-        "roles": [{**one, "domain_id": None} for one in named_roles(row["roles"])],
+        "roles": [{**entry, "domain_id": None} for entry in named_roles(row["roles"])],
         "unrestricted": row["unrestricted"],
         "expires_at": None if end is None else time_text(end).rstrip("Z"),  # as Keystone, without a zone
         "links": {"self": f"{base}/identity/v3/users/{row['user_id']}/application_credentials/{row['id']}"},

@@ -20,9 +20,9 @@ from .blueprint import image, image_versions
 
 
 def register(app: Flask, settings: Settings) -> None:
-    for found in pkgutil.iter_modules(__path__):
-        if found.name.startswith("routes"):
-            importlib.import_module(f"{__name__}.{found.name}")
+    for module in pkgutil.iter_modules(__path__):
+        if module.name.startswith("routes"):
+            importlib.import_module(f"{__name__}.{module.name}")
     app.extensions[transfers.EXTENSION] = transfers.slots(settings)
     app.register_blueprint(image_versions)
     app.register_blueprint(image)

@@ -22,10 +22,10 @@ Record = dict[str, t.Any]
 
 def seen(connection: Connection, number: str) -> Record:
     """An image that the caller's project may use. Raises NotFoundError."""
-    found = image_records.images_seen(connection, current().project, number, everything=current().is_admin)
-    if not found:
+    rows = image_records.images_seen(connection, current().project, number, everything=current().is_admin)
+    if not rows:
         raise NotFoundError(f"No image found with ID {number[:255]}")
-    return found[0]
+    return rows[0]
 
 
 def own(connection: Connection, number: str) -> Record:

@@ -44,7 +44,7 @@ def offered(rows: t.Sequence[Record], project: str) -> list[Record]:
     state = request.args.get("member_status", "accepted")
     if state not in MEMBER_STATES:
         raise BadRequestError(f"Invalid status: {state[:60]}. It must be one of: {', '.join(MEMBER_STATES)}")
-    found = []
+    visible = []
     for row in rows:
         own = row["owner"] == project
         if row["os_hidden"] and not hidden:
@@ -55,19 +55,19 @@ def offered(rows: t.Sequence[Record], project: str) -> list[Record]:
             "all", row["member_status"],
         ):  # fmt: skip
             continue
-        found.append(row)
-    return found
+        visible.append(row)
+    return visible
 
 
-def answer(found: t.Sequence[Record]) -> Record:
-    """The body of a list: those of `found` (the newest first) that the request's query asks for.
+def answer(images: t.Sequence[Record]) -> Record:
+    """The body of a list: those of `images` (the newest first) that the request's query asks for.
 
     Raises BadRequestError for a query that means nothing.
     """
     args = request.args
     rows = [
         row
-        for row in found
+        for row in images
         if all(_matches(row, name, text) for name in args if name not in CONTROL for text in args.getlist(name))
     ]
     for key, direction in reversed(_order()):
@@ -133,7 +133,7 @@ def _order() -> list[tuple[str, str]]:
         if len(directions) > 1 and len(directions) != len(keys):
             raise BadRequestError("Number of sort dirs does not match the number of sort keys")
         every = directions * len(keys) if len(directions) == 1 else directions or ["desc"] * len(keys)
-        order = list(zip(keys, every)) if keys else [("created_at", one) for one in directions]
+        order = list(zip(keys, every)) if keys else [("created_at", direction) for direction in directions]
     for key, direction in order:
         if key not in SORTABLE:
             raise BadRequestError(f"Invalid sort key: {key[:60]}. It must be one of the following: "
@@ -161,10 +161,10 @@ def _number(name: str, text: str) -> int:
 
 def _time(text: str) -> datetime:
     try:
-        found = datetime.fromisoformat(text.replace("Z", "+00:00"))
+        moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
     except ValueError:
         raise BadRequestError(f"'{text[:60]}' is no time: write it as 2026-01-31T12:00:00Z") from None
-    return found if found.tzinfo else found.replace(tzinfo=timezone.utc)
+    return moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
 
 
 def _href(marker: str | None) -> str:

@@ -95,16 +95,16 @@ def changes() -> list[Record]:
     value = validation.read_json("JSON patch")
     if request.mimetype == PATCH_TYPES[1]:
         validation.check(value, OLD_PATCH)
-        value = [_new_form(one) for one in value]
+        value = [_new_form(change) for change in value]
     validation.check(value, PATCH)
     return t.cast("list[Record]", value)
 
 
-def _new_form(one: Record) -> Record:
-    named = [op for op in ("add", "replace", "remove") if op in one]
+def _new_form(change: Record) -> Record:
+    named = [op for op in ("add", "replace", "remove") if op in change]
     if len(named) != 1:
         raise BadRequestError("Each change needs one operation: add, replace or remove")
-    return {"op": named[0], "path": one[named[0]], **({"value": one["value"]} if "value" in one else {})}
+    return {"op": named[0], "path": change[named[0]], **({"value": change["value"]} if "value" in change else {})}
 
 
 def applied(row: Record, shown: Record, asked: t.Iterable[Record]) -> Record:

@@ -111,7 +111,7 @@ def remove_tag(number: str, tag: str) -> Answer:
         row = finding.own(connection, number)
         if tag not in row["tags"]:
             raise NotFoundError(f"Image {number} has no tag {tag[:60]}")
-        image_records.update_image(connection, row, {**row, "tags": [one for one in row["tags"] if one != tag]})
+        image_records.update_image(connection, row, {**row, "tags": [other for other in row["tags"] if other != tag]})
     return "", 204
 
 
@@ -128,7 +128,7 @@ def change_status(number: str, action: str) -> Answer:
 @image.get("/schemas/<name>")
 @policy.allows("image:read")
 def show_schema(name: str) -> Answer:
-    found = views.schema(name)
-    if found is None:
+    schema = views.schema(name)
+    if schema is None:
         raise NotFoundError(f"there is no schema {name[:60]}")
-    return found, 200
+    return schema, 200

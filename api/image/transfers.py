@@ -33,10 +33,10 @@ def slots(settings: Settings) -> threading.BoundedSemaphore:
 
 def take_slot() -> threading.BoundedSemaphore:
     """Raises TooManyRequestsError when there is none left. Whoever has it releases it."""
-    found: threading.BoundedSemaphore = current_app.extensions[EXTENSION]
-    if not found.acquire(blocking=False):
+    limiter: threading.BoundedSemaphore = current_app.extensions[EXTENSION]
+    if not limiter.acquire(blocking=False):
         raise TooManyRequestsError("too many images are on their way just now: try again soon", 5)
-    return found
+    return limiter
 
 
 @contextlib.contextmanager
@@ -65,14 +65,14 @@ class Incoming:
         self._watch()
 
     def read(self, size: int) -> bytes:
-        found = bytearray()
-        while len(found) < size:
-            piece = self._stream.read(min(PIECE, size - len(found)))
+        content = bytearray()
+        while len(content) < size:
+            piece = self._stream.read(min(PIECE, size - len(content)))
             if not piece:
                 break
             self._moved = True
-            found += piece
-        return bytes(found)
+            content += piece
+        return bytes(content)
 
     def stop(self) -> None:
         if self._timer is not None:

@@ -58,8 +58,8 @@ def receive(row: Record, staged: bool) -> None:
             transfer = image_states.begin(connection, number, "queued", "uploading" if staged else "saving")
         part = image_store.part_of(home(), number, transfer)
         try:
-            found = image_store.receive(stream, part, limit, _reporter(number, transfer), request.content_length)
-            values = {"size": found.size, "checksum": f"sha256:{found.sha256}", "md5": found.md5}
+            image = image_store.receive(stream, part, limit, _reporter(number, transfer), request.content_length)
+            values = {"size": image.size, "checksum": f"sha256:{image.sha256}", "md5": image.md5}
             if staged:
                 image_store.put_in_place(part, image_store.staged_of(home(), number))
                 with writing_ledger() as connection:

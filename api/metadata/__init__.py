@@ -49,10 +49,10 @@ def answer(path: str) -> Response:
         refused = not tokens.is_valid(current_app.extensions[SECRET], guest.instance["uuid"], token, time.time())
     if refused:
         return _empty(401)
-    found = documents.find(guest, path)
-    if found is None:
+    document = documents.find(guest, path)
+    if document is None:
         raise NotFound
-    return Response(found.body, content_type=found.content_type, headers={"Cache-Control": "no-store"})
+    return Response(document.body, content_type=document.content_type, headers={"Cache-Control": "no-store"})
 
 
 @blueprint.put("/latest/api/token")

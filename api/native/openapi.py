@@ -27,8 +27,8 @@ def show_document() -> t.Any:
 @functools.cache
 def document() -> Document:
     paths: Document = {}
-    for one in OPERATIONS:
-        paths.setdefault(f"/v1{one.path}", {})[one.method.lower()] = _operation(one)
+    for endpoint in OPERATIONS:
+        paths.setdefault(f"/v1{endpoint.path}", {})[endpoint.method.lower()] = _operation(endpoint)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -47,72 +47,76 @@ def document() -> Document:
     }
 
 
-def _operation(one: Operation) -> Document:
-    role = policy.POLICY[one.action]
-    found: Document = {"operationId": one.name, "summary": one.summary}
-    told = one.description + ("" if role == "public" else f" Role: {role}.")
-    if told:
-        found["description"] = told.strip()
+def _operation(endpoint: Operation) -> Document:
+    role = policy.POLICY[endpoint.action]
+    described: Document = {"operationId": endpoint.name, "summary": endpoint.summary}
+    description = endpoint.description + ("" if role == "public" else f" Role: {role}.")
+    if description:
+        described["description"] = description.strip()
     if role == "public":
-        found["security"] = []
-    parameters = [*_in_path(one), *_in_query(one), *_in_headers(one)]
+        described["security"] = []
+    parameters = [*_in_path(endpoint), *_in_query(endpoint), *_in_headers(endpoint)]
     if parameters:
-        found["parameters"] = parameters
-    if one.body is not None:
-        schema = one.documented_body or one.body
-        found["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
-    found["responses"] = {str(status): _answer(one, name) for status, name in one.answers.items()}
-    for status, told in _refusals(one, role).items():
-        found["responses"][str(status)] = {
-            "description": told,
+        described["parameters"] = parameters
+    if endpoint.body is not None:
+        schema = endpoint.documented_body or endpoint.body
+        described["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
+    described["responses"] = {str(status): _answer(endpoint, name) for status, name in endpoint.answers.items()}
+    for status, description in _refusals(endpoint, role).items():
+        described["responses"][str(status)] = {
+            "description": description,
             "content": {problems.CONTENT_TYPE: {"schema": reference("Problem")}},
         }
-    return found
+    return described
 
 
-def _answer(one: Operation, schema: str) -> Document:
+def _answer(endpoint: Operation, schema: str) -> Document:
     content: Document = {"application/json": {"schema": reference(schema)}}
-    if one.stream:
+    if endpoint.stream:
         content[streams.CONTENT_TYPE] = {"schema": {"type": "string"}}
-    answer: Document = {"description": one.summary, "content": content}
-    if one.answer_headers:
+    answer: Document = {"description": endpoint.summary, "content": content}
+    if endpoint.answer_headers:
         answer["headers"] = {
-            name: {"description": told, "required": True, "schema": {"type": "string"}}
-            for name, told in one.answer_headers.items()
+            name: {"description": header, "required": True, "schema": {"type": "string"}}
+            for name, header in endpoint.answer_headers.items()
         }
     return answer
 
 
-def _refusals(one: Operation, role: str) -> dict[int, str]:
-    found = {400: "something in the request cannot be; the detail names it"}
+def _refusals(endpoint: Operation, role: str) -> dict[int, str]:
+    answers = {400: "something in the request cannot be; the detail names it"}
     if role != "public":
-        found |= {401: "no valid token", 403: "the token's roles do not allow it, or a quota does not"}
-    if one.parameters or one.body is not None:
-        found[404] = "there is no such thing, or it is not the caller's"
-    elif one.query is not None:
-        found[404] = "there is no such marker"
-    if one.conflicts:
-        found[409] = "it cannot be done now"
-    if one.body is not None:
-        found[413] = "the body is too long"
-    if one.stream:
-        found[429] = "too many streams at once"
-    return found
+        answers |= {401: "no valid token", 403: "the token's roles do not allow it, or a quota does not"}
+    if endpoint.parameters or endpoint.body is not None:
+        answers[404] = "there is no such thing, or it is not the caller's"
+    elif endpoint.query is not None:
+        answers[404] = "there is no such marker"
+    if endpoint.conflicts:
+        answers[409] = "it cannot be done now"
+    if endpoint.body is not None:
+        answers[413] = "the body is too long"
+    if endpoint.stream:
+        answers[429] = "too many streams at once"
+    return answers
 
 
-def _in_path(one: Operation) -> list[Document]:
-    return [{"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in one.parameters]
+def _in_path(endpoint: Operation) -> list[Document]:
+    return [
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in endpoint.parameters
+    ]
 
 
-def _in_query(one: Operation) -> list[Document]:
-    properties: t.Mapping[str, Document] = (one.query or {}).get("properties", {})
-    found = []
+def _in_query(endpoint: Operation) -> list[Document]:
+    properties: t.Mapping[str, Document] = (endpoint.query or {}).get("properties", {})
+    parameters = []
     for name, schema in properties.items():
         schema = dict(schema)
-        told = schema.pop("description", None)
-        found.append({"name": name, "in": "query", **({"description": told} if told else {}), "schema": schema})
-    return found
+        description = schema.pop("description", None)
+        parameters.append(
+            {"name": name, "in": "query", **({"description": description} if description else {}), "schema": schema}
+        )
+    return parameters
 
 
-def _in_headers(one: Operation) -> list[Document]:
-    return [{"name": name, "in": "header", "schema": schema} for name, schema in one.headers.items()]
+def _in_headers(endpoint: Operation) -> list[Document]:
+    return [{"name": name, "in": "header", "schema": schema} for name, schema in endpoint.headers.items()]

@@ -64,17 +64,17 @@ def operation(
     """Declare a route. The view gets the path's parameters, and `query` and `body` where it has schemas for them."""
 
     def decorate(view: View) -> View:
-        one = Operation(view.__name__, method, path, action, summary, answers, **more)
-        OPERATIONS.append(one)
+        endpoint = Operation(view.__name__, method, path, action, summary, answers, **more)
+        OPERATIONS.append(endpoint)
 
         @functools.wraps(view)
         def validated(**parameters: str) -> t.Any:
-            if one.query is not None:
-                parameters["query"] = query(one.query)  # type: ignore[assignment]
+            if endpoint.query is not None:
+                parameters["query"] = query(endpoint.query)  # type: ignore[assignment]
             elif request.args:
                 query({"type": "object", "properties": {}, "additionalProperties": False})
-            if one.body is not None:
-                parameters["body"] = body(one.body)  # type: ignore[assignment]
+            if endpoint.body is not None:
+                parameters["body"] = body(endpoint.body)  # type: ignore[assignment]
             return view(**parameters)
 
         rule = path.replace("{", "<").replace("}", ">")
@@ -89,17 +89,17 @@ def query(schema: Schema) -> dict[str, t.Any]:
 
     Raises BadRequestError for what the schema does not allow, and for a parameter that is given twice.
     """
-    found: dict[str, t.Any] = {}
+    arguments: dict[str, t.Any] = {}
     for name, values in request.args.lists():
         if len(values) > 1:
             raise BadRequestError(f"the query parameter {name[:70]!r} is given {len(values)} times")
         kind = schema["properties"].get(name, {}).get("type")
         text = values[0]
         if kind == "integer" and _WHOLE.fullmatch(text):
-            found[name] = int(text)
+            arguments[name] = int(text)
         elif kind == "boolean":
-            found[name] = _TRUTH.get(text, text)
+            arguments[name] = _TRUTH.get(text, text)
         else:
-            found[name] = text
-    check(found, schema, "query parameter")
-    return found
+            arguments[name] = text
+    check(arguments, schema, "query parameter")
+    return arguments

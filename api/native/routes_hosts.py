@@ -20,16 +20,16 @@ from .operations import operation
 @operation("GET", "/hosts", "compute:hypervisors:read", "Compute hosts and their capacity", {200: "Hosts"})
 def list_hosts() -> t.Any:
     with reading_ledger() as connection:
-        found = [views.host(one, current().is_admin) for one in status.hosts(connection)]
-        return veil(connection, current().reach).over({"hosts": found})
+        hosts = [views.host(host, current().is_admin) for host in status.hosts(connection)]
+        return veil(connection, current().reach).over({"hosts": hosts})
 
 
 @operation("GET", "/hosts/{name}", "compute:hypervisors:read", "A compute host and its capacity", {200: "Host"})
 def show_host(name: str) -> t.Any:
     with reading_ledger() as connection:
         hidden = veil(connection, current().reach)
-        found = status.host(connection, hidden.lift(name))
-        return hidden.over({"host": views.host(found, current().is_admin)})
+        host = status.host(connection, hidden.lift(name))
+        return hidden.over({"host": views.host(host, current().is_admin)})
 
 
 @operation(
@@ -41,5 +41,5 @@ def show_host(name: str) -> t.Any:
 )
 def show_placement(uuid: str) -> t.Any:
     with reading_ledger() as connection:
-        found = status.placement(connection, uuid, current().reach)
-        return veil(connection, current().reach).over({"placement": views.placement(found)})
+        placement = status.placement(connection, uuid, current().reach)
+        return veil(connection, current().reach).over({"placement": views.placement(placement)})

@@ -32,13 +32,13 @@ def list_kinds() -> t.Any:
     return {
         "kinds": [
             {
-                "kind": one.name,
-                "description": one.description,
-                "role": policy.POLICY[one.operation],
-                "instances": "required" if one.instances == "required" else "none",
-                "variables": one.schema,
+                "kind": kind.name,
+                "description": kind.description,
+                "role": policy.POLICY[kind.operation],
+                "instances": "required" if kind.instances == "required" else "none",
+                "variables": kind.schema,
             }
-            for one in kinds.KINDS.values()
+            for kind in kinds.KINDS.values()
         ]
     }
 
@@ -79,7 +79,7 @@ def list_jobs(query: dict[str, t.Any]) -> t.Any:
         policy.check("jobs:read:all_projects")
     limit = query.get("limit", schemas.PAGE)
     with reading_ledger() as connection:
-        found = queue.list_jobs(
+        jobs = queue.list_jobs(
             connection,
             project_id=None if everywhere else caller.project,
             kind=query.get("kind"),
@@ -89,19 +89,19 @@ def list_jobs(query: dict[str, t.Any]) -> t.Any:
             marker=query.get("marker"),
         )
         hidden = veil(connection, caller.reach)
-        shown = [_shown(one, hidden) for one in found]
+        shown = [_shown(job, hidden) for job in jobs]
     following = None
-    if len(found) == limit:
+    if len(jobs) == limit:
         asked = {name: value for name, value in request.args.items() if name != "marker"}
-        following = "/v1/jobs?" + urllib.parse.urlencode({**asked, "marker": found[-1]["id"]})
+        following = "/v1/jobs?" + urllib.parse.urlencode({**asked, "marker": jobs[-1]["id"]})
     return {"jobs": shown, "next": following}
 
 
 @operation("GET", "/jobs/{job_id}", "jobs:read", "A job", {200: "Job"})
 def show_job(job_id: str) -> t.Any:
     with reading_ledger() as connection:
-        found = queue.get(connection, job_id, current().reach)
-        return {"job": _shown(found, veil(connection, current().reach))}
+        job = queue.get(connection, job_id, current().reach)
+        return {"job": _shown(job, veil(connection, current().reach))}
 
 
 @operation(
@@ -130,9 +130,9 @@ def list_events(job_id: str, query: dict[str, t.Any]) -> t.Any:
         if wanted == streams.CONTENT_TYPE:
             shown = []
         else:
-            found = queue.events(connection, job_id, after=after, limit=limit, texts=caller.is_admin)
+            events = queue.events(connection, job_id, after=after, limit=limit, texts=caller.is_admin)
             hidden = veil(connection, caller.reach)
-            shown = [views.event(one, hidden) for one in found]
+            shown = [views.event(event, hidden) for event in events]
     if wanted == streams.CONTENT_TYPE:
         return streams.respond(job_id, streams.reader(caller, request.headers["X-Auth-Token"]), after)
     following = None

@@ -45,7 +45,7 @@ def plan(body: dict[str, t.Any]) -> t.Any:
     caller = current()
     assert caller.project  # or the token has none, and may not
     ledger: Ledger = current_app.extensions["ledger"]
-    wanted = sum(one.get("count", 1) for one in body["servers"])
+    wanted = sum(server.get("count", 1) for server in body["servers"])
     if wanted > MAX_SERVERS:
         raise BadRequestError(f"{wanted} servers in one plan: ask for at most {MAX_SERVERS}")
     with transaction(ledger.engine, check_mode=True) as connection:
@@ -65,5 +65,5 @@ def plan(body: dict[str, t.Any]) -> t.Any:
             if type(error) is NovaliteError:
                 raise BadRequestError(str(error)) from None
             raise
-        told = views.plan(asked, placed, reasons=policy.may(caller, "compute:hypervisors:read"))
-        return veil(connection, caller.reach).over({"plan": told})
+        shown = views.plan(asked, placed, reasons=policy.may(caller, "compute:hypervisors:read"))
+        return veil(connection, caller.reach).over({"plan": shown})

@@ -80,7 +80,7 @@ class Stream:
         self._events = events
 
     def __iter__(self) -> t.Iterator[bytes]:
-        return (one.encode() for one in self._events)
+        return (event.encode() for event in self._events)
 
     def close(self) -> None:
         self._events.close()
@@ -110,22 +110,22 @@ def _events(
                         return  # revoked, or expired
                 # the job before its events: those of its end are then there when it says so
                 job = queue.get(connection, job_id, who.project_id)
-                found = queue.events(
+                events = queue.events(
                     connection, job_id, after=after, limit=BATCH, project_id=who.project_id, texts=who.texts
                 )
                 hidden = veil(connection, who.project_id)
         except NovaliteError:
             return  # the job was removed, or the ledger is out of order: the client asks again, and is told
-        for one in found:
-            after = one["seq"]
-            yield message("event", views.event(one, hidden), after)
+        for event in events:
+            after = event["seq"]
+            yield message("event", views.event(event, hidden), after)
         seen = (job["state"], job["cancel_requested"], job["message"])
         if seen != state:
             state = seen
             yield message("job", views.job(job, hidden, who.console))
-        if found:
+        if events:
             heard = time.monotonic()
-        if len(found) == BATCH:
+        if len(events) == BATCH:
             continue
         if job["state"] in queue.FINAL:
             yield message("end", views.job(job, hidden, who.console))

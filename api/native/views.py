@@ -33,18 +33,18 @@ def moment(seconds: float | None) -> str | None:
 def job(record: Record, veil: Veil, console: bool) -> Body:
     """A job. What a guest wrote on its console is told if `console`: guests print passwords and keys there."""
     body = {name: record.get(name) for name in schemas.JOB["properties"]}
-    told = {"message": veil.over(body["message"])}
+    veiled = {"message": veil.over(body["message"])}
     if body["kind"] != "console":  # what a guest wrote is its owner's
-        told["result"] = veil.over(body["result"])
+        veiled["result"] = veil.over(body["result"])
     elif not console:
-        told["result"] = None
-    return {**body, **told, **{name: moment(record.get(name)) for name in _TIMES}}
+        veiled["result"] = None
+    return {**body, **veiled, **{name: moment(record.get(name)) for name in _TIMES}}
 
 
 def event(record: Record, veil: Veil) -> Body:
     body = {name: record.get(name) for name in schemas.EVENT["properties"]}
-    told = {name: veil.over(body[name]) for name in ("host", "text")}
-    return {**body, **told, "created_at": moment(record["created_at"])}
+    veiled = {name: veil.over(body[name]) for name in ("host", "text")}
+    return {**body, **veiled, "created_at": moment(record["created_at"])}
 
 
 def host(record: Record, internal: bool) -> Body:
@@ -60,7 +60,7 @@ def explanation(record: Record | None) -> Body | None:
         return None
     empty: Body = {"choice": "", "hosts": 0, "alternates": [], "filters": [], "weights": [], "message": "", "lines": []}
     body = {**empty, **{name: record[name] for name in empty if name in record}}
-    body["weights"] = [{name: one[name] for name in ("host", "score", "details")} for one in body["weights"]]
+    body["weights"] = [{name: weight[name] for name in ("host", "score", "details")} for weight in body["weights"]]
     return body
 
 
@@ -77,20 +77,24 @@ def plan(asked: Record, placed: Record, reasons: bool) -> Body:
 
     Why a host was removed, and its weights, tell of its size: without `reasons`, filters are named with their counts.
     """
-    explained = placed["explanations"] if reasons else [_without_reasons(one) for one in placed["explanations"]]
+    explained = placed["explanations"] if reasons else [_without_reasons(record) for record in placed["explanations"]]
     # what found no host is told in short; what was given up for another of its request names no host
-    short = {} if reasons else {one["name"]: one["message"] for one in explained if one.get("weights") == []}
+    short = (
+        {} if reasons else {record["name"]: record["message"] for record in explained if record.get("weights") == []}
+    )
     summary = placed["msg"] if reasons else f"placed {len(placed['instances'])} of {len(explained)} instances"
     return {
         "message": summary,
-        "placed": [{name: one[name] for name in ("name", "host", "alternates")} for one in placed["instances"]],
-        "unplaced": [
-            {"name": name, "message": short.get(name, one["message"])}
-            for one in placed["unplaced"]
-            for name in [one["instance"]["name"]]
+        "placed": [
+            {name: instance[name] for name in ("name", "host", "alternates")} for instance in placed["instances"]
         ],
-        "existing": [{name: one[name] for name in ("name", "uuid", "host")} for one in asked["existing"]],
-        "explanations": {one["name"]: explanation(one) for one in explained},
+        "unplaced": [
+            {"name": name, "message": short.get(name, refusal["message"])}
+            for refusal in placed["unplaced"]
+            for name in [refusal["instance"]["name"]]
+        ],
+        "existing": [{name: instance[name] for name in ("name", "uuid", "host")} for instance in asked["existing"]],
+        "explanations": {record["name"]: explanation(record) for record in explained},
     }
 
 
@@ -98,16 +102,16 @@ def _without_reasons(explained: Record) -> Record:
     """Return of scheduler.explanation() what is no operator's: which filters removed which hosts."""
     if "filters" not in explained:
         return {**explained, "message": "", "lines": []}  # it keeps its host; nothing was decided
-    told = {
+    short = {
         **explained,
         "filters": [
             {**step, "removed": dict.fromkeys(step["removed"], "an administrator is told why")}
             for step in explained["filters"]
         ],
-        "weights": [{**one, "details": {}, "used_by_others": ""} for one in explained["weights"]],
+        "weights": [{**weight, "details": {}, "used_by_others": ""} for weight in explained["weights"]],
     }
-    if not told["weights"]:
-        steps = [(step["filter"], step["start"] - step["end"]) for step in told["filters"]]
+    if not short["weights"]:
+        steps = [(step["filter"], step["start"] - step["end"]) for step in short["filters"]]
         removed = ", ".join(f"{name} removed {count}" for name, count in steps if count)
-        told["message"] = f"{explain.NO_HOST}: {removed or 'there is no compute host'}"
-    return {**told, "lines": lines_of(told)}
+        short["message"] = f"{explain.NO_HOST}: {removed or 'there is no compute host'}"
+    return {**short, "lines": lines_of(short)}

@@ -33,12 +33,12 @@ def tell_hosts(
     """
     caller = current()
     owner = project_id or caller.project
-    given = {"project": project_name(connection, owner), **variables}
-    if not is_waiting(connection, kind, given, owner):
+    job_variables = {"project": project_name(connection, owner), **variables}
+    if not is_waiting(connection, kind, job_variables, owner):
         enqueue(
             connection,
             kind,
-            variables=given,
+            variables=job_variables,
             project_id=owner,
             user_id=caller.user_id,
             request_id=request_id(),
@@ -59,7 +59,7 @@ def owner_of(connection: Connection, wanted: t.Mapping[str, t.Any]) -> str:
     if not caller.is_admin or named <= {caller.project}:
         check_owner(wanted)
         return caller.project
-    if len(named) > 1 or not all(is_project(connection, one) for one in named):
+    if len(named) > 1 or not all(is_project(connection, project_id) for project_id in named):
         raise NeutronError(404, "ProjectNotFound", f"Project {sorted(named)[0][:64]} could not be found.")
     return str(named.pop())
 

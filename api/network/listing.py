@@ -20,8 +20,8 @@ CONTROL = ("fields", "limit", "marker", "page_reverse", "sort_key", "sort_dir")
 TAGS = ("tags", "tags-any", "not-tags", "not-tags-any")
 
 
-def answer(plural: str, found: t.Sequence[Record], attributes: t.Collection[str]) -> Record:
-    """The body of a list: those of `found` that the request's query asks for. `attributes` are all that there are.
+def answer(plural: str, records: t.Sequence[Record], attributes: t.Collection[str]) -> Record:
+    """The body of a list: those of `records` that the request's query asks for. `attributes` are all that there are.
 
     Raises BadRequestError for a filter, sort key or marker that means nothing.
     """
@@ -31,7 +31,7 @@ def answer(plural: str, found: t.Sequence[Record], attributes: t.Collection[str]
         shown = [name[:60] for name in unknown[:10]]
         raise BadRequestError(f"Invalid input for operation: {shown} is invalid attribute for filtering.")
     filters = {name: args.getlist(name) for name in args if name not in CONTROL}
-    rows = [row for row in found if all(_matches(row, name, wanted) for name, wanted in filters.items())]
+    rows = [row for row in records if all(_matches(row, name, texts) for name, texts in filters.items())]
     rows = _sorted(rows, args.getlist("sort_key"), args.getlist("sort_dir"), attributes)
     page, links = _page(plural, rows)
     body: Record = {plural: [fields(row) for row in page]}
@@ -52,7 +52,7 @@ def _matches(row: Record, name: str, wanted: t.Sequence[str]) -> bool:
         return _tagged(name, set(row.get("tags") or ()), {tag for text in wanted for tag in text.split(",") if tag})
     value = row.get(name)
     if name == "fixed_ips":
-        return all(any(_has(one, text) for one in value or ()) for text in wanted)
+        return all(any(_has(address, text) for address in value or ()) for text in wanted)
     if isinstance(value, list):
         return any(text in value for text in wanted)
     if isinstance(value, bool):

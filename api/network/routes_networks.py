@@ -60,10 +60,10 @@ def create_networks() -> Answer:
     how = current_app.extensions["settings"].carrier
     made = []
     with writing_ledger() as connection, as_bad_request():
-        for wanted in _items(body, "network"):
-            owner = owner_of(connection, wanted)
-            given = {"name": "", "description": "", "mtu": None, **wanted}
-            made.append(tenant_networks.create_network(connection, owner, given, how))
+        for item in _items(body, "network"):
+            owner = owner_of(connection, item)
+            values = {"name": "", "description": "", "mtu": None, **item}
+            made.append(tenant_networks.create_network(connection, owner, values, how))
         return records.some(connection, "networks", made, "networks" in body), 201
 
 
@@ -106,14 +106,14 @@ def create_subnets() -> Answer:
     body = validation.body(CREATE_SUBNET)
     made = []
     with writing_ledger() as connection, as_bad_request():
-        for wanted in _items(body, "subnet"):
-            owner_of(connection, wanted)
-            version = int(wanted["ip_version"])
-            if version == 4 and (wanted.get("ipv6_ra_mode") or wanted.get("ipv6_address_mode")):
+        for item in _items(body, "subnet"):
+            owner_of(connection, item)
+            version = int(item["ip_version"])
+            if version == 4 and (item.get("ipv6_ra_mode") or item.get("ipv6_address_mode")):
                 raise BadRequestError("Invalid input for operation: ipv6_ra_mode and ipv6_address_mode need IPv6.")
-            row = records.network_row(connection, wanted["network_id"], write=True)
-            given = {"version": version, "cidr": wanted["cidr"], **_given(wanted)}
-            made.append(subnets.create_subnet(connection, row, given))
+            row = records.network_row(connection, item["network_id"], write=True)
+            values = {"version": version, "cidr": item["cidr"], **_given(item)}
+            made.append(subnets.create_subnet(connection, row, values))
         return records.some(connection, "subnets", made, "subnets" in body), 201
 
 
@@ -138,10 +138,10 @@ def delete_subnet(number: str) -> Answer:
 
 
 def _given(wanted: Record) -> Record:
-    given = {ours: wanted[name] for name, ours in SUBNET.items() if name in wanted}
+    values = {ours: wanted[name] for name, ours in SUBNET.items() if name in wanted}
     if "allocation_pools" in wanted:
-        given["pools"] = [(one["start"], one["end"]) for one in wanted["allocation_pools"]]
-    return given
+        values["pools"] = [(pool["start"], pool["end"]) for pool in wanted["allocation_pools"]]
+    return values
 
 
 def _items(body: Record, word: str) -> list[Record]:

@@ -63,14 +63,14 @@ def create_ports() -> Answer:
     items = body.get("ports") or [body["port"]]
     made = []
     with writing_ledger() as connection, as_bad_request():
-        for wanted in items:
-            owner = owner_of(connection, wanted)
-            _check(wanted)
-            row = records.network_row(connection, wanted["network_id"])
-            _check_choices(row, wanted)
-            given = {**DEFAULTS, **wanted, "mac": wanted.get("mac_address")}
+        for item in items:
+            owner = owner_of(connection, item)
+            _check(item)
+            row = records.network_row(connection, item["network_id"])
+            _check_choices(row, item)
+            values = {**DEFAULTS, **item, "mac": item.get("mac_address")}
             try:
-                made.append(ports.create_port(connection, owner, row, given))
+                made.append(ports.create_port(connection, owner, row, values))
             except (AddressInUseError, PoolExhaustedError, NotFoundError) as error:
                 raise _typed(error) from error
         return records.some(connection, "ports", made, "ports" in body), 201
@@ -97,7 +97,7 @@ def update_port(number: str) -> Answer:
         try:
             ports.update_port(connection, seen["project_id"], row, seen, wanted)
             if "security_groups" in wanted and seen["instance_uuid"] is not None:
-                _change_groups(connection, seen, [one.lower() for one in wanted["security_groups"] or ()])
+                _change_groups(connection, seen, [group.lower() for group in wanted["security_groups"] or ()])
         except (AddressInUseError, PoolExhaustedError, NotFoundError) as error:
             raise _typed(error) from error
         return {"port": records.find(connection, "ports", seen["id"])}, 200
@@ -128,7 +128,7 @@ def _check_choices(row: Record, wanted: Record) -> None:
 def _has_already(seen: Record, wanted: t.Sequence[Record]) -> bool:
     """Whether the addresses asked for, which may name no more than their subnets, are those of the port."""
     there = views.port(seen, current().is_admin)["fixed_ips"]
-    return len(wanted) == len(there) and all(any(one.items() <= own.items() for own in there) for one in wanted)
+    return len(wanted) == len(there) and all(any(address.items() <= own.items() for own in there) for address in wanted)
 
 
 def _check_attached(seen: Record, wanted: Record) -> None:
@@ -136,9 +136,9 @@ def _check_attached(seen: Record, wanted: Record) -> None:
     if not wanted.get("admin_state_up", True):
         raise NeutronError(409, "PortInUse", f"Port {seen['id']} is a server's: detach it instead of taking it down.")
     if "allowed_address_pairs" in wanted:
-        before = [(one["ip_address"], one.get("mac_address")) for one in seen["allowed_address_pairs"] or ()]
+        before = [(pair["ip_address"], pair.get("mac_address")) for pair in seen["allowed_address_pairs"] or ()]
         after = ports.checked_pairs(wanted["allowed_address_pairs"] or [])
-        if before != [(one["ip_address"], one["mac_address"]) for one in after]:
+        if before != [(pair["ip_address"], pair["mac_address"]) for pair in after]:
             raise NeutronError(
                 409, "PortInUse", f"Port {seen['id']} is a server's: its address pairs stay while the server has it."
             )
@@ -149,8 +149,8 @@ def _change_groups(connection: Connection, seen: Record, wanted: list[str]) -> N
     project = seen["project_id"]
     server = server_listing.one(connection, seen["instance_uuid"], project)
     before = set(seen["security_groups"])
-    joined = [server_changes.security_group_of(connection, project, one) for one in wanted if one not in before]
-    left = [server_changes.security_group_of(connection, project, one) for one in sorted(before - set(wanted))]
+    joined = [server_changes.security_group_of(connection, project, uuid) for uuid in wanted if uuid not in before]
+    left = [server_changes.security_group_of(connection, project, uuid) for uuid in sorted(before - set(wanted))]
     for group in joined:
         server_changes.join_group(connection, server, group.id)
     for group in left:
@@ -159,9 +159,9 @@ def _change_groups(connection: Connection, seen: Record, wanted: list[str]) -> N
         "join": [{"name": server.name, "security_groups": [group.name for group in joined]}] if joined else [],
         "leave": [{"name": server.name, "security_groups": [group.name for group in left]}] if left else [],
     }
-    told = {key: value for key, value in named.items() if value}
-    if told and (server.host is not None or server.vm_state == "building"):
-        tell_hosts(connection, "security_groups", told, project)
+    changed = {key: value for key, value in named.items() if value}
+    if changed and (server.host is not None or server.vm_state == "building"):
+        tell_hosts(connection, "security_groups", changed, project)
 
 
 def _typed(error: Exception) -> NeutronError:

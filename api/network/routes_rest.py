@@ -90,10 +90,10 @@ def _extension(alias: str) -> dict[str, t.Any]:
 @network.get("/availability_zones")
 @policy.allows("network:read")
 def list_zones() -> Answer:
-    found = [{"id": kind, "name": "nova", "resource": kind, "state": "available"} for kind in ("network", "router")]
-    body = listing.answer("availability_zones", found, ("name", "resource", "state"))
+    zones = [{"id": kind, "name": "nova", "resource": kind, "state": "available"} for kind in ("network", "router")]
+    body = listing.answer("availability_zones", zones, ("name", "resource", "state"))
     body["availability_zones"] = [
-        {key: value for key, value in one.items() if key != "id"} for one in body["availability_zones"]
+        {key: value for key, value in zone.items() if key != "id"} for zone in body["availability_zones"]
     ]
     return body, 200
 
@@ -135,8 +135,8 @@ def update_quotas(project: str) -> Answer:
     wanted = validation.body(schemas.UPDATE_QUOTA)["quota"]
     with writing_ledger() as connection:
         owner = _project(connection, project)
-        given = {RESOURCES[name]: limit for name, limit in wanted.items() if name in RESOURCES}
-        write_quotas(connection, owner, {name: limit for name, limit in given.items() if name is not None})
+        limits = {RESOURCES[name]: limit for name, limit in wanted.items() if name in RESOURCES}
+        write_quotas(connection, owner, {name: limit for name, limit in limits.items() if name is not None})
         return {"quota": _limits(quota_limits(connection, owner))}, 200
 
 
@@ -171,17 +171,17 @@ def list_agents() -> Answer:
     """Nothing of ours runs on the hosts. Who asks for agents wants to know which hosts answer: an administrator."""
     attributes = ("id", "agent_type", "binary", "host", "alive", "admin_state_up", "topic", "availability_zone")
     with reading_ledger() as connection:
-        found = _agents(connection)
-    return listing.answer("agents", found, attributes), 200
+        agents = _agents(connection)
+    return listing.answer("agents", agents, attributes), 200
 
 
 @network.get("/agents/<number>")
 @policy.allows("network:agents:read")
 def show_agent(number: str) -> Answer:
     with reading_ledger() as connection:
-        for one in _agents(connection):
-            if one["id"] == number:
-                return {"agent": listing.fields(one)}, 200
+        for agent in _agents(connection):
+            if agent["id"] == number:
+                return {"agent": listing.fields(agent)}, 200
     raise not_found("Agent", number)
 
 

@@ -68,9 +68,9 @@ def put_tag(plural: str, number: str, tag: str) -> Answer:
 @policy.allows("network:tags:write")
 def delete_tag(plural: str, number: str, tag: str) -> Answer:
     with writing_ledger() as connection:
-        found = _tags(connection, plural, number, write=True)
-        _check(found, tag)
-        replace_tags(connection, number.lower(), [one for one in found if one != tag])
+        tags = _tags(connection, plural, number, write=True)
+        _check(tags, tag)
+        replace_tags(connection, number.lower(), [other for other in tags if other != tag])
     return "", 204
 
 
@@ -92,6 +92,6 @@ def _tags(connection: Connection, plural: str, number: str, write: bool = False)
     return tags_of(connection, [number.lower()]).get(number.lower(), [])
 
 
-def _check(found: list[str], tag: str) -> None:
-    if tag not in found:
+def _check(tags: list[str], tag: str) -> None:
+    if tag not in tags:
         raise NeutronError(404, "TagNotFound", f"Tag {tag[:255]} could not be found.")

@@ -23,8 +23,8 @@ BOOLEAN: Schema = {"type": "boolean"}
 
 def wrapped(name: str, properties: Schema, required: t.Sequence[str] = ()) -> Schema:
     """{"<name>": {...}}, as every body of Neutron's is."""
-    one = {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
-    return {"type": "object", "properties": {name: one}, "required": [name], "additionalProperties": False}
+    inner = {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
+    return {"type": "object", "properties": {name: inner}, "required": [name], "additionalProperties": False}
 
 
 OWNER: Schema = {"project_id": PROJECT, "tenant_id": PROJECT}
@@ -95,11 +95,11 @@ TAGS: Schema = {
 
 def one_or_many(name: str, properties: Schema, required: t.Sequence[str] = ()) -> Schema:
     """{"<name>": {...}}, or {"<name>s": [...]} for several at once."""
-    one = {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
-    many = {"type": "array", "items": one, "minItems": 1, "maxItems": MANY}
+    inner = {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
+    many = {"type": "array", "items": inner, "minItems": 1, "maxItems": MANY}
     return {
         "type": "object",
-        "properties": {name: one, f"{name}s": many},
+        "properties": {name: inner, f"{name}s": many},
         "minProperties": 1,
         "maxProperties": 1,
         "additionalProperties": False,

@@ -91,10 +91,10 @@ def duration(seconds: float | None) -> str:
     whole = max(0, round(seconds))
     if whole < 60:
         return f"{seconds:.1f} s" if seconds < 10 and seconds != whole else f"{whole} s"
-    for unit, inner, one, part in (("min", "s", 60, 1), ("h", "min", 3600, 60), ("d", "h", 86400, 3600)):
-        if whole < one * (24 if unit == "h" else 60) or unit == "d":
-            rest = whole % one // part
-            return f"{whole // one} {unit} {rest} {inner}" if rest and unit != "min" else f"{whole // one} {unit}"
+    for unit, inner, length, part in (("min", "s", 60, 1), ("h", "min", 3600, 60), ("d", "h", 86400, 3600)):
+        if whole < length * (24 if unit == "h" else 60) or unit == "d":
+            rest = whole % length // part
+            return f"{whole // length} {unit} {rest} {inner}" if rest and unit != "min" else f"{whole // length} {unit}"
     return ""
 
 
@@ -107,7 +107,7 @@ def size(mebibytes: int) -> str:
 
 def number(value: t.Any) -> str:
     if isinstance(value, (list, tuple)):
-        return " / ".join(number(one) for one in value)
+        return " / ".join(number(part) for part in value)
     return f"{value:.3f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
 
 

@@ -65,9 +65,9 @@ def list_networks() -> str:
 @policy.allows("network:read")
 def show_network(uuid: str) -> str:
     with reading_ledger() as connection:
-        found = status.address_map(connection, uuid, current().reach)
-    names = {one["address"]: one for one in found["owners"]}
-    return render_template("pages/network.html", network=found, names=names)
+        cells = status.address_map(connection, uuid, current().reach)
+    names = {owner["address"]: owner for owner in cells["owners"]}
+    return render_template("pages/network.html", network=cells, names=names)
 
 
 @pages.get("/quotas")

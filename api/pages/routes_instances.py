@@ -46,9 +46,13 @@ def list_instances() -> str:
     marker = request.args.get("before", "")
     before = int(marker) if marker.isascii() and marker.isdigit() and len(marker) <= 15 else None
     with reading_ledger() as connection:
-        found, following = status.instance_page(connection, None if everywhere else caller.project, before=before)
+        instances, following = status.instance_page(connection, None if everywhere else caller.project, before=before)
     return render_template(
-        "pages/instances.html", instances=found, following=following, everywhere=everywhere, later=before is not None
+        "pages/instances.html",
+        instances=instances,
+        following=following,
+        everywhere=everywhere,
+        later=before is not None,
     )
 
 
@@ -74,8 +78,8 @@ def act(uuid: str, action: str) -> t.Any:
 @policy.allows("compute:servers:delete")
 def confirm_delete(uuid: str) -> str:
     with reading_ledger() as connection:
-        (found,) = acting.own(connection, current(), [uuid])
-        return render_template("pages/delete.html", instance=named(connection, found))
+        (record,) = acting.own(connection, current(), [uuid])
+        return render_template("pages/delete.html", instance=named(connection, record))
 
 
 @pages.post("/instances/<uuid>/delete")
@@ -92,11 +96,11 @@ def show_console(uuid: str) -> str:
     """What the last job that asked for it was told. To ask anew is a member's."""
     caller = current()
     with reading_ledger() as connection:
-        (found,) = acting.own(connection, caller, [uuid])
+        (record,) = acting.own(connection, caller, [uuid])
         asked = queue.list_jobs(connection, project_id=caller.reach, kind="console", instance_uuid=uuid, limit=10)
         jobs = veiled(connection, asked)
-        instance = named(connection, found)
-    said = next((one for one in jobs if one["state"] == queue.SUCCEEDED and _console_of(one, uuid) is not None), None)
+        instance = named(connection, record)
+    said = next((job for job in jobs if job["state"] == queue.SUCCEEDED and _console_of(job, uuid) is not None), None)
     return render_template(
         "pages/console.html",
         instance=instance,
@@ -112,10 +116,10 @@ def show_console(uuid: str) -> str:
 def ask_console(uuid: str) -> t.Any:
     caller = current()
     with writing_ledger() as connection:
-        (found,) = acting.own(connection, caller, [uuid])
+        (record,) = acting.own(connection, caller, [uuid])
         waiting = queue.list_jobs(connection, project_id=caller.reach, kind="console", instance_uuid=uuid, limit=1)
         if not waiting or waiting[0]["state"] in queue.FINAL:
-            asked = {"kind": "console", "instances": [found["uuid"]]}
+            asked = {"kind": "console", "instances": [record["uuid"]]}
             acting.trigger(connection, caller, asked, request_id())
     return redirect(url_for("pages.show_console", uuid=uuid), 303)
 
@@ -125,11 +129,11 @@ def ask_console(uuid: str) -> t.Any:
 def show_placement(uuid: str) -> str:
     caller = current()
     with reading_ledger() as connection:
-        found = status.placement(connection, uuid, caller.reach)
+        placement = status.placement(connection, uuid, caller.reach)
         (instance,) = acting.own(connection, caller, [uuid])
         return render_template(
             "pages/placement.html",
-            placement={**found, "explanation": views.explanation(found["explanation"])},
+            placement={**placement, "explanation": views.explanation(placement["explanation"])},
             instance=named(connection, instance),
         )
 
@@ -137,11 +141,11 @@ def show_placement(uuid: str) -> str:
 def _page(uuid: str) -> str:
     caller = current()
     with reading_ledger() as connection:
-        found = instances_by(connection, uuids=[uuid], project_id=caller.reach, deleted=True)
-        if not found:
+        records = instances_by(connection, uuids=[uuid], project_id=caller.reach, deleted=True)
+        if not records:
             raise NotFoundError(f"Instance {uuid[:255]} could not be found.")
-        veil_faults(connection, caller.reach, found)
-        instance = named(connection, found[0])
+        veil_faults(connection, caller.reach, records)
+        instance = named(connection, records[0])
         history = veiled(connection, actions.history(connection, [uuid]).get(uuid, [])[:HISTORY])
         jobs = veiled(connection, queue.list_jobs(connection, project_id=caller.reach, instance_uuid=uuid, limit=10))
     return render_template(
@@ -157,11 +161,11 @@ def offered(instance: t.Mapping[str, t.Any]) -> list[str]:
     """The actions that the instance's state allows now."""
     if instance["task_state"] is not None or instance["locked"] or instance["host"] is None:
         return []
-    found = []
+    names = []
     for name, (kind, details) in ACTIONS.items():
         if instance["vm_state"] in server_actions.action_of(kind, details or None).allowed:
-            found.append(name)
-    return found
+            names.append(name)
+    return names
 
 
 def named(connection: Connection, instance: t.Mapping[str, t.Any]) -> dict[str, t.Any]:

@@ -65,6 +65,6 @@ def log_out() -> t.Any:
     return response
 
 
-def _form(given: MultiDict[str, str], message: str | None) -> str:
-    fields = {name: given.get(name, "")[: session.MAX_FIELD] for name in ("user", "project", "next")}
+def _form(values: MultiDict[str, str], message: str | None) -> str:
+    fields = {name: values.get(name, "")[: session.MAX_FIELD] for name in ("user", "project", "next")}
     return render_template("pages/login.html", message=message, **fields)

@@ -19,8 +19,8 @@ from .blueprint import volume, volume_versions
 
 
 def register(app: Flask, settings: Settings) -> None:
-    for found in pkgutil.iter_modules(__path__):
-        if found.name.startswith("routes"):
-            importlib.import_module(f"{__name__}.{found.name}")
+    for module in pkgutil.iter_modules(__path__):
+        if module.name.startswith("routes"):
+            importlib.import_module(f"{__name__}.{module.name}")
     app.register_blueprint(volume_versions)
     app.register_blueprint(volume)

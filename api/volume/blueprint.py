@@ -51,12 +51,12 @@ def _negotiate() -> None:
         if version.strip() == "latest":
             g.volume_version = MAX_VERSION
             continue
-        found = re.fullmatch(r"([1-9][0-9]{0,3})\.(0|[1-9][0-9]{0,3})", version.strip())
-        if found is None:
+        match = re.fullmatch(r"([1-9][0-9]{0,3})\.(0|[1-9][0-9]{0,3})", version.strip())
+        if match is None:
             raise BadRequestError(
                 f"API Version String {version[:40]} is of invalid format. Must be of format MajorNum.MinorNum."
             )
-        g.volume_version = int(found[1]), int(found[2])
+        g.volume_version = int(match[1]), int(match[2])
         if not MIN_VERSION <= g.volume_version <= MAX_VERSION:
             raise NotAcceptableError(f"Version {version[:40]} is not supported by the API.")
 
@@ -99,7 +99,7 @@ def enqueue(connection: Connection, kind: str, row: Record, instances: t.Collect
         connection,
         kind,
         instances=instances,
-        variables={name: [one] for name, one in ids.items()},
+        variables={name: [resource_id] for name, resource_id in ids.items()},
         project_id=row["project_id"],
         user_id=current().user_id,
         request_id=request_id(),

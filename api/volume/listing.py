@@ -43,35 +43,35 @@ def page(kind: str, rows: t.Sequence[Record], full: View, shown: View) -> Record
     """The body of a list of `rows` (the oldest first): those that the query asks for, as `shown`; `full` is what it
     filters and sorts by. Raises BadRequestError for a query that means nothing."""
     args = request.args
-    found = [(row, full(row)) for row in reversed(rows)]
+    pairs = [(row, full(row)) for row in reversed(rows)]
     for name in args:
         if name in FILTERS:
             wanted = args[name]
-            found = [pair for pair in found if _text(pair[1].get(FILTERS[name])) == _text(wanted)]
+            pairs = [pair for pair in pairs if _text(pair[1].get(FILTERS[name])) == _text(wanted)]
         elif name == "metadata":
             asked = _metadata(args[name])
-            found = [pair for pair in found if asked.items() <= pair[1]["metadata"].items()]
+            pairs = [pair for pair in pairs if asked.items() <= pair[1]["metadata"].items()]
         elif name.endswith("~") and name[:-1] in FILTERS:
-            found = [pair for pair in found if args[name] in _text(pair[1].get(FILTERS[name[:-1]]))]
+            pairs = [pair for pair in pairs if args[name] in _text(pair[1].get(FILTERS[name[:-1]]))]
     for key, direction in reversed(_order()):
-        found.sort(key=lambda pair, key=key: _rank(pair[1].get(key)), reverse=direction == "desc")  # type: ignore[misc]
-    count, limit = len(found), min(_number("limit", MAX_LIMIT), MAX_LIMIT)
-    found = found[_start(found) + _number("offset", 0) :]
-    body: Record = {kind: [shown(row) for row, _view in found[:limit]]}
-    if limit and len(found) >= limit:  # as in Cinder, a full page has one after it, be that empty
+        pairs.sort(key=lambda pair, key=key: _rank(pair[1].get(key)), reverse=direction == "desc")  # type: ignore[misc]
+    count, limit = len(pairs), min(_number("limit", MAX_LIMIT), MAX_LIMIT)
+    pairs = pairs[_start(pairs) + _number("offset", 0) :]
+    body: Record = {kind: [shown(row) for row, _view in pairs[:limit]]}
+    if limit and len(pairs) >= limit:  # as in Cinder, a full page has one after it, be that empty
         kept = [(name, value) for name, value in args.items() if name not in ("marker", "offset")]
-        query = urllib.parse.urlencode([*kept, ("marker", found[limit - 1][0]["id"])])
+        query = urllib.parse.urlencode([*kept, ("marker", pairs[limit - 1][0]["id"])])
         body[f"{kind}_links"] = [{"rel": "next", "href": f"{request.base_url}?{query}"}]
     if args.get("with_count", "").lower() in ("true", "1"):
         body["count"] = count
     return body
 
 
-def _start(found: t.Sequence[tuple[Record, Record]]) -> int:
+def _start(pairs: t.Sequence[tuple[Record, Record]]) -> int:
     marker = request.args.get("marker")
     if marker is None:
         return 0
-    for index, (row, _view) in enumerate(found):
+    for index, (row, _view) in enumerate(pairs):
         if row["id"] == marker:
             return index + 1
     raise NotFoundError(f"marker [{marker[:60]}] not found")
@@ -120,14 +120,14 @@ def _number(name: str, default: int) -> int:
 
 def _metadata(text: str) -> dict[str, str]:
     """{'a': 'b'}, as Python or JSON writes it."""
-    found: t.Any = None
+    metadata: t.Any = None
     if len(text) <= 4096:
         for read in (json.loads, ast.literal_eval):
             try:
-                found = read(text)
+                metadata = read(text)
                 break
             except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
                 continue
-    if not isinstance(found, dict) or not all(isinstance(one, str) for pair in found.items() for one in pair):
+    if not isinstance(metadata, dict) or not all(isinstance(part, str) for pair in metadata.items() for part in pair):
         raise BadRequestError("Invalid input for query parameters metadata: give a dictionary of texts")
-    return t.cast("dict[str, str]", found)
+    return t.cast("dict[str, str]", metadata)

@@ -37,9 +37,11 @@ def _listed(shown: t.Callable[[Record, Record], Record]) -> Answer:
     _check_version()
     with reading_ledger() as connection:
         rows = volumes_by(connection, project_id=listing.project_asked_for())
-    found = [{"id": one["id"], "row": row, "one": one} for row in rows for one in row["attachments"]]
+    pairs = [
+        {"id": attachment["id"], "row": row, "one": attachment} for row in rows for attachment in row["attachments"]
+    ]
     return listing.page(
-        "attachments", found, lambda pair: views.attachment(pair["row"], pair["one"]),
+        "attachments", pairs, lambda pair: views.attachment(pair["row"], pair["one"]),
         lambda pair: shown(pair["row"], pair["one"]),
     ), 200  # fmt: skip
 
@@ -67,10 +69,10 @@ def create_attachment() -> Answer:
 def delete_attachment(number: str) -> Answer:
     _check_version()
     with writing_ledger() as connection, in_cinders_words():
-        row, one = _one(connection, number)
-        detach(connection, row, one["instance_uuid"])
+        row, attachment = _one(connection, number)
+        detach(connection, row, attachment["instance_uuid"])
         row = volumes.one_volume(connection, row["id"])
-        return {"attachments": [views.brief_attachment(row, one)]}, 200
+        return {"attachments": [views.brief_attachment(row, attachment)]}, 200
 
 
 def _check_version() -> None:
@@ -80,7 +82,7 @@ def _check_version() -> None:
 
 def _one(connection: t.Any, number: str) -> tuple[Record, Record]:
     for row in volumes_by(connection, project_id=whose()):
-        for one in row["attachments"]:
-            if one["id"] == number:
-                return row, one
+        for attachment in row["attachments"]:
+            if attachment["id"] == number:
+                return row, attachment
     raise NotFoundError(f"Volume attachment could not be found with filter: attachment_id = {number[:60]}.")

@@ -39,12 +39,14 @@ def list_services() -> Answer:
         services = _services(connection)
     args = request.args
     wanted = {key: args[key] for key in ("host", "binary") if key in args}
-    found = [
-        one
-        for one in services
-        if all(str(one[key]) == value or str(one[key]).partition("@")[0] == value for key, value in wanted.items())
+    rows = [
+        service
+        for service in services
+        if all(
+            str(service[key]) == value or str(service[key]).partition("@")[0] == value for key, value in wanted.items()
+        )
     ]
-    return {"services": found}, 200
+    return {"services": rows}, 200
 
 
 @volume.put(f"/<project>/os-services/<{DONE_ELSEWHERE}:action>")
@@ -55,7 +57,7 @@ def change_service(action: str) -> Answer:
     with reading_ledger() as connection:
         services = _services(connection)
     if action in ("enable", "disable") and not any(
-        (one["host"], one["binary"]) == (named.get("host"), named.get("binary")) for one in services
+        (service["host"], service["binary"]) == (named.get("host"), named.get("binary")) for service in services
     ):
         raise NotFoundError(f"Service {str(named.get('binary'))[:60]} could not be found on host "
                             f"{str(named.get('host'))[:60]}.")
@@ -69,14 +71,14 @@ def list_hosts() -> Answer:
         services = _services(connection)
     hosts = [
         {
-            "host_name": one["host"],
-            "service": one["binary"],
-            "zone": one["zone"],
-            "service-status": "available" if one["state"] == "up" else "unavailable",
-            "service-state": one["status"],
-            "last-update": one["updated_at"],
+            "host_name": service["host"],
+            "service": service["binary"],
+            "zone": service["zone"],
+            "service-status": "available" if service["state"] == "up" else "unavailable",
+            "service-state": service["status"],
+            "last-update": service["updated_at"],
         }
-        for one in services
+        for service in services
     ]
     return {"hosts": hosts}, 200
 
@@ -104,7 +106,7 @@ def show_host(name: str) -> Answer:
                 "total_snapshot_gb": str(sum(row["size_gb"] for row in shots)),
             }
         )
-    return {"host": [{"resource": one} for one in resources]}, 200
+    return {"host": [{"resource": resource} for resource in resources]}, 200
 
 
 @volume.get("/<project>/scheduler-stats/get_pools")
@@ -112,12 +114,12 @@ def show_host(name: str) -> Answer:
 def list_pools() -> Answer:
     with reading_ledger() as connection:
         services = _services(connection)
-    pools: list[Record] = [{"name": f"{one['host']}#{BACKEND}"} for one in services]
+    pools: list[Record] = [{"name": f"{service['host']}#{BACKEND}"} for service in services]
     if request.args.get("detail", "").lower() in ("true", "1"):
-        for pool, one in zip(pools, services, strict=True):
+        for pool, service in zip(pools, services, strict=True):
             # volumes share their host's disk with its servers: its free space is Compute's to say
             unknown = {"total_capacity_gb": "unknown", "free_capacity_gb": "unknown", "reserved_percentage": 0}
-            about = {**_backend(), **unknown, "QoS_support": False, "timestamp": one["updated_at"]}
+            about = {**_backend(), **unknown, "QoS_support": False, "timestamp": service["updated_at"]}
             pool["capabilities"] = about
     return {"pools": pools}, 200
 
@@ -163,5 +165,5 @@ def _services(connection: Connection) -> list[Record]:
 
 
 def _check(services: list[Record], name: str) -> None:
-    if not any(one["host"] == name for one in services):
+    if not any(service["host"] == name for service in services):
         raise NotFoundError(f"Host {name[:100]} could not be found.")

@@ -90,7 +90,9 @@ def remove(number: str, force: bool) -> None:
 
 def _enqueue(connection: t.Any, kind: str, row: Record) -> None:
     of = volumes.one_volume(connection, row["volume_id"])
-    enqueue(connection, kind, row, [one["instance_uuid"] for one in of["attachments"]], snapshots=row["id"])
+    enqueue(
+        connection, kind, row, [attachment["instance_uuid"] for attachment in of["attachments"]], snapshots=row["id"]
+    )
 
 
 ACTION: Record = {"type": "object", "minProperties": 1, "maxProperties": 1}

@@ -158,8 +158,8 @@ def list_access(number: str) -> Answer:
         if row["is_public"]:
             raise NotFoundError("Access list not available for public volume types.")
         projects = volume_access.projects_of(connection, row["id"])
-    found = [{"volume_type_id": row["id"], "project_id": project} for project in projects]
-    return {"volume_type_access": found}, 200
+    access = [{"volume_type_id": row["id"], "project_id": project} for project in projects]
+    return {"volume_type_access": access}, 200
 
 
 @volume.post("/<project>/types/<number>/action")

@@ -65,7 +65,7 @@ def _extend(number: str, said: Record) -> Answer:
             user_id=current().user_id,
         )  # fmt: skip
         if row["status"] == "extending":
-            servers = [one["instance_uuid"] for one in row["attachments"]]
+            servers = [attachment["instance_uuid"] for attachment in row["attachments"]]
             enqueue(connection, "volume_extend", row, servers, volumes=number)
     return "", 202
 
@@ -107,7 +107,7 @@ def _detach(number: str, said: Record, force: bool = False) -> Answer:
     with writing_ledger() as connection, in_cinders_words():
         row = volumes.one_volume(connection, number, whose())
         wanted = said.get("attachment_id")
-        theirs = [one for one in row["attachments"] if wanted in (None, one["id"])]
+        theirs = [attachment for attachment in row["attachments"] if wanted in (None, attachment["id"])]
         if theirs:
             detach(connection, row, theirs[0]["instance_uuid"], force)
         elif wanted is not None or row["status"] != "available":  # else it is so already, as in Cinder

@@ -50,11 +50,11 @@ def summarize() -> Answer:
         rows = volumes_by(connection, project_id=listing.project_asked_for())
     body: Record = {"total_size": sum(row["size_gb"] for row in rows), "total_count": len(rows)}
     if speaks(36):
-        found: dict[str, set[str]] = {}
+        values: dict[str, set[str]] = {}
         for row in rows:
             for key, value in row["metadata"].items():
-                found.setdefault(key, set()).add(value)
-        body["metadata"] = {key: sorted(values) for key, values in found.items()}
+                values.setdefault(key, set()).add(value)
+        body["metadata"] = {key: sorted(values) for key, values in values.items()}
     return {"volume-summary": body}, 200
 
 
@@ -119,14 +119,14 @@ def update_volume(number: str) -> Answer:
 
 def changes(body: Record) -> Record:
     """What a client says of a volume or a snapshot, as the ledger takes it."""
-    found: Record = {}
+    values: Record = {}
     for key, names in (("name", ("name", "display_name")), ("description", ("description", "display_description"))):
         for name in names:
             if name in body:
-                found[key] = body[name]
+                values[key] = body[name]
     if body.get("metadata") is not None:
-        found["metadata"] = body["metadata"]
-    return found
+        values["metadata"] = body["metadata"]
+    return values
 
 
 @volume.delete("/<project>/volumes/<number>")

@@ -29,8 +29,8 @@ METADATA: Schema = {
 
 
 def wrapped(name: str, properties: t.Mapping[str, Schema], required: t.Sequence[str] = (), **more: t.Any) -> Schema:
-    one = {"type": "object", "properties": dict(properties), "required": list(required), **more}
-    return {"type": "object", "properties": {name: one}, "required": [name]}
+    inner = {"type": "object", "properties": dict(properties), "required": list(required), **more}
+    return {"type": "object", "properties": {name: inner}, "required": [name]}
 
 
 def truth(value: t.Any) -> bool:

@@ -55,7 +55,7 @@ def new_volume(row: Record) -> Record:
         "created_at": time(row["created_at"]),
         "updated_at": time(row["updated_at"]),
         "volume_type": row["type"],
-        "attachments": [attached(row, one) for one in row["attachments"] if one["attached_at"]],
+        "attachments": [attached(row, record) for record in row["attachments"] if record["attached_at"]],
         "snapshot_id": row["snapshot_id"],
         "source_volid": row["source_volume_id"],
         "metadata": row["metadata"],
@@ -99,36 +99,36 @@ def image_metadata(image: Record) -> Record:
     return {key: str(value) for key, value in described.items() if value is not None}
 
 
-def attached(row: Record, one: Record) -> Record:
+def attached(row: Record, record: Record) -> Record:
     return {
         "id": row["id"],
-        "attachment_id": one["id"],
+        "attachment_id": record["id"],
         "volume_id": row["id"],
-        "server_id": one["instance_uuid"],
-        "host_name": one["host"] if current().is_admin else None,
-        "device": device(one),
-        "attached_at": time(one["attached_at"]),
+        "server_id": record["instance_uuid"],
+        "host_name": record["host"] if current().is_admin else None,
+        "device": device(record),
+        "attached_at": time(record["attached_at"]),
     }
 
 
-def device(one: Record) -> str:
-    return str(one["device"]) if str(one["device"]).startswith("/") else f"/dev/{one['device']}"
+def device(record: Record) -> str:
+    return str(record["device"]) if str(record["device"]).startswith("/") else f"/dev/{record['device']}"
 
 
-def attachment(row: Record, one: Record) -> Record:
+def attachment(row: Record, record: Record) -> Record:
     """An attachment as a resource of its own."""
     return {
-        **brief_attachment(row, one),
-        "attached_at": time(one["attached_at"]),
+        **brief_attachment(row, record),
+        "attached_at": time(record["attached_at"]),
         "detached_at": None,
-        "attach_mode": "ro" if one["readonly"] else "rw",
+        "attach_mode": "ro" if record["readonly"] else "rw",
         "connection_info": {},
     }
 
 
-def brief_attachment(row: Record, one: Record) -> Record:
+def brief_attachment(row: Record, record: Record) -> Record:
     status = {"in-use": "attached"}.get(row["status"], row["status"])
-    return {"id": one["id"], "status": status, "instance": one["instance_uuid"], "volume_id": row["id"]}
+    return {"id": record["id"], "status": status, "instance": record["instance_uuid"], "volume_id": row["id"]}
 
 
 def new_snapshot(row: Record) -> Record:

@@ -67,12 +67,12 @@ class Cloud:
         return number
 
     def network(self, name: str, cidr: str = "10.9.0.0/24", cidr_v6: str | None = None, **values: t.Any) -> Network:
-        one = str(uuid.uuid4())
+        network_uuid = str(uuid.uuid4())
         values = {"owner": "", "dhcp": True, "dns": [], "isolated": True, "ntp": [], **values}
         number = self._insert(
-            tables.network, uuid=one, name=name, cidr=cidr, cidr_v6=cidr_v6, bridge=f"br{name}"[:15], **values
+            tables.network, uuid=network_uuid, name=name, cidr=cidr, cidr_v6=cidr_v6, bridge=f"br{name}"[:15], **values
         )
-        return Network(number, one, cidr, cidr_v6)
+        return Network(number, network_uuid, cidr, cidr_v6)
 
     def instance(
         self,
@@ -86,7 +86,7 @@ class Cloud:
         **values: t.Any,
     ) -> str:
         """`nics` are (network, IPv4) or (network, IPv4, IPv6). Returns the UUID."""
-        one = str(uuid.uuid4())
+        instance_uuid = str(uuid.uuid4())
         row = {
             "flavor": {
                 "name": "m1.tiny", "vcpus": 1, "memory_mb": 512, "root_gb": 1, "ephemeral_gb": 0, "swap_mb": 0,
@@ -98,7 +98,7 @@ class Cloud:
         }  # fmt: skip
         number = self._insert(
             tables.instance,
-            uuid=one,
+            uuid=instance_uuid,
             project_id=project,
             name=name,
             host=host,
@@ -113,7 +113,7 @@ class Cloud:
             self._insert(
                 tables.vif,
                 id=vif,
-                instance_uuid=one,
+                instance_uuid=instance_uuid,
                 network_id=network.id,
                 position=position,
                 mac="fa:16:3e:" + ":".join(vif[i : i + 2] for i in (0, 2, 4)),
@@ -123,7 +123,7 @@ class Cloud:
             self._insert(tables.fixed_ip, network_id=network.id, ip=number_of_ip, owner=f"vif:{vif}")
         for group in groups:
             self._insert(tables.instance_security_group, instance_id=number, group_id=group)
-        return one
+        return instance_uuid
 
     def delete(self, uuid_: str) -> None:
         table = tables.instance
@@ -132,12 +132,14 @@ class Cloud:
 
     def headers(self, host: str, network: Network | str, address: str) -> dict[str, str]:
         """What the proxy on `host` sends for a guest."""
-        one = network if isinstance(network, str) else network.uuid
+        network_uuid = network if isinstance(network, str) else network.uuid
         return {
             signature.HOST_HEADER: host,
-            signature.NETWORK_HEADER: one,
+            signature.NETWORK_HEADER: network_uuid,
             signature.ADDRESS_HEADER: address,
-            signature.SIGNATURE_HEADER: signature.sign(signature.host_key(self.secret, host), host, one, address),
+            signature.SIGNATURE_HEADER: signature.sign(
+                signature.host_key(self.secret, host), host, network_uuid, address
+            ),
         }
 
 
@@ -201,16 +203,16 @@ def migrated(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 
 @pytest.fixture
 def cloud(migrated: pathlib.Path, tmp_path: pathlib.Path) -> t.Iterator[Cloud]:
-    one = Cloud(pathlib.Path(shutil.copytree(migrated, tmp_path / "home")))
-    yield one
-    one.engine.dispose()
+    made = Cloud(pathlib.Path(shutil.copytree(migrated, tmp_path / "home")))
+    yield made
+    made.engine.dispose()
 
 
 @pytest.fixture
 def app(cloud: Cloud) -> t.Iterator[Flask]:
-    one = create_app(Settings(home=str(cloud.home)), ["metadata"])
-    yield one
-    one.extensions["ledger"].close()
+    made = create_app(Settings(home=str(cloud.home)), ["metadata"])
+    yield made
+    made.extensions["ledger"].close()
 
 
 @pytest.fixture
@@ -244,8 +246,8 @@ def application(seeded: pathlib.Path, home: pathlib.Path, **settings: t.Any) -> 
 @pytest.fixture
 def api(seeded: pathlib.Path, tmp_path: pathlib.Path) -> t.Iterator[seeds.Api]:
     """The whole application over a copy of that cloud: projects, users, flavors, an image, a network, hosts."""
-    with application(seeded, tmp_path / "cloud") as one:
-        yield one
+    with application(seeded, tmp_path / "cloud") as opened:
+        yield opened
 
 
 @pytest.fixture

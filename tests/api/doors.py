@@ -86,8 +86,8 @@ class Doors:
         return self.rows(tables_jobs.job)
 
     def group(self, name: str, project: str | None = None) -> tuple[int, str]:
-        one = str(uuid.uuid4())
+        group_uuid = str(uuid.uuid4())
         number = self.cloud._insert(
-            tables.security_group, uuid=one, project_id=project or self.project, name=name, description=""
+            tables.security_group, uuid=group_uuid, project_id=project or self.project, name=name, description=""
         )
-        return number, one
+        return number, group_uuid

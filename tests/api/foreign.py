@@ -120,12 +120,12 @@ class Objects:
 
     def nobodys(self, kind: str) -> str:
         """An id of the same form that is nobody's."""
-        one = self.ids[kind]
+        identifier = self.ids[kind]
         if kind == "keypair":
             return "nosuch"
         if kind == "request":
             return f"req-{uuid.uuid4()}"
-        return str(uuid.uuid4()) if "-" in one else uuid.uuid4().hex
+        return str(uuid.uuid4()) if "-" in identifier else uuid.uuid4().hex
 
 
 def make(api: Api) -> Objects:
@@ -204,7 +204,7 @@ def make(api: Api) -> Objects:
         tables.tables_networking.router, id=router, project_id=project, name="alts", created_at=now, updated_at=now
     )
     subnets = api.client_as("alt").get("/network/v2.0/subnets").get_json() or {}
-    ours = [one["id"] for one in subnets.get("subnets", []) if one["network_id"] == net["uuid"]]
+    ours = [subnet["id"] for subnet in subnets.get("subnets", []) if subnet["network_id"] == net["uuid"]]
     return Objects(
         {
             "project": project, "user": api.users["alt"], "application_credential": application["id"],

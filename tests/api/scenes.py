@@ -62,11 +62,11 @@ def build(api: seeds.Api) -> Scene:
     now = int(time.time())
 
     def server(project: str, name: str, address: str | None, **values: t.Any) -> str:
-        one = api.instance(project, name, **{"created_at": now - 4000, "launched_at": now - 3980, **values})
+        instance_uuid = api.instance(project, name, **{"created_at": now - 4000, "launched_at": now - 3980, **values})
         if address is not None:
             vif = str(uuid.uuid4())
             api.insert(
-                tables.vif, id=vif, instance_uuid=one, network_id=network.id, position=0,
+                tables.vif, id=vif, instance_uuid=instance_uuid, network_id=network.id, position=0,
                 mac="fa:16:3e:" + ":".join(vif[i : i + 2] for i in (0, 2, 4)),
             )  # fmt: skip
             with transaction(api.engine) as connection:
@@ -75,7 +75,7 @@ def build(api: seeds.Api) -> Scene:
                     .where(tables.fixed_ip.c.ip == int(ipaddress.IPv4Address(address)))
                     .values(owner=f"vif:{vif}")
                 )
-        return one
+        return instance_uuid
 
     web = server(
         "demo", "web-1", "10.20.0.5", host="hv1", key_name="test", public_key=seeds.PUBLIC_KEY,
@@ -90,9 +90,9 @@ def build(api: seeds.Api) -> Scene:
         fault={"code": 500, "message": f"No valid host was found {SCRIPT}", "created": now},
     )  # fmt: skip
     foreign = server("alt", "other-1", "10.20.0.9", host="hv1")
-    for one, ended in ((web, {"finished_at": now - 3980}), (building, {})):
+    for instance, ended in ((web, {"finished_at": now - 3980}), (building, {})):
         api.insert(
-            tables.instance_action, instance_uuid=one, action="create", request_id=f"req-{uuid.uuid4()}",
+            tables.instance_action, instance_uuid=instance, action="create", request_id=f"req-{uuid.uuid4()}",
             started_at=now - 4000, details={"scheduler": EXPLANATION}, **ended,
         )  # fmt: skip
     with transaction(api.engine) as connection:
@@ -147,8 +147,8 @@ def add_job(
         **values,
     }  # fmt: skip
     api.insert(job, **row)
-    for one in instances:
-        api.insert(job_instance, job_id=number, instance_uuid=one)
+    for instance in instances:
+        api.insert(job_instance, job_id=number, instance_uuid=instance)
     if run_id is not None:
         api.insert(run_job, run_id=run_id, job_id=number)
         add_event(api, number, task="Choose a host for each instance and claim it", host="localhost", status="ok")

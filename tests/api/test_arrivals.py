@@ -33,8 +33,8 @@ PATIENCE = 5.0  # seconds in which an answer must be there; the machine is a sma
 def server(seeded: pathlib.Path) -> t.Iterator[Server]:
     with tempfile.TemporaryDirectory(prefix="nl-") as directory:
         home = pathlib.Path(shutil.copytree(seeded, pathlib.Path(directory) / "home"))
-        with serving(home) as one:
-            yield one
+        with serving(home) as service:
+            yield service
 
 
 @contextlib.contextmanager

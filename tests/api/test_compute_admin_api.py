@@ -20,9 +20,9 @@ Body = dict[str, t.Any]
 
 @pytest.fixture
 def doors(cloud: Cloud) -> t.Iterator[Doors]:
-    one = Doors(cloud, "/compute/v2.1")
-    yield one
-    one.close()
+    opened = Doors(cloud, "/compute/v2.1")
+    yield opened
+    opened.close()
 
 
 def test_a_private_flavor_is_given_to_projects(doors: Doors) -> None:
@@ -38,7 +38,7 @@ def test_a_private_flavor_is_given_to_projects(doors: Doors) -> None:
     doors.admin.post("/flavors/p1/action", change, 409)
     doors.admin.post("/flavors/p1/action", {"addTenantAccess": {"tenant": "0" * 32}}, 400)
     assert doors.stranger.get("/flavors/p1")["flavor"]["name"] == "mine"
-    assert [one["id"] for one in doors.stranger.get("/flavors")["flavors"]] == ["p1"]
+    assert [flavor["id"] for flavor in doors.stranger.get("/flavors")["flavors"]] == ["p1"]
     assert doors.member.get("/flavors")["flavors"] == []
     taken = {"removeTenantAccess": {"tenant": doors.other}}
     assert doors.admin.post("/flavors/p1/action", taken, 200) == {"flavor_access": []}
@@ -83,8 +83,8 @@ def test_hosts_as_old_clients_ask_for_them(cloud: Cloud, doors: Doors) -> None:
     cloud.host("hv1", zone="east")
     cloud.instance(doors.other, "a", "hv1")
     doors.member.get("/os-hosts", 403)
-    (one,) = doors.admin.get("/os-hosts")["hosts"]
-    assert one == {"host_name": "hv1", "service": "compute", "zone": "east"}
+    (host,) = doors.admin.get("/os-hosts")["hosts"]
+    assert host == {"host_name": "hv1", "service": "compute", "zone": "east"}
     assert doors.admin.get("/os-hosts?zone=nosuch")["hosts"] == []
     found = {row["resource"]["project"]: row["resource"] for row in doors.admin.get("/os-hosts/hv1")["host"]}
     assert found["(total)"] == {"host": "hv1", "project": "(total)", "cpu": 4, "memory_mb": 4096, "disk_gb": 40}

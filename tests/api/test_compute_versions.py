@@ -40,7 +40,7 @@ def test_anybody_reads_the_version(asker: FlaskClient, path: str) -> None:
 
 @pytest.mark.parametrize("path", ["/compute", "/compute/"])
 def test_anybody_lists_the_versions(asker: FlaskClient, path: str) -> None:
-    assert [one["id"] for one in asker.get(path).get_json()["versions"]] == ["v2.1"]
+    assert [version["id"] for version in asker.get(path).get_json()["versions"]] == ["v2.1"]
 
 
 @pytest.mark.parametrize(

@@ -277,7 +277,7 @@ def door_of(request: Request) -> str:
 
 def test_every_operation_with_several_doors_has_a_row() -> None:
     several = {operation: names for operation, names in doors().items() if len(names) > 1}
-    assert {operation: {door_of(one) for one in row} for operation, row in OPERATIONS_BY_DOOR.items()
+    assert {operation: {door_of(request) for request in row} for operation, row in OPERATIONS_BY_DOOR.items()
             if operation in several} == several  # fmt: skip
     assert set(OPERATIONS) >= set(doors())
 
@@ -366,14 +366,14 @@ def cloud(seeded: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> t.I
             )
         tokens, keys = {}, {}
         seal = api.seal
-        for caller, given in CALLERS.items():
-            if given is None:
+        for caller, membership in CALLERS.items():
+            if membership is None:
                 continue
-            project = api.projects[given[0]]
+            project = api.projects[membership[0]]
             with transaction(api.engine) as connection:
                 user = {"name": f"the {caller}", "password_hash": "x", "default_project_id": project}
                 row = users.insert_user(connection, user)
-                users.grant_role(connection, row["id"], project, given[1])
+                users.grant_role(connection, row["id"], project, membership[1])
                 tokens[caller] = issue_token(connection, row["id"], project).text
                 key = credentials.create_ec2_credential(connection, seal, row["id"], project)
                 keys[caller] = (key["access"], key["secret"])

@@ -28,8 +28,8 @@ NOBODYS = "i-0123456789abcdef0"
 
 @pytest.fixture
 def door(api: Api) -> t.Iterator[Door]:
-    with ec2_door.open_door(api) as one:
-        yield one
+    with ec2_door.open_door(api) as opened:
+        yield opened
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def run(client: Client, **more: t.Any) -> dict[str, t.Any]:
     return dict(client.run_instances(**{**RUN, **more})["Instances"][0])
 
 
-def one(client: Client, number: str) -> dict[str, t.Any]:
+def described(client: Client, number: str) -> dict[str, t.Any]:
     return dict(client.describe_instances(InstanceIds=[number])["Reservations"][0]["Instances"][0])
 
 
@@ -80,7 +80,7 @@ def test_what_is_run_is_recorded_with_its_job(door: Door, demo: Client) -> None:
     assert first["InstanceId"].startswith("i-") and len(first["InstanceId"]) == 19
     assert first["MetadataOptions"]["HttpTokens"] == "required"
     demo.modify_instance_metadata_options(InstanceId=first["InstanceId"], HttpTokens="optional")
-    assert one(demo, first["InstanceId"])["MetadataOptions"]["HttpTokens"] == "optional"
+    assert described(demo, first["InstanceId"])["MetadataOptions"]["HttpTokens"] == "optional"
     assert first["State"] == {"Code": 0, "Name": "pending"}
     assert (first["InstanceType"], first["KeyName"]) == ("m1.nano", "test")
     assert first["ImageId"] == f"ami-{IMAGE_ID.replace('-', '')[:17]}"
@@ -135,7 +135,7 @@ def test_a_dry_run_changes_nothing(door: Door, demo: Client) -> None:
         demo.run_instances(**{**RUN, "ImageId": "ami-nosuch"}, DryRun=True)
     with refused("UnauthorizedOperation"):
         door.client("reader").run_instances(**RUN, DryRun=True)
-    assert one(demo, number)["State"]["Name"] == "pending" and len(names(demo.describe_instances())) == 1
+    assert described(demo, number)["State"]["Name"] == "pending" and len(names(demo.describe_instances())) == 1
     assert demo.describe_key_pairs(KeyNames=["test"])["KeyPairs"] and len(jobs(door.api)) == 1
     run(demo, ClientToken="dry")
 
@@ -259,14 +259,14 @@ def test_its_states_are_amazons(door: Door, demo: Client) -> None:
         ({"task_state": "deleting"}, "shutting-down", 32),
     ):
         became(door.api, number, **values)
-        assert one(demo, number)["State"] == {"Name": state, "Code": code}, values
+        assert described(demo, number)["State"] == {"Name": state, "Code": code}, values
 
 
 def test_one_that_found_no_host_says_so(door: Door, demo: Client) -> None:
     number = run(demo)["InstanceId"]
     fault = {"code": 500, "message": "No valid host was found.", "created": 1}
     became(door.api, number, vm_state="error", launched_at=None, host=None, fault=fault)
-    assert one(demo, number)["StateReason"]["Code"] == "Server.InsufficientInstanceCapacity"
+    assert described(demo, number)["StateReason"]["Code"] == "Server.InsufficientInstanceCapacity"
     assert demo.terminate_instances(InstanceIds=[number])["TerminatingInstances"][0]["CurrentState"]["Code"] == 32
 
 
@@ -284,7 +284,7 @@ def test_stop_start_reboot_terminate(door: Door, demo: Client) -> None:
     assert (change["PreviousState"]["Name"], change["CurrentState"]["Name"]) == ("running", "stopping")
     demo.stop_instances(InstanceIds=[number])  # it is on its way
     finish("stop")
-    assert one(demo, number)["State"]["Name"] == "stopped"
+    assert described(demo, number)["State"]["Name"] == "stopped"
     with refused("IncorrectInstanceState"):
         demo.reboot_instances(InstanceIds=[number])
     (change,) = demo.start_instances(InstanceIds=[number])["StartingInstances"]
@@ -296,7 +296,7 @@ def test_stop_start_reboot_terminate(door: Door, demo: Client) -> None:
     finish("reboot")
     demo.stop_instances(InstanceIds=[number], Hibernate=True)
     finish("suspend")
-    assert one(demo, number)["State"]["Name"] == "stopped"
+    assert described(demo, number)["State"]["Name"] == "stopped"
     demo.start_instances(InstanceIds=[number])
     finish("resume")
     (change,) = demo.terminate_instances(InstanceIds=[number])["TerminatingInstances"]
@@ -314,14 +314,14 @@ def test_one_that_is_gone_is_shown_for_an_hour(door: Door, demo: Client) -> None
         with transaction(door.api.engine) as connection:
             connection.execute(sa.update(table).where(table.c.uuid == uuid).values(**gone))
         if there:
-            assert one(demo, number)["State"] == {"Code": 48, "Name": "terminated"}
+            assert described(demo, number)["State"] == {"Code": 48, "Name": "terminated"}
             (change,) = demo.terminate_instances(InstanceIds=[number])["TerminatingInstances"]
             assert change["CurrentState"]["Name"] == "terminated"
             with refused("IncorrectInstanceState"):
                 demo.start_instances(InstanceIds=[number])
         else:
             with refused("InvalidInstanceID.NotFound"):
-                one(demo, number)
+                described(demo, number)
             assert demo.describe_instances()["Reservations"] == []
 
 
@@ -330,10 +330,10 @@ def test_all_or_none(door: Door, demo: Client) -> None:
     became(door.api, first)
     with refused("IncorrectInstanceState"):
         demo.stop_instances(InstanceIds=[first, second])  # the other is not built yet
-    assert one(demo, first)["State"]["Name"] == "running"
+    assert described(demo, first)["State"]["Name"] == "running"
     with refused("InvalidInstanceID.NotFound"):
         demo.terminate_instances(InstanceIds=[first, NOBODYS])
-    assert one(demo, first)["State"]["Name"] == "running"
+    assert described(demo, first)["State"]["Name"] == "running"
 
 
 def test_protection_from_termination(door: Door, demo: Client) -> None:
@@ -364,9 +364,9 @@ def test_attributes(door: Door, demo: Client) -> None:
     assert attribute("userData") == {"Value": base64.b64encode(b"hello").decode()}
     assert attribute("userData", door.client("reader")) == {}
     assert attribute("instanceInitiatedShutdownBehavior") == {"Value": "stop"}
-    assert [one["GroupName"] for one in attribute("groupSet")] == ["default"]
+    assert [membership["GroupName"] for membership in attribute("groupSet")] == ["default"]
     demo.modify_instance_attribute(InstanceId=number, Groups=[group])
-    assert [one["GroupName"] for one in attribute("groupSet")] == ["web"]
+    assert [membership["GroupName"] for membership in attribute("groupSet")] == ["web"]
     demo.modify_instance_attribute(InstanceId=number, Attribute="disableApiTermination", Value="true")
     assert attribute("disableApiTermination") == {"Value": True}
     with refused("UnsupportedOperation"):
@@ -405,10 +405,10 @@ def test_filters(door: Door, demo: Client) -> None:
     with refused("InvalidParameterValue"):
         found(("nosuch", ["x"]))
     statuses = demo.describe_instance_status()["InstanceStatuses"]
-    assert [one["InstanceId"] for one in statuses] == both[:1]
+    assert [status["InstanceId"] for status in statuses] == both[:1]
     assert statuses[0]["InstanceStatus"]["Status"] == "ok"
     statuses = demo.describe_instance_status(IncludeAllInstances=True)["InstanceStatuses"]
-    assert [one["InstanceId"] for one in statuses] == both
+    assert [status["InstanceId"] for status in statuses] == both
 
 
 def test_pages(demo: Client) -> None:
@@ -454,7 +454,7 @@ def test_what_is_anothers_is_not_there(door: Door, demo: Client) -> None:
 
 def test_what_the_guest_is_told_as_its_id_leads_to_it(demo: Client) -> None:
     number = run(demo)["InstanceId"]
-    assert one(demo, "i-00000001")["InstanceId"] == number
+    assert described(demo, "i-00000001")["InstanceId"] == number
 
 
 def test_console_output(door: Door, demo: Client, monkeypatch: pytest.MonkeyPatch) -> None:

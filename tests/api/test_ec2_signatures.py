@@ -57,11 +57,11 @@ def signed(
     url = f"http://{HOST}{urllib.parse.quote(path)}"
     if method == "GET":
         query = urllib.parse.urlencode(parameters, quote_via=urllib.parse.quote, safe="-_.~")
-        one = botocore.awsrequest.AWSRequest("GET", f"{url}?{query}" if query else url)
+        request = botocore.awsrequest.AWSRequest("GET", f"{url}?{query}" if query else url)
     else:
-        one = botocore.awsrequest.AWSRequest("POST", url, data=dict(parameters), headers={"Content-Type": FORM})
-    signer(KEY, *arguments, **options).add_auth(one)
-    ready = one.prepare()
+        request = botocore.awsrequest.AWSRequest("POST", url, data=dict(parameters), headers={"Content-Type": FORM})
+    signer(KEY, *arguments, **options).add_auth(request)
+    ready = request.prepare()
     body = ready.body.encode() if isinstance(ready.body, str) else ready.body or b""
     headers = {
         name: value.decode() if isinstance(value, bytes) else value for name, value in ready.headers.items()
@@ -211,8 +211,8 @@ def test_a_parameter_that_comes_twice_is_refused() -> None:
 
 @pytest.fixture
 def door(api: Api) -> t.Iterator[Door]:
-    with ec2_door.open_door(api) as one:
-        yield one
+    with ec2_door.open_door(api) as opened:
+        yield opened
 
 
 def send(
@@ -296,9 +296,9 @@ def test_unknown_keys_and_wrong_secrets_are_refused(door: Door) -> None:
 def test_a_key_that_was_taken_away_counts_no_more(door: Door) -> None:
     client = door.client()
     client.describe_regions()
-    one = door.api.client_as("demo")
+    visitor = door.api.client_as("demo")
     path = f"/identity/v3/users/{door.api.users['demo']}/credentials/OS-EC2/{door.keys['demo'][0]}"
-    assert one.delete(path).status_code == 204
+    assert visitor.delete(path).status_code == 204
     with ec2_door.refused("AuthFailure"):
         client.describe_regions()
 

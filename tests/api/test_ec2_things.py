@@ -28,8 +28,8 @@ AMI = f"ami-{IMAGE_ID.replace('-', '')[:17]}"
 
 @pytest.fixture
 def door(api: Api) -> t.Iterator[Door]:
-    with ec2_door.open_door(api) as one:
-        yield one
+    with ec2_door.open_door(api) as opened:
+        yield opened
 
 
 @pytest.fixture
@@ -50,13 +50,13 @@ def test_key_pairs(door: Door, demo: Client) -> None:
     line = key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
     digest = base64.b64encode(hashlib.sha256(base64.b64decode(line.split()[1])).digest()).decode()
     assert other["KeyFingerprint"] == digest
-    shown = {one["KeyName"]: one for one in demo.describe_key_pairs(IncludePublicKey=True)["KeyPairs"]}
+    shown = {key_pair["KeyName"]: key_pair for key_pair in demo.describe_key_pairs(IncludePublicKey=True)["KeyPairs"]}
     assert shown["one"]["KeyFingerprint"] == made["KeyFingerprint"] and shown["one"]["KeyType"] == "rsa"
     assert shown["two"]["PublicKey"].startswith(line.decode())
     assert shown["test"]["PublicKey"] == PUBLIC_KEY
     # what was made is what the other doors give to servers
     other_door = door.api.client_as("demo").get("/compute/v2.1/os-keypairs").get_json()["keypairs"]
-    assert {one["keypair"]["name"] for one in other_door} == {"one", "two", "test"}
+    assert {key_pair["keypair"]["name"] for key_pair in other_door} == {"one", "two", "test"}
     with refused("InvalidKeyPair.Duplicate"):
         demo.create_key_pair(KeyName="one")
     with refused("UnauthorizedOperation"):
@@ -82,7 +82,7 @@ def test_keys_are_imported_in_several_forms(demo: Client) -> None:
     for name, form in forms.items():
         made = demo.import_key_pair(KeyName=name, PublicKeyMaterial=public.public_bytes(*form))
         assert made["KeyFingerprint"].replace(":", "") == digest
-    assert len({one["KeyFingerprint"] for one in demo.describe_key_pairs()["KeyPairs"]}) == 2
+    assert len({key_pair["KeyFingerprint"] for key_pair in demo.describe_key_pairs()["KeyPairs"]}) == 2
     for wrong in (b"x", b"\xff", b"ssh-rsa AAAA", b"-----BEGIN PUBLIC KEY-----\nx\n-----END PUBLIC KEY-----"):
         with refused("InvalidKey.Format"):
             demo.import_key_pair(KeyName="wrong", PublicKeyMaterial=wrong)
@@ -109,13 +109,13 @@ def test_security_groups_and_rules(door: Door, demo: Client) -> None:
             {"IpProtocol": "47", "IpRanges": [{"CidrIp": "198.51.100.7/32"}]},
         ],
     )["SecurityGroupRules"]
-    assert len(made) == 7 and {one["GroupId"] for one in made} == {number}
-    shown = {(one["IpProtocol"], one.get("FromPort"), one.get("ToPort")): one for one in rules(demo, "web")}
+    assert len(made) == 7 and {group["GroupId"] for group in made} == {number}
+    shown = {(rule["IpProtocol"], rule.get("FromPort"), rule.get("ToPort")): rule for rule in rules(demo, "web")}
     assert set(shown) == {
         ("tcp", 22, 22), ("icmp", -1, -1), ("tcp", 0, 65535), ("-1", None, None), ("47", None, None)
     }  # fmt: skip
     of_ssh = shown["tcp", 22, 22]
-    assert {one["CidrIp"] for one in of_ssh["IpRanges"]} == {"10.0.0.0/8", "192.0.2.0/24"}
+    assert {ip_range["CidrIp"] for ip_range in of_ssh["IpRanges"]} == {"10.0.0.0/8", "192.0.2.0/24"}
     assert of_ssh["Ipv6Ranges"] == [{"CidrIpv6": "2001:db8::/32"}]
     assert shown["-1", None, None]["IpRanges"] == [{"CidrIp": "198.51.100.7/32", "Description": "a friend"}]
     assert shown["tcp", 0, 65535]["UserIdGroupPairs"][0]["GroupId"] == number
@@ -128,7 +128,7 @@ def test_security_groups_and_rules(door: Door, demo: Client) -> None:
     with refused("InvalidPermission.NotFound"):
         demo.revoke_security_group_ingress(GroupId=number, IpPermissions=[of_ssh])
     found = demo.describe_security_group_rules(Filters=[{"Name": "group-id", "Values": [number]}])["SecurityGroupRules"]
-    ingress = [one["SecurityGroupRuleId"] for one in found if not one["IsEgress"]]
+    ingress = [rule["SecurityGroupRuleId"] for rule in found if not rule["IsEgress"]]
     assert len(found) == 4 + 2 and len(ingress) == 4
     demo.revoke_security_group_ingress(GroupId=number, SecurityGroupRuleIds=ingress)
     assert rules(demo, "web") == []
@@ -146,7 +146,7 @@ def test_what_may_go_out(demo: Client) -> None:
     assert rules(demo, "web", egress=True) == []
     dns = {"IpProtocol": "udp", "FromPort": 53, "ToPort": 53, "IpRanges": [{"CidrIp": "10.0.0.0/8"}]}
     demo.authorize_security_group_egress(GroupId=number, IpPermissions=[dns])
-    assert [one["FromPort"] for one in rules(demo, "web", egress=True)] == [53]
+    assert [rule["FromPort"] for rule in rules(demo, "web", egress=True)] == [53]
 
 
 def test_hosts_are_told_of_a_rule(door: Door, demo: Client) -> None:
@@ -261,7 +261,7 @@ def test_an_image_of_an_instance(door: Door, demo: Client) -> None:
     made = demo.create_image(InstanceId=number, Name="mine", Description="a copy")["ImageId"]
     (image,) = demo.describe_images(ImageIds=[made])["Images"]
     assert (image["State"], image["Name"], image["SourceInstanceId"]) == ("pending", "mine", number)
-    assert [one["ImageId"] for one in demo.describe_images(Owners=["self"])["Images"]] == [made]
+    assert [record["ImageId"] for record in demo.describe_images(Owners=["self"])["Images"]] == [made]
     assert jobs(door.api)[-1].kind == "createImage"
     with refused("IncorrectInstanceState"):
         demo.create_image(InstanceId=number, Name="other")  # one at a time
@@ -283,7 +283,7 @@ def test_tags(door: Door, demo: Client) -> None:
     every = [number, group, key, subnet, AMI]
     demo.create_tags(Resources=every, Tags=[{"Key": "k", "Value": "v"}, {"Key": "Name", "Value": "mine"}])
     found = demo.describe_tags(Filters=[{"Name": "key", "Values": ["k"]}])["Tags"]
-    assert {(one["ResourceId"], one["ResourceType"], one["Value"]) for one in found} == {
+    assert {(tag["ResourceId"], tag["ResourceType"], tag["Value"]) for tag in found} == {
         (number, "instance", "v"), (group, "security-group", "v"), (key, "key-pair", "v"), (subnet, "subnet", "v"),
         (AMI, "image", "v"),
     }  # fmt: skip
@@ -293,7 +293,7 @@ def test_tags(door: Door, demo: Client) -> None:
     (server,) = door.api.client_as("demo").get("/compute/v2.1/servers/detail").get_json()["servers"]
     assert (server["name"], server["metadata"]) == ("mine", {"k": "v", "Name": "mine"})
     groups = demo.describe_security_groups(Filters=[{"Name": "tag:k", "Values": ["v"]}])["SecurityGroups"]
-    assert [one["GroupId"] for one in groups] == [group]
+    assert [record["GroupId"] for record in groups] == [group]
     demo.delete_tags(Resources=every, Tags=[{"Key": "k", "Value": "another"}])
     assert len(demo.describe_tags()["Tags"]) == 10
     demo.delete_tags(Resources=every, Tags=[{"Key": "k"}])
@@ -301,9 +301,9 @@ def test_tags(door: Door, demo: Client) -> None:
     demo.delete_tags(Resources=every)
     assert demo.describe_tags()["Tags"] == []
     assert door.client("alt").describe_tags()["Tags"] == []
-    for one in (group, key, "vol-0123456789abcdef0", "igw-0123456789abcdef0"):
+    for resource_id in (group, key, "vol-0123456789abcdef0", "igw-0123456789abcdef0"):
         with pytest.raises(Exception, match="NotFound"):
-            door.client("alt").create_tags(Resources=[one], Tags=[{"Key": "a", "Value": "b"}])
+            door.client("alt").create_tags(Resources=[resource_id], Tags=[{"Key": "a", "Value": "b"}])
     with refused("InvalidID"):
         demo.create_tags(Resources=["nosuch"], Tags=[{"Key": "a", "Value": "b"}])
     with refused("TagLimitExceeded"):
@@ -374,8 +374,8 @@ def test_the_networks_are_a_default_vpc(door: Door, demo: Client) -> None:
 
 
 def test_places_and_sizes(demo: Client) -> None:
-    assert [one["ZoneName"] for one in demo.describe_availability_zones()["AvailabilityZones"]] == ["nova"]
-    assert [one["RegionName"] for one in demo.describe_regions()["Regions"]] == ["RegionOne"]
+    assert [zone["ZoneName"] for zone in demo.describe_availability_zones()["AvailabilityZones"]] == ["nova"]
+    assert [region["RegionName"] for region in demo.describe_regions()["Regions"]] == ["RegionOne"]
     with refused("InvalidParameterValue"):
         demo.describe_availability_zones(ZoneNames=["nosuch"])
     (kind,) = demo.describe_instance_types(InstanceTypes=["m1.small"])["InstanceTypes"]
@@ -418,7 +418,7 @@ def test_volumes_and_snapshots(door: Door, demo: Client) -> None:
     assert (taken["SnapshotId"], taken["State"], taken["VolumeId"]) == (snapshot, "pending", number)
     assert demo.detach_volume(VolumeId=number)["State"] == "detaching"
     alt = door.client("alt")
-    for call, asked, code in (
+    for call, parameters, code in (
         (alt.describe_volumes, {"VolumeIds": [number]}, "InvalidVolume.NotFound"),
         (alt.delete_volume, {"VolumeId": number}, "InvalidVolume.NotFound"),
         (alt.attach_volume, {"VolumeId": number, "InstanceId": instance, "Device": "x"}, "InvalidVolume.NotFound"),
@@ -434,7 +434,7 @@ def test_volumes_and_snapshots(door: Door, demo: Client) -> None:
         (demo.delete_volume, {"VolumeId": "nosuch"}, "InvalidVolumeID.Malformed"),
     ):  # fmt: skip
         with refused(code):
-            call(**asked)
+            call(**parameters)
     with transaction(door.api.engine) as connection:
         connection.execute(sa.delete(volumes.volume_attachment))
         connection.execute(sa.update(volumes.volume).values(status="available"))

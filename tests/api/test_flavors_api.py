@@ -24,9 +24,9 @@ PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIPcCEGnhBBf9ysTNhO3L4ajAqB7KVm
 
 @pytest.fixture
 def doors(cloud: Cloud) -> t.Iterator[Doors]:
-    one = Doors(cloud, "/compute/v2.1")
-    yield one
-    one.close()
+    opened = Doors(cloud, "/compute/v2.1")
+    yield opened
+    opened.close()
 
 
 def make(cloud: Cloud, name: str, **values: t.Any) -> int:
@@ -35,7 +35,7 @@ def make(cloud: Cloud, name: str, **values: t.Any) -> int:
 
 
 def names(body: t.Any) -> list[str]:
-    return [one["name"] for one in body["flavors"]]
+    return [flavor["name"] for flavor in body["flavors"]]
 
 
 # --- Flavors --------------------------------------------------------------------------------------------------------
@@ -206,7 +206,7 @@ def test_keys_are_paged_and_counted(cloud: Cloud, doors: Doors) -> None:
     over = doors.member.post("/os-keypairs", {"keypair": {"name": "d", "public_key": PUBLIC_KEY}}, 403)
     assert "key_pairs" in over["forbidden"]["message"]
     body = doors.member.get("/os-keypairs?limit=2", version="2.35")
-    assert [one["keypair"]["name"] for one in body["keypairs"]] == ["a", "b"]
+    assert [key_pair["keypair"]["name"] for key_pair in body["keypairs"]] == ["a", "b"]
     assert body["keypairs_links"][0]["href"].endswith("limit=2&marker=b")
     assert len(doors.member.get("/os-keypairs?limit=2&marker=b", version="2.35")["keypairs"]) == 1
     doors.member.get("/os-keypairs?marker=zz", 400, version="2.35")

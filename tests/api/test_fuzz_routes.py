@@ -253,7 +253,7 @@ class Faults(logging.Handler):
             ours = [
                 frame for frame in traceback.extract_tb(error.__traceback__) if ".venv" not in frame.filename
             ]
-            frames = [f"{os.path.relpath(one.filename)}:{one.lineno}" for one in ours[-3:]]
+            frames = [f"{os.path.relpath(frame.filename)}:{frame.lineno}" for frame in ours[-3:]]
             self.where = f"{type(error).__name__}: {str(error)[:200]} at {' > '.join(frames)}"
         elif record.levelno >= logging.ERROR:
             self.where = record.getMessage()[:300]
@@ -261,8 +261,8 @@ class Faults(logging.Handler):
 
 @pytest.fixture(scope="module")
 def api(seeded: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> t.Iterator[seeds.Api]:
-    with conftest.application(seeded, tmp_path_factory.mktemp("fuzz") / "cloud") as one:
-        yield one
+    with conftest.application(seeded, tmp_path_factory.mktemp("fuzz") / "cloud") as opened:
+        yield opened
 
 
 class Fuzz:
@@ -421,11 +421,11 @@ class Fuzz:
 
 @pytest.fixture(scope="module")
 def fuzz(api: seeds.Api, tmp_path_factory: pytest.TempPathFactory) -> t.Iterator[Fuzz]:
-    one = Fuzz(api)
-    one.keep(tmp_path_factory.mktemp("kept") / "ledger.sqlite")
-    api.app.logger.addHandler(one.log)
-    yield one
-    api.app.logger.removeHandler(one.log)
+    made = Fuzz(api)
+    made.keep(tmp_path_factory.mktemp("kept") / "ledger.sqlite")
+    api.app.logger.addHandler(made.log)
+    yield made
+    api.app.logger.removeHandler(made.log)
 
 
 @pytest.mark.parametrize("service", SERVICES)
@@ -435,12 +435,12 @@ def test_whatever_is_sent_to_any_route_is_not_our_fault(
     monkeypatch.setattr(streams, "LONGEST", 0.0)
     monkeypatch.setattr(console, "WAIT", 0.0)
     fuzz.begin(service)
-    for rule in sorted(fuzz.api.app.url_map.iter_rules(), key=lambda one: one.rule):
+    for rule in sorted(fuzz.api.app.url_map.iter_rules(), key=lambda rule: rule.rule):
         if _service(rule.rule) != service or rule.rule in NOT_READY:
             continue
         fuzz.restore()
         allowed = rule.methods or set()
-        fuzz.send(fuzz.random.choice([one for one in METHODS if one not in allowed]), rule.rule, "demo")
+        fuzz.send(fuzz.random.choice([method for method in METHODS if method not in allowed]), rule.rule, "demo")
         for method in sorted(allowed):
             for user in USERS:
                 fuzz.send(method, rule.rule, user, wild=False)
@@ -452,9 +452,9 @@ def test_whatever_is_sent_to_any_route_is_not_our_fault(
     assert any(200 <= status < 300 for status in fuzz.statuses)  # it got somewhere
     assert fuzz.statuses[401] < sent / 4
     by_cause: dict[str, list[Fault]] = {}
-    for one in fuzz.faults:
-        by_cause.setdefault(f"{one.status} {one.where}", []).append(one)
-    told = [f"{len(found)} x {cause}\n    {found[0].route} {found[0].sent}" for cause, found in by_cause.items()]
+    for fault in fuzz.faults:
+        by_cause.setdefault(f"{fault.status} {fault.where}", []).append(fault)
+    told = [f"{len(faults)} x {cause}\n    {faults[0].route} {faults[0].sent}" for cause, faults in by_cause.items()]
     assert not told, f"with NOVALITE_FUZZ_SEED={SEED} NOVALITE_FUZZ_EXAMPLES={EXAMPLES}:\n" + "\n".join(told)
 
 

@@ -25,9 +25,9 @@ from tests.api.doors import Doors
 
 @pytest.fixture
 def doors(cloud: Cloud) -> t.Iterator[Doors]:
-    one = Doors(cloud, "/compute/v2.1")
-    yield one
-    one.close()
+    opened = Doors(cloud, "/compute/v2.1")
+    yield opened
+    opened.close()
 
 
 @pytest.fixture
@@ -133,7 +133,7 @@ def test_server_groups_are_listed(doors: Doors) -> None:
     doors.stranger.post("/os-server-groups", {"server_group": {"name": "x", "policies": ["affinity"]}}, 200)
 
     def names(user: t.Any, query: str = "") -> list[str]:
-        return sorted(one["name"] for one in user.get(f"/os-server-groups{query}")["server_groups"])
+        return sorted(group["name"] for group in user.get(f"/os-server-groups{query}")["server_groups"])
 
     assert names(doors.reader) == ["a", "b", "c"]
     assert names(doors.reader, "?limit=1&offset=1") == ["b"]
@@ -175,9 +175,9 @@ def test_hypervisors_by_version(cloud: Cloud, doors: Doors, hosts: list[str]) ->
         "id": middle["id"], "hypervisor_hostname": "hv1", "state": "up", "status": "enabled", "hypervisor_type": "QEMU",
         "hypervisor_version": 7002000, "host_ip": "", "service": middle["service"], "uptime": None,
     }  # fmt: skip
-    (one, two) = doors.admin.get("/os-hypervisors", version="2.88")["hypervisors"]
-    assert (one["hypervisor_hostname"], two["state"]) == ("hv1", "down")
-    assert "more" not in one and one.keys() == {"id", "hypervisor_hostname", "state", "status"}
+    (first, second) = doors.admin.get("/os-hypervisors", version="2.88")["hypervisors"]
+    assert (first["hypervisor_hostname"], second["state"]) == ("hv1", "down")
+    assert "more" not in first and first.keys() == {"id", "hypervisor_hostname", "state", "status"}
     doors.admin.get(f"/os-hypervisors/{old['id']}")
     doors.admin.get(f"/os-hypervisors/{old['id']}", 404, version="2.53")
     doors.admin.get("/os-hypervisors/hv1", 404)
@@ -193,8 +193,8 @@ def test_statistics_and_servers_of_hypervisors(cloud: Cloud, doors: Doors, hosts
     assert (found["count"], found["vcpus"], found["vcpus_used"], found["running_vms"]) == (2, 8, 1, 1)
     doors.admin.get("/os-hypervisors/statistics", 404, version="2.88")
     path = "/os-hypervisors?with_servers=true&hypervisor_hostname_pattern=hv1"
-    (one,) = doors.admin.get(path, version="2.53")["hypervisors"]
-    assert [each["uuid"] for each in one["servers"]] == [server]
+    (hypervisor,) = doors.admin.get(path, version="2.53")["hypervisors"]
+    assert [each["uuid"] for each in hypervisor["servers"]] == [server]
     assert "servers" not in doors.admin.get(path)["hypervisors"][0]
     assert doors.admin.get("/os-hypervisors/hv1/servers")["hypervisors"][0]["servers"][0]["uuid"] == server
     assert len(doors.admin.get("/os-hypervisors/hv/search")["hypervisors"]) == 2
@@ -213,26 +213,26 @@ def test_hosts_are_for_administrators(
         doors.member.get(path, 403)
     # where an operator shows what is left on them to all, whose servers are there is not shown
     monkeypatch.setitem(policy.POLICY, "compute:hypervisors:read", "reader")
-    (one, *_rest) = doors.member.get("/os-hypervisors/detail", version="2.88")["hypervisors"]
-    assert "servers" not in one
+    (hypervisor, *_rest) = doors.member.get("/os-hypervisors/detail", version="2.88")["hypervisors"]
+    assert "servers" not in hypervisor
     doors.member.get("/os-hypervisors/detail?with_servers=true", 403, version="2.88")
-    doors.member.get(f"/os-hypervisors/{one['id']}?with_servers=true", 403, version="2.88")
+    doors.member.get(f"/os-hypervisors/{hypervisor['id']}?with_servers=true", 403, version="2.88")
     doors.member.get("/os-hypervisors/statistics")
     doors.member.put(f"/os-services/{uuid.uuid4()}", {"status": "disabled"}, 403, version="2.53")
     doors.member.get("/os-hosts", 403)
-    assert {one["host_name"] for one in doors.admin.get("/os-hosts")["hosts"]} >= set(hosts)
+    assert {host["host_name"] for host in doors.admin.get("/os-hosts")["hosts"]} >= set(hosts)
 
 
 # --- Services -------------------------------------------------------------------------------------------------------
 
 
 def test_services_are_switched(doors: Doors, hosts: list[str]) -> None:
-    one, two = doors.admin.get("/os-services", version="2.69")["services"]
-    assert (one["binary"], one["host"], one["zone"], one["status"], one["state"]) == (
+    first, second = doors.admin.get("/os-services", version="2.69")["services"]
+    assert (first["binary"], first["host"], first["zone"], first["status"], first["state"]) == (
         "nova-compute", "hv1", "nova", "enabled", "up",
     )  # fmt: skip
-    assert two["state"] == "down" and two["updated_at"] is None and one["forced_down"] is False
-    path = f"/os-services/{one['id']}"
+    assert second["state"] == "down" and second["updated_at"] is None and first["forced_down"] is False
+    path = f"/os-services/{first['id']}"
     body = {"status": "disabled", "disabled_reason": "kernel"}
     after = doors.admin.put(path, body, version="2.53")["service"]
     assert (after["status"], after["disabled_reason"]) == ("disabled", "kernel")
@@ -251,16 +251,16 @@ def test_services_are_switched(doors: Doors, hosts: list[str]) -> None:
 
 def test_a_service_is_deleted_when_nothing_is_on_its_host(doors: Doors, cloud: Cloud, hosts: list[str]) -> None:
     server = cloud.instance(cloud.project("shop"), "web", "hv1")
-    one, two = doors.admin.get("/os-services", version="2.69")["services"]
-    doors.member.delete(f"/os-services/{one['id']}", 403, version="2.69")
-    refused = doors.admin.delete(f"/os-services/{one['id']}", 409, version="2.69")
+    first, second = doors.admin.get("/os-services", version="2.69")["services"]
+    doors.member.delete(f"/os-services/{first['id']}", 403, version="2.69")
+    refused = doors.admin.delete(f"/os-services/{first['id']}", 409, version="2.69")
     assert refused["conflictingRequest"]["message"] == (
         "Unable to delete compute service that is hosting instances. Migrate or delete the instances first."
     )
     number = doors.admin.post("/os-aggregates", {"aggregate": {"name": "fast"}}, 200)["aggregate"]["id"]
     doors.admin.post(f"/os-aggregates/{number}/action", {"add_host": {"host": "hv2"}}, 200)
-    doors.admin.delete(f"/os-services/{two['id']}", 204, version="2.69")
-    doors.admin.delete(f"/os-services/{two['id']}", 404, version="2.69")
+    doors.admin.delete(f"/os-services/{second['id']}", 204, version="2.69")
+    doors.admin.delete(f"/os-services/{second['id']}", 404, version="2.69")
     assert doors.admin.get(f"/os-aggregates/{number}")["aggregate"]["hosts"] == []
     cloud.delete(server)
     # before version 2.53 services are known by their numbers

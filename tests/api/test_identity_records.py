@@ -32,7 +32,7 @@ def test_projects_by_an_admin(api: Api) -> None:
     assert admin.patch(path, json={"project": {"name": "demo"}}).status_code == 409
     changed = admin.patch(path, json={"project": {"name": "newer", "description": "x", "enabled": False}})
     assert changed.get_json()["project"] == {**project, "name": "newer", "description": "x", "enabled": False}
-    assert [one["name"] for one in admin.get(f"{V3}/projects").get_json()["projects"]] == ["alt", "demo", "newer"]
+    assert [record["name"] for record in admin.get(f"{V3}/projects").get_json()["projects"]] == ["alt", "demo", "newer"]
     assert admin.get(f"{V3}/projects/newer").status_code == 404  # by name: clients expect it, and list then
     assert len(admin.get(f"{V3}/projects?name=newer").get_json()["projects"]) == 1
     assert admin.delete(path).status_code == 204
@@ -51,14 +51,14 @@ def test_a_project_in_use_stays(api: Api) -> None:
 def test_others_see_their_own_projects(api: Api) -> None:
     demo = api.client_as("demo")
     assert demo.get(f"{V3}/projects").status_code == 403  # clients ask for one's own then
-    assert [one["name"] for one in demo.get(f"{V3}/auth/projects").get_json()["projects"]] == ["demo"]
+    assert [project["name"] for project in demo.get(f"{V3}/auth/projects").get_json()["projects"]] == ["demo"]
     mine = f"{V3}/users/{api.users['demo']}/projects"
-    assert [one["name"] for one in demo.get(mine).get_json()["projects"]] == ["demo"]
+    assert [project["name"] for project in demo.get(mine).get_json()["projects"]] == ["demo"]
     assert demo.get(f"{V3}/projects/{api.projects['demo']}").status_code == 200
     assert demo.get(f"{V3}/projects/{api.projects['alt']}").status_code == 404
     assert demo.get(f"{V3}/users/{api.users['alt']}/projects").status_code == 404
     unscoped = api.client_as("demo", None)
-    assert [one["name"] for one in unscoped.get(f"{V3}/auth/projects").get_json()["projects"]] == ["demo"]
+    assert [project["name"] for project in unscoped.get(f"{V3}/auth/projects").get_json()["projects"]] == ["demo"]
 
 
 def test_users_by_an_admin(api: Api) -> None:
@@ -78,11 +78,13 @@ def test_users_by_an_admin(api: Api) -> None:
     member = f"{role}/{views.role_id('member')}"
     assert admin.head(member).status_code == 404
     assert admin.put(member).status_code == admin.put(member).status_code == admin.head(member).status_code == 204
-    assert [one["name"] for one in admin.get(role).get_json()["roles"]] == ["member"]
+    assert [granted["name"] for granted in admin.get(role).get_json()["roles"]] == ["member"]
     token = ask(api, by_password("ann", "secret", **in_project("alt")))
     assert token.status_code == 201
     found = admin.get(f"{V3}/role_assignments?user.id={user['id']}&include_names=True").get_json()["role_assignments"]
-    assert [(one["role"]["name"], one["scope"]["project"]["name"]) for one in found] == [("member", "alt")]
+    assert [(assignment["role"]["name"], assignment["scope"]["project"]["name"]) for assignment in found] == [
+        ("member", "alt")
+    ]
     # a new password
     assert admin.patch(path, json={"user": {"password": "other", "name": "anna"}}).status_code == 200
     assert admin.patch(path, json={"user": {"id": user["id"], "enabled": True}}).status_code == 200
@@ -132,45 +134,47 @@ def credential(api: Api, name: str = "demo", status: int = 201, **fields: t.Any)
     return dict(answer.get_json()).get("application_credential", {})
 
 
-def by_credential(one: Json, secret: str | None = None, **more: t.Any) -> Json:
-    fields = {"id": one["id"], "secret": secret or one["secret"], **more}
+def by_credential(record: Json, secret: str | None = None, **more: t.Any) -> Json:
+    fields = {"id": record["id"], "secret": secret or record["secret"], **more}
     return {"auth": {"identity": {"methods": ["application_credential"], "application_credential": fields}}}
 
 
 def test_application_credentials(api: Api) -> None:
-    one = credential(api, secret=None, expires_at=None, access_rules=[], roles=[], unrestricted=False, description=None)
-    assert len(one["secret"]) > 40 and one["project_id"] == api.projects["demo"]
-    assert [role["name"] for role in one["roles"]] == ["member"]
-    answer = ask(api, by_credential(one))
+    record = credential(
+        api, secret=None, expires_at=None, access_rules=[], roles=[], unrestricted=False, description=None
+    )
+    assert len(record["secret"]) > 40 and record["project_id"] == api.projects["demo"]
+    assert [role["name"] for role in record["roles"]] == ["member"]
+    answer = ask(api, by_credential(record))
     token = answer.get_json()["token"]
     assert answer.status_code == 201 and token["project"]["name"] == "demo"
-    assert token["application_credential"] == {"id": one["id"], "name": "ac1", "restricted": True}
-    by_name: Json = {"name": "ac1", "secret": one["secret"], "user": {"name": "demo", "domain": {"id": "default"}}}
+    assert token["application_credential"] == {"id": record["id"], "name": "ac1", "restricted": True}
+    by_name: Json = {"name": "ac1", "secret": record["secret"], "user": {"name": "demo", "domain": {"id": "default"}}}
     identity: Json = {"methods": ["application_credential"], "application_credential": by_name}
     assert ask(api, {"auth": {"identity": identity}}).status_code == 201
     identity["application_credential"]["user"] = {"name": "alt", "domain": {"id": "default"}}
     assert ask(api, {"auth": {"identity": identity}}).status_code == 401
-    assert ask(api, by_credential(one, "x" * 40)).status_code == 401
+    assert ask(api, by_credential(record, "x" * 40)).status_code == 401
     assert ask(api, by_credential({"id": "nosuch"}, "x" * 40)).status_code == 401
-    assert ask(api, {"auth": {**by_credential(one)["auth"], "scope": in_project("alt")}}).status_code == 401
-    assert ask(api, {"auth": {**by_credential(one)["auth"], "scope": "unscoped"}}).status_code == 401
+    assert ask(api, {"auth": {**by_credential(record)["auth"], "scope": in_project("alt")}}).status_code == 401
+    assert ask(api, {"auth": {**by_credential(record)["auth"], "scope": "unscoped"}}).status_code == 401
 
     mine = f"{V3}/users/{api.users['demo']}/application_credentials"
     demo = api.client_as("demo")
     assert demo.post(mine, json={"application_credential": {"name": "ac1"}}).status_code == 409
     (listed,) = demo.get(mine).get_json()["application_credentials"]
-    assert listed["id"] == one["id"] and "secret" not in listed
-    assert demo.get(f"{mine}/{one['id']}").get_json()["application_credential"] == listed
+    assert listed["id"] == record["id"] and "secret" not in listed
+    assert demo.get(f"{mine}/{record['id']}").get_json()["application_credential"] == listed
     for other in ("alt", "admin"):
         assert api.client_as(other).get(mine).status_code == 404
-        assert api.client_as(other).delete(f"{mine}/{one['id']}").status_code == 404
+        assert api.client_as(other).delete(f"{mine}/{record['id']}").status_code == 404
     held = {"X-Auth-Token": answer.headers["X-Subject-Token"]}
     plain = api.app.test_client()
     assert plain.post(mine, json={"application_credential": {"name": "ac2"}}, headers=held).status_code == 403
     ec2 = f"{V3}/users/{api.users['demo']}/credentials/OS-EC2"
     assert plain.post(ec2, json={"tenant_id": api.projects["demo"]}, headers=held).status_code == 403
     assert plain.get(ec2, headers=held).status_code == 403
-    assert demo.delete(f"{mine}/{one['id']}").status_code == 204
+    assert demo.delete(f"{mine}/{record['id']}").status_code == 204
     assert plain.get(mine, headers=held).status_code == 401  # its tokens went with it
 
 
@@ -180,8 +184,8 @@ def test_an_application_credential_has_no_more_than_its_user(api: Api) -> None:
     credential(api, status=400, expires_at="soon")
     credential(api, status=400, secret="short")
     credential(api, status=400, access_rules=[{"path": "/"}])
-    one = credential(api, roles=[{"name": "reader"}], expires_at="2099-01-01T00:00:00Z")
-    answer = ask(api, by_credential(one))
+    record = credential(api, roles=[{"name": "reader"}], expires_at="2099-01-01T00:00:00Z")
+    answer = ask(api, by_credential(record))
     assert [role["name"] for role in answer.get_json()["token"]["roles"]] == ["reader"]
     held = {"X-Auth-Token": answer.headers["X-Subject-Token"]}
     rescoped = {"methods": ["token"], "token": {"id": answer.headers["X-Subject-Token"]}}
@@ -193,7 +197,7 @@ def test_an_application_credential_has_no_more_than_its_user(api: Api) -> None:
     with transaction(api.engine) as connection:
         users.revoke_role(connection, api.users["demo"], api.projects["demo"], "member")
     assert api.app.test_client().get(f"{V3}/auth/projects", headers=held).status_code == 401
-    assert ask(api, by_credential(one)).status_code == 401
+    assert ask(api, by_credential(record)).status_code == 401
 
 
 def test_ec2_credentials(api: Api) -> None:
@@ -201,32 +205,32 @@ def test_ec2_credentials(api: Api) -> None:
     path = f"{V3}/users/{api.users['demo']}/credentials/OS-EC2"
     made = demo.post(path, json={"tenant_id": api.projects["demo"]})
     assert made.status_code == 201
-    one = made.get_json()["credential"]
-    assert len(one["access"]) == len(one["secret"]) == 32
+    record = made.get_json()["credential"]
+    assert len(record["access"]) == len(record["secret"]) == 32
     assert demo.post(path, json={"tenant_id": api.projects["alt"]}).status_code == 404
-    assert demo.get(path).get_json()["credentials"] == [one]
-    assert demo.get(f"{path}/{one['access']}").get_json()["credential"] == one
+    assert demo.get(path).get_json()["credentials"] == [record]
+    assert demo.get(f"{path}/{record['access']}").get_json()["credential"] == record
     for other in ("alt", "admin"):
-        assert api.client_as(other).get(f"{path}/{one['access']}").status_code == 404
+        assert api.client_as(other).get(f"{path}/{record['access']}").status_code == 404
     seal = api.seal
     with transaction(api.engine) as connection:
         stored = connection.execute(sa.select(tables.tables_identity.ec2_credential.c.secret)).scalar_one()
-        assert one["secret"] not in stored
-        found = credentials.ec2_credential(connection, seal, one["access"])
+        assert record["secret"] not in stored
+        found = credentials.ec2_credential(connection, seal, record["access"])
         assert found is not None
-        assert (found["secret"], found["user_name"], found["project_name"]) == (one["secret"], "demo", "demo")
+        assert (found["secret"], found["user_name"], found["project_name"]) == (record["secret"], "demo", "demo")
         assert found["roles"] == ["member"]
         users.update_user(connection, api.users["demo"], {"enabled": False})
-        assert credentials.ec2_credential(connection, seal, one["access"]) is None
+        assert credentials.ec2_credential(connection, seal, record["access"]) is None
         users.update_user(connection, api.users["demo"], {"enabled": True})
     demo = api.client_as("demo")
-    assert demo.delete(f"{path}/{one['access']}").status_code == 204
-    assert demo.delete(f"{path}/{one['access']}").status_code == 404
+    assert demo.delete(f"{path}/{record['access']}").status_code == 204
+    assert demo.delete(f"{path}/{record['access']}").status_code == 404
 
 
 def test_what_is_the_same_for_everybody(api: Api) -> None:
     reader = api.client_as("reader")
-    roles = {one["name"]: one["id"] for one in reader.get(f"{V3}/roles").get_json()["roles"]}
+    roles = {role["name"]: role["id"] for role in reader.get(f"{V3}/roles").get_json()["roles"]}
     assert set(roles) == {"reader", "member", "manager", "admin"}
     assert reader.get(f"{V3}/roles/{roles['member']}").get_json()["role"]["name"] == "member"
     assert reader.get(f"{V3}/roles/member").status_code == 404
@@ -237,6 +241,6 @@ def test_what_is_the_same_for_everybody(api: Api) -> None:
     (compute,) = reader.get(f"{V3}/services?type=compute").get_json()["services"]
     assert reader.get(f"{V3}/services/{compute['id']}").get_json()["service"]["name"] == "nova"
     public = reader.get(f"{V3}/endpoints?service_id={compute['id']}&interface=public").get_json()["endpoints"]
-    assert [one["url"] for one in public] == ["http://localhost/compute/v2.1"]
+    assert [endpoint["url"] for endpoint in public] == ["http://localhost/compute/v2.1"]
     for path in ("roles", "domains", "regions", "services", "endpoints"):
         assert api.client_as(None).get(f"{V3}/{path}").status_code == 401

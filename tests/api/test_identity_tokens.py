@@ -57,7 +57,9 @@ def test_a_password_gives_a_token_for_a_project(api: Api) -> None:
     assert [role["name"] for role in token["roles"]] == ["member", "reader"]
     assert len(token["audit_ids"]) == 1 and token["issued_at"] < token["expires_at"]
     urls = {
-        (service["type"], one["interface"]): one["url"] for service in token["catalog"] for one in service["endpoints"]
+        (service["type"], endpoint["interface"]): endpoint["url"]
+        for service in token["catalog"]
+        for endpoint in service["endpoints"]
     }
     assert urls["identity", "public"] == "http://localhost/identity/v3"
     assert urls["volumev3", "internal"] == f"http://localhost/volume/v3/{api.projects['demo']}"

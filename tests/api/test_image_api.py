@@ -25,9 +25,9 @@ SUM = "ab" * 32
 
 @pytest.fixture
 def doors(cloud: Cloud) -> t.Iterator[Doors]:
-    one = Doors(cloud, "/image/v2")
-    yield one
-    one.close()
+    opened = Doors(cloud, "/image/v2")
+    yield opened
+    opened.close()
 
 
 def make(cloud: Cloud, name: str, owner: str = "", **values: t.Any) -> str:
@@ -69,15 +69,15 @@ def test_an_image_is_shown_as_glance_does(cloud: Cloud, doors: Doors) -> None:
     }  # fmt: skip
     answer = doors.member.get("/images/ami-tiny", 404)
     assert answer["message"] == "No image found with ID ami-tiny" and answer["title"] == "Not Found"
-    assert [one["id"] for one in doors.member.get("/images?name=ami-tiny")["images"]] == [number]
+    assert [image["id"] for image in doors.member.get("/images?name=ami-tiny")["images"]] == [number]
 
 
 def test_images_are_public_or_own(cloud: Cloud, doors: Doors) -> None:
     public, own = make(cloud, "a"), make(cloud, "b", doors.project, created_at=MADE + 1)
     body = doors.member.get("/images")
-    assert [one["id"] for one in body["images"]] == [own, public], "the newest first"
+    assert [image["id"] for image in body["images"]] == [own, public], "the newest first"
     assert (body["first"], body["schema"]) == ("/v2/images", "/v2/schemas/images") and "next" not in body
-    assert [one["id"] for one in doors.stranger.get("/images")["images"]] == [public]
+    assert [image["id"] for image in doors.stranger.get("/images")["images"]] == [public]
     for method, path in (
         ("GET", ""), ("DELETE", ""), ("PUT", "/tags/x"), ("GET", "/file"), ("GET", "/members"), ("GET", "/tasks"),
     ):  # fmt: skip
@@ -88,7 +88,7 @@ def test_images_are_public_or_own(cloud: Cloud, doors: Doors) -> None:
 def test_filters(cloud: Cloud, doors: Doors) -> None:
     a = make(cloud, "a", size=10, properties={"os_distro": "debian"}, tags=["x"])
     b = make(cloud, "b", doors.project, disk_format="raw", created_at=MADE + 100)
-    for query, found in (
+    for query, expected in (
         (f"id=in%3A{a},{b}", [b, a]), ("name=in:a,zz", [a]), ("name=a&name=b", []), ("visibility=public", [a]),
         ("visibility=private", [b]), ("visibility=all", [b, a]), ("status=active", [b, a]), ("status=queued", []),
         (f"owner={doors.project}", [b]), ("disk_format=raw", [b]), ("size_max=10", [a]), ("size_min=11", [b]),
@@ -97,7 +97,7 @@ def test_filters(cloud: Cloud, doors: Doors) -> None:
         ("sort=name:asc", [a, b]), ("sort_key=name&sort_dir=desc", [b, a]), ("sort_dir=asc", [a, b]),
         ("sort=disk_format:desc,name:asc", [b, a]), ("limit=1", [b]), (f"marker={b}", [a]), ("limit=0", []),
     ):  # fmt: skip
-        assert [one["id"] for one in doors.member.get(f"/images?{query}")["images"]] == found, query
+        assert [image["id"] for image in doors.member.get(f"/images?{query}")["images"]] == expected, query
 
 
 def test_pages_are_followed_by_their_links(cloud: Cloud, doors: Doors) -> None:
@@ -106,7 +106,7 @@ def test_pages_are_followed_by_their_links(cloud: Cloud, doors: Doors) -> None:
     names, href = [], "/v2/images?limit=2&sort=name:asc"
     while href:
         body = doors.client.get(f"/image{href}", headers=doors.member.headers).get_json()
-        names += [one["name"] for one in body["images"]]
+        names += [image["name"] for image in body["images"]]
         href = body.get("next", "")
     assert names == ["i0", "i1", "i2", "i3", "i4"]
 

@@ -35,9 +35,9 @@ DISK = {"disk_format": "raw", "container_format": "bare"}
 
 @pytest.fixture
 def doors(cloud: Cloud) -> t.Iterator[Doors]:
-    one = Doors(cloud, "/image/v2")
-    yield one
-    one.close()
+    opened = Doors(cloud, "/image/v2")
+    yield opened
+    opened.close()
 
 
 def send(user: User, number: str, data: bytes, status: int = 204, where: str = "file", **headers: str) -> str:
@@ -105,9 +105,9 @@ def test_names_may_be_equal_and_playbooks_tell_them_apart(doors: Doors) -> None:
     assert doors.member.get(f"/images/{nameless}")["name"] is None
     names = {row["id"]: row["name"] for row in doors.rows(tables.image)}
     assert names == {first: "x", second: f"x-{second}", nameless: f"image-{nameless[:8]}"}
-    one = str(uuid.uuid4())
-    assert doors.member.post("/images", {"id": one}, 201)["id"] == one
-    doors.stranger.post("/images", {"id": one}, 409)
+    image_id = str(uuid.uuid4())
+    assert doors.member.post("/images", {"id": image_id}, 201)["id"] == image_id
+    doors.stranger.post("/images", {"id": image_id}, 409)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_what_cannot_be_said_of_a_new_image(doors: Doors, said: dict[str, t.Any]
 
 def test_an_administrator_makes_public_ones_and_gives_them_away(doors: Doors) -> None:
     number = made(doors.admin, visibility="public", name="debian")
-    assert number in {one["id"] for one in doors.stranger.get("/images")["images"]}
+    assert number in {image["id"] for image in doors.stranger.get("/images")["images"]}
     other = made(doors.admin, None, owner="0" * 32)
     assert doors.admin.get(f"/images/{other}")["owner"] == "0" * 32
     doors.member.get(f"/images/{other}", 404)
@@ -156,7 +156,7 @@ def test_the_old_form_of_changes(doors: Doors) -> None:
     answer = doors.client.patch(f"/image/v2/images/{number}", data=json.dumps(changes), headers=headers)
     assert (answer.status_code, answer.get_json()["os_hidden"], answer.get_json()["a"]) == (200, True, "b")
     assert doors.member.get("/images")["images"] == []
-    assert [one["id"] for one in doors.member.get("/images?os_hidden=true")["images"]] == [number]
+    assert [image["id"] for image in doors.member.get("/images?os_hidden=true")["images"]] == [number]
     answer = doors.client.patch(f"/image/v2/images/{number}", json=changes, headers=doors.member.headers)
     assert answer.status_code == 415
 
@@ -322,7 +322,7 @@ def test_a_file_stays_while_an_instance_was_made_from_it(cloud: Cloud, doors: Do
     path = str(cloud.home / "images" / number)
     record: dict[str, t.Any] = {"id": number, "name": "x", "kernel": None, "ramdisk": None, "properties": {}}
     record["source"] = path
-    one = cloud.instance(doors.project, "web", None, image=record)
+    instance_uuid = cloud.instance(doors.project, "web", None, image=record)
     doors.member.delete(f"/images/{number}", 204)
     doors.member.get(f"/images/{number}", 404)
     os.utime(path, (1, 1))
@@ -330,7 +330,7 @@ def test_a_file_stays_while_an_instance_was_made_from_it(cloud: Cloud, doors: Do
         image_states.sweep(connection, str(cloud.home))
     assert os.path.exists(path)
     with transaction(cloud.engine) as connection:
-        connection.execute(sa.update(tables.instance).where(tables.instance.c.uuid == one).values(deleted=1))
+        connection.execute(sa.update(tables.instance).where(tables.instance.c.uuid == instance_uuid).values(deleted=1))
         image_states.sweep(connection, str(cloud.home))
     assert not os.path.exists(path)
 
@@ -345,14 +345,14 @@ def test_an_image_is_shared_and_accepted(cloud: Cloud, doors: Doors) -> None:
     doors.reader.post(members, {"member": other}, 403)
     assert doors.stranger.get("/images")["images"] == []
     pending = doors.stranger.get("/images?visibility=shared&member_status=pending")["images"]
-    assert [one["id"] for one in pending] == [number]
+    assert [image["id"] for image in pending] == [number]
     with cloud.engine.connect() as connection, pytest.raises(NotFoundError):
         lookups.image_by_name(connection, "shared", other)
     doors.member.put(f"{members}/{other}", {"status": "accepted"}, 403)
     doors.stranger.put(f"{members}/{other}", {"status": "nosuch"}, 400)
     doors.stranger.put(f"{members}/{other}", {"status": "accepted"})
-    assert [one["id"] for one in doors.stranger.get("/images")["images"]] == [number]
-    assert [one["status"] for one in doors.stranger.get(members)["members"]] == ["accepted"]
+    assert [image["id"] for image in doors.stranger.get("/images")["images"]] == [number]
+    assert [member["status"] for member in doors.stranger.get(members)["members"]] == ["accepted"]
     assert doors.reader.get(f"{members}/{other}")["status"] == "accepted"
     with cloud.engine.connect() as connection:
         assert lookups.image_by_name(connection, "shared", other)["id"] == number
@@ -370,7 +370,7 @@ def test_community_images_are_found_by_who_asks_for_them(doors: Doors) -> None:
     number = made(doors.member, None, visibility="community")
     assert doors.stranger.get("/images")["images"] == []
     for query in ("visibility=community", "visibility=all"):
-        assert [one["id"] for one in doors.stranger.get(f"/images?{query}")["images"]] == [number]
+        assert [image["id"] for image in doors.stranger.get(f"/images?{query}")["images"]] == [number]
     assert doors.stranger.get(f"/images/{number}")["visibility"] == "community"
     doors.stranger.delete(f"/images/{number}", 403)
     doors.stranger.get("/images?member_status=nosuch", 400)

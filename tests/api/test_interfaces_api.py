@@ -74,34 +74,34 @@ def test_a_server_is_made_with_a_port_that_outlives_it(api: Api) -> None:
     client = api.client_as("demo")
     of = network(client)
     group = ask(client, "POST", "/network/v2.0/security-groups", {"security_group": {"name": "db"}}, 201)
-    one = port(client, of, security_groups=[group["security_group"]["id"]], name="p")
-    uuid = server(client, [{"port": one["id"]}])
-    again = server(client, [{"port": one["id"]}], 409)
+    made_port = port(client, of, security_groups=[group["security_group"]["id"]], name="p")
+    uuid = server(client, [{"port": made_port["id"]}])
+    again = server(client, [{"port": made_port["id"]}], 409)
     assert "still in use" in again["conflictingRequest"]["message"]
-    shown = ask(client, "GET", f"/network/v2.0/ports/{one['id']}")["port"]
-    assert (shown["device_id"], shown["name"], shown["fixed_ips"]) == (uuid, "p", one["fixed_ips"])
+    shown = ask(client, "GET", f"/network/v2.0/ports/{made_port['id']}")["port"]
+    assert (shown["device_id"], shown["name"], shown["fixed_ips"]) == (uuid, "p", made_port["fixed_ips"])
     groups = ask(client, "GET", f"/compute/v2.1/servers/{uuid}/os-security-groups")["security_groups"]
     assert [group["name"] for group in groups] == ["db"]
     server(client, [{"port": "11111111-2222-3333-4444-555555555555"}], 400)
-    server(client, [{"port": one["id"], "fixed_ip": "10.60.0.9"}], 400)
+    server(client, [{"port": made_port["id"], "fixed_ip": "10.60.0.9"}], 400)
     other = port(client, of)
     server(client, [{"port": other["id"]}], 400, min_count=2, max_count=2)
     server(api.client_as("alt"), [{"port": other["id"]}], 400)
     set_active(api, uuid, task_state="deleting")
     with transaction(api.engine) as connection:
         server_state(connection, {"outcomes": [{"uuids": [uuid], "state": "deleted", "host": "hv1"}]})
-    shown = ask(client, "GET", f"/network/v2.0/ports/{one['id']}")["port"]
-    assert (shown["device_id"], shown["fixed_ips"], shown["status"]) == ("", one["fixed_ips"], "DOWN")
-    ask(client, "DELETE", f"/network/v2.0/ports/{one['id']}", status=204)
+    shown = ask(client, "GET", f"/network/v2.0/ports/{made_port['id']}")["port"]
+    assert (shown["device_id"], shown["fixed_ips"], shown["status"]) == ("", made_port["fixed_ips"], "DOWN")
+    ask(client, "DELETE", f"/network/v2.0/ports/{made_port['id']}", status=204)
 
 
 def test_a_failed_build_keeps_the_ports_address(api: Api) -> None:
     client = api.client_as("demo")
-    one = port(client, network(client))
-    uuid = server(client, [{"port": one["id"]}])
+    made_port = port(client, network(client))
+    uuid = server(client, [{"port": made_port["id"]}])
     with transaction(api.engine) as connection:
         server_state(connection, {"outcomes": [{"uuids": [uuid], "state": "error", "reason": "no host"}]})
-    assert ask(client, "GET", f"/network/v2.0/ports/{one['id']}")["port"]["fixed_ips"] == one["fixed_ips"]
+    assert ask(client, "GET", f"/network/v2.0/ports/{made_port['id']}")["port"]["fixed_ips"] == made_port["fixed_ips"]
 
 
 def test_networks_none_auto_and_without_addresses(api: Api) -> None:
@@ -123,24 +123,24 @@ def test_an_interface_comes(api: Api) -> None:
     wanted = {"net_id": of, "fixed_ips": [{"ip_address": "10.60.0.77"}]}
     ask(client, "POST", path, {"interfaceAttachment": wanted}, 409)  # it is being built
     set_active(api, uuid)
-    one = ask(client, "POST", path, {"interfaceAttachment": wanted})["interfaceAttachment"]
-    assert one["port_state"] == "DOWN" and one["net_id"] == of
-    assert [address["ip_address"] for address in one["fixed_ips"]] == ["10.60.0.77"]
+    interface = ask(client, "POST", path, {"interfaceAttachment": wanted})["interfaceAttachment"]
+    assert interface["port_state"] == "DOWN" and interface["net_id"] == of
+    assert [address["ip_address"] for address in interface["fixed_ips"]] == ["10.60.0.77"]
     ask(client, "POST", path, {"interfaceAttachment": {"net_id": of}}, 409)  # one after the other
-    ask(client, "DELETE", f"{path}/{one['port_id']}", status=409)
+    ask(client, "DELETE", f"{path}/{interface['port_id']}", status=409)
     job = next(row for row in rows(api, tables.tables_jobs.job) if row["kind"] == "interface_attach")
     assert job["state"] == "queued"
     with transaction(api.engine) as connection:
         begun = server_interface(connection, {"state": "present", "uuids": [uuid], "state_dir": "/var/lib/novalite"})
     plan = begun["hosts"]["hv1"]
-    assert plan["uuids"] == [uuid] and one["mac_addr"] in plan["domains"][0]["xml"]
+    assert plan["uuids"] == [uuid] and interface["mac_addr"] in plan["domains"][0]["xml"]
     assert [host["ip"] for net in plan["surroundings"]["dhcp_networks"] for host in net["hosts"]] == ["10.60.0.77"]
-    assert one["mac_addr"] not in plan["undo"]["domains"][0]["xml"] and plan["undo"]["last_bridges"]
+    assert interface["mac_addr"] not in plan["undo"]["domains"][0]["xml"] and plan["undo"]["last_bridges"]
     outcome = {"host": "hv1", "results": [{"uuid": uuid}], "error": None}
     with transaction(api.engine) as connection:
         done = server_interface(connection, {"state": "present", "plans": begun["hosts"], "outcomes": [outcome]})
     assert done["errors"] == [] and "hv1" in done["firewall"]
-    shown = ask(client, "GET", f"{path}/{one['port_id']}")["interfaceAttachment"]
+    shown = ask(client, "GET", f"{path}/{interface['port_id']}")["interfaceAttachment"]
     assert shown["port_state"] == "ACTIVE"
     actions = ask(client, "GET", f"/compute/v2.1/servers/{uuid}/os-instance-actions")["instanceActions"]
     assert actions[0]["action"] == "attach_interface" and actions[0]["message"] is None
@@ -152,19 +152,19 @@ def test_an_interface_that_does_not_come_gives_everything_back(api: Api) -> None
     uuid, path = server(client, "none"), ""
     path = f"/compute/v2.1/servers/{uuid}/os-interface"
     set_active(api, uuid)
-    one = port(client, of)
-    ask(client, "POST", path, {"interfaceAttachment": {"port_id": one["id"]}})
+    made_port = port(client, of)
+    ask(client, "POST", path, {"interfaceAttachment": {"port_id": made_port["id"]}})
     with transaction(api.engine) as connection:
         settling.settle(connection, "interface_attach", [uuid], "its worker died")
     assert ask(client, "GET", path)["interfaceAttachments"] == []
-    free = ask(client, "GET", f"/network/v2.0/ports/{one['id']}")["port"]
-    assert (free["device_id"], free["fixed_ips"]) == ("", one["fixed_ips"])  # it was made by itself
+    free = ask(client, "GET", f"/network/v2.0/ports/{made_port['id']}")["port"]
+    assert (free["device_id"], free["fixed_ips"]) == ("", made_port["fixed_ips"])  # it was made by itself
     made = ask(client, "POST", path, {"interfaceAttachment": {"net_id": of}})["interfaceAttachment"]
     with transaction(api.engine) as connection:
         settling.settle(connection, "interface_attach", [uuid], "its worker died")
     ask(client, "GET", f"/network/v2.0/ports/{made['port_id']}", status=404)
     owners = [row["owner"] for row in rows(api, tables.fixed_ip) if row["owner"]]
-    assert owners == [f"vif:{one['id']}"]  # the host's own address went, too
+    assert owners == [f"vif:{made_port['id']}"]  # the host's own address went, too
     actions = ask(client, "GET", f"/compute/v2.1/servers/{uuid}/os-instance-actions")["instanceActions"]
     assert [row["message"] for row in actions if row["action"] == "attach_interface"] == ["Error", "Error"]
 
@@ -185,11 +185,11 @@ def test_an_interface_goes(api: Api) -> None:
     xml = plan["domains"][0]["xml"]
     assert first["mac_addr"] not in xml and second["mac_addr"] in xml
     assert plan["last_bridges"] == []  # the other one is on it
-    assert [one["mac"] for net in plan["dhcp_networks"] for one in net["hosts"]] == [first["mac_addr"]]
+    assert [host["mac"] for net in plan["dhcp_networks"] for host in net["hosts"]] == [first["mac_addr"]]
     with transaction(api.engine) as connection:
         outcomes: list[Body] = []
         done = server_interface(connection, {"state": "absent", "plans": begun["hosts"], "outcomes": outcomes})
-    assert [one["message"] for one in done["errors"]] == ["'web': host hv1 did not answer"]
+    assert [error["message"] for error in done["errors"]] == ["'web': host hv1 did not answer"]
     assert len(ask(client, "GET", path)["interfaceAttachments"]) == 2  # it stays
     ask(client, "DELETE", f"{path}/{first['port_id']}", status=202)
     with transaction(api.engine) as connection:

@@ -90,15 +90,15 @@ def test_openstack_documents(web: Guest) -> None:
             "vendor_data.json",
             "vendor_data2.json",
         ]
-    one = web.ask("/openstack/latest/meta_data.json").get_json()
-    assert one["hostname"] == "web.novalocal" and one["name"] == "web"
-    assert one["public_keys"] == {"test": "ssh-ed25519 AAAA test"}
-    assert one["meta"] == {"role": "front"}
-    assert one["availability_zone"] == "north"
-    assert [file["path"] for file in one["files"]] == ["/etc/motd", "/etc/issue"]
-    assert web.ask("/openstack" + one["files"][1]["content_path"]).data == b"there"
-    assert one["random_seed"] != web.ask("/openstack/latest/meta_data.json").get_json()["random_seed"]
-    assert "admin_pass" not in one
+    document = web.ask("/openstack/latest/meta_data.json").get_json()
+    assert document["hostname"] == "web.novalocal" and document["name"] == "web"
+    assert document["public_keys"] == {"test": "ssh-ed25519 AAAA test"}
+    assert document["meta"] == {"role": "front"}
+    assert document["availability_zone"] == "north"
+    assert [file["path"] for file in document["files"]] == ["/etc/motd", "/etc/issue"]
+    assert web.ask("/openstack" + document["files"][1]["content_path"]).data == b"there"
+    assert document["random_seed"] != web.ask("/openstack/latest/meta_data.json").get_json()["random_seed"]
+    assert "admin_pass" not in document
     network = web.ask("/openstack/latest/network_data.json").get_json()
     assert [entry["type"] for entry in network["networks"]] == ["ipv4_dhcp", "ipv6_slaac"]
     assert network["services"] == [{"type": "dns", "address": "10.9.0.53"}]
@@ -153,10 +153,10 @@ def test_by_its_ipv6_address(cloud: Cloud, client: FlaskClient) -> None:
 def test_a_guest_that_boots_is_answered_and_one_that_is_gone_is_not(cloud: Cloud, client: FlaskClient) -> None:
     cloud.host("hv1")
     network = cloud.network("private")
-    one = cloud.instance(cloud.project("demo"), "web", "hv1", [(network, "10.9.0.5")], vm_state="building")
+    instance_uuid = cloud.instance(cloud.project("demo"), "web", "hv1", [(network, "10.9.0.5")], vm_state="building")
     guest = Guest(client, cloud.headers("hv1", network, "10.9.0.5"))
     assert guest.text("/latest/meta-data/instance-id") == "i-00000001"
-    cloud.delete(one)
+    cloud.delete(instance_uuid)
     assert guest.ask("/latest/meta-data/instance-id").status_code == 404
 
 

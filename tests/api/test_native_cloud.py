@@ -44,7 +44,7 @@ def test_hosts_tell_what_they_have_and_their_insides_to_administrators(
     monkeypatch.setitem(policy.POLICY, "compute:hypervisors:read", "reader")
     scenes.build(api)
     reader, project = api.client_as("reader"), api.projects["demo"]
-    found = {one["name"]: one for one in reader.get("/v1/hosts").get_json()["hosts"]}
+    found = {host["name"]: host for host in reader.get("/v1/hosts").get_json()["hosts"]}
     # by the ids that the project's servers have
     assert set(found) == {host_id(project, "hv1"), host_id(project, "hv2")}
     hosts = {name: found[host_id(project, name)] for name in ("hv1", "hv2")}
@@ -56,38 +56,38 @@ def test_hosts_tell_what_they_have_and_their_insides_to_administrators(
     assert (hosts["hv1"]["up"], hosts["hv2"]["up"]) == (True, False)
     assert (hosts["hv2"]["down_reason"], hosts["hv2"]["facts"], hosts["hv2"]["failed_builds"]) == (None, None, None)
     client = api.client_as("admin")
-    one = client.get("/v1/hosts/hv2").get_json()["host"]
-    assert (one["down_reason"].split(" <")[0], one["facts"]["arch"]) == ("no answer over ssh", "x86_64")
+    record = client.get("/v1/hosts/hv2").get_json()["host"]
+    assert (record["down_reason"].split(" <")[0], record["facts"]["arch"]) == ("no answer over ssh", "x86_64")
     assert client.get("/v1/hosts/hv3").status_code == 404
 
 
 def test_only_whole_names_of_hosts_are_veiled() -> None:
     hidden = Veil(["hv1", "hv1.example.org", "hv-1"], "p")
-    one, long, dashed = (host_id("p", name) for name in ("hv1", "hv1.example.org", "hv-1"))
-    assert hidden.over("hv1: 'hv1', on hv1.") == f"{one}: '{one}', on {one}."
+    short, long, dashed = (host_id("p", name) for name in ("hv1", "hv1.example.org", "hv-1"))
+    assert hidden.over("hv1: 'hv1', on hv1.") == f"{short}: '{short}', on {short}."
     assert hidden.over({"hv1.example.org": ["hv-1", 1, None]}) == {long: [dashed, 1, None]}
     for text in ("hv10", "my-hv1", "hv1-2", "hv1.example", "xhv1"):
         assert hidden.over(text) == text
-    assert (hidden.lift(one), hidden.lift("hv1")) == ("hv1", "")
+    assert (hidden.lift(short), hidden.lift("hv1")) == ("hv1", "")
     assert Veil([], "p").over("hv1") == "hv1"
 
 
 def test_a_plan_says_where_and_why_and_changes_nothing(api: seeds.Api) -> None:
     before = everything(api)
     found = plan(api.client_as("demo"), {**SERVER, "count": 3})
-    assert [one["name"] for one in found["placed"]] == ["web-1", "web-2", "web-3"]
+    assert [placement["name"] for placement in found["placed"]] == ["web-1", "web-2", "web-3"]
     hosts = {host_id(api.projects["demo"], name) for name in ("hv1", "hv2")}
-    assert {one["host"] for one in found["placed"]} == hosts
+    assert {placement["host"] for placement in found["placed"]} == hosts
     why = found["explanations"]["web-1"]
     assert any(line.endswith("chosen") for line in why["lines"])
-    assert {one["host"] for one in why["weights"]} == hosts
+    assert {weight["host"] for weight in why["weights"]} == hosts
     assert everything(api) == before
 
 
 def test_a_plan_that_cannot_be_says_which_filter_and_why(api: seeds.Api) -> None:
     found = plan(api.client_as("demo"), {**SERVER, "flavor": "m1.huge"})
-    (one,) = found["unplaced"]
-    assert "No valid host" in one["message"] and "disk removed 2" in one["message"]
+    (refusal,) = found["unplaced"]
+    assert "No valid host" in refusal["message"] and "disk removed 2" in refusal["message"]
     removed = [step for step in found["explanations"]["web"]["filters"] if step["removed"]]
     hosts = [host_id(api.projects["demo"], name) for name in ("hv1", "hv2")]
     assert [(step["filter"], sorted(step["removed"])) for step in removed] == [("disk", sorted(hosts))]
@@ -96,9 +96,9 @@ def test_a_plan_that_cannot_be_says_which_filter_and_why(api: seeds.Api) -> None
 def test_how_large_hosts_are_is_told_to_administrators(api: seeds.Api) -> None:
     server = {**SERVER, "flavor": "m1.huge"}
     asked = plan(api.client_as("demo"), server), plan(api.client_as("admin"), server)
-    assert ["GiB" in str(told) for told in asked] == [False, True]
+    assert ["GiB" in str(answer) for answer in asked] == [False, True]
     placed = plan(api.client_as("demo"), SERVER), plan(api.client_as("admin"), SERVER)
-    weights = [[one["details"] for one in told["explanations"]["web"]["weights"]] for told in placed]
+    weights = [[weight["details"] for weight in answer["explanations"]["web"]["weights"]] for answer in placed]
     assert weights[0] == [{}, {}] and all(weights[1])
 
 
@@ -146,7 +146,7 @@ def test_a_fault_names_no_host_to_tenants(api: seeds.Api) -> None:
         shown = api.client_as("demo").get(path).get_json()["server"]["fault"]["message"]
         assert kept in shown and "hv1" not in shown and "MiB" not in shown
         listed = api.client_as("demo").get("/compute/v2.1/servers/detail").get_json()["servers"]
-        assert shown in [one["fault"]["message"] for one in listed]
+        assert shown in [instance["fault"]["message"] for instance in listed]
         assert api.client_as("admin").get(path).get_json()["server"]["fault"]["message"] == message
 
 
@@ -156,7 +156,7 @@ def test_all_or_nothing_is_the_askers_choice(api: seeds.Api) -> None:
     assert "was not launched, for another of its request found no host" in small["message"]
     assert huge["message"] == "No valid host was found: disk removed 2"
     found = plan(api.client_as("demo"), *pair, all_or_nothing=False)
-    assert ([one["name"] for one in found["placed"]], len(found["unplaced"])) == (["small"], 1)
+    assert ([placement["name"] for placement in found["placed"]], len(found["unplaced"])) == (["small"], 1)
 
 
 def test_what_runs_already_is_in_the_plan_as_such(api: seeds.Api) -> None:

@@ -50,10 +50,12 @@ def ask(client: FlaskClient, body: t.Any, key: str | None = None) -> TestRespons
     return client.post("/v1/jobs", json=body, headers={} if key is None else {"Idempotency-Key": key})
 
 
-def states(api: seeds.Api, one: str) -> tuple[str, str | None]:
+def states(api: seeds.Api, instance_uuid: str) -> tuple[str, str | None]:
     table = tables.instance
     with api.engine.connect() as connection:
-        row = connection.execute(sa.select(table.c.vm_state, table.c.task_state).where(table.c.uuid == one)).one()
+        row = connection.execute(
+            sa.select(table.c.vm_state, table.c.task_state).where(table.c.uuid == instance_uuid)
+        ).one()
     return row.vm_state, row.task_state
 
 
@@ -195,17 +197,17 @@ def test_too_many_open_jobs_are_refused(api: seeds.Api) -> None:
 
 def test_jobs_are_listed_by_page_and_by_what_they_are(api: seeds.Api, scene: scenes.Scene) -> None:
     client = api.client_as("demo")
-    everything = [one["id"] for one in client.get("/v1/jobs").get_json()["jobs"]]
+    everything = [job["id"] for job in client.get("/v1/jobs").get_json()["jobs"]]
     assert len(everything) == 4
     paged, path = [], "/v1/jobs?limit=1"
     while path:
         page = client.get(path).get_json()
-        paged += [one["id"] for one in page["jobs"]]
+        paged += [job["id"] for job in page["jobs"]]
         path = page["next"]
     assert paged == everything
 
     def found(query: str, client: FlaskClient = client) -> set[str]:
-        return {one["id"] for one in client.get(f"/v1/jobs?{query}").get_json()["jobs"]}
+        return {job["id"] for job in client.get(f"/v1/jobs?{query}").get_json()["jobs"]}
 
     assert found("kind=launch") == {scene.launched, scene.going}
     assert found("state=failed") == {scene.broken}
@@ -222,8 +224,8 @@ def test_jobs_are_listed_by_page_and_by_what_they_are(api: seeds.Api, scene: sce
 def test_anothers_job_is_not_there(api: seeds.Api, scene: scenes.Scene) -> None:
     client = api.client_as("demo")
     for method, path in (("GET", ""), ("GET", "/events"), ("POST", "/cancel"), ("POST", "/retry")):
-        for one in (scene.foreign_job, str(uuid.uuid4()), "x" * 500):
-            refused(client.open(f"/v1/jobs/{one}{path}", method=method), 404)
+        for job_id in (scene.foreign_job, str(uuid.uuid4()), "x" * 500):
+            refused(client.open(f"/v1/jobs/{job_id}{path}", method=method), 404)
     stream = client.get(f"/v1/jobs/{scene.foreign_job}/events", headers={"Accept": "text/event-stream"})
     refused(stream, 404)
 
@@ -256,7 +258,7 @@ def test_what_members_may_not_ask_for_they_may_not_end(api: seeds.Api) -> None:
 def test_events_by_page(api: seeds.Api, scene: scenes.Scene) -> None:
     client, path = api.client_as("demo"), f"/v1/jobs/{scene.launched}/events"
     both = client.get(path).get_json()
-    assert [one["status"] for one in both["events"]] == ["ok", "changed"]
+    assert [event["status"] for event in both["events"]] == ["ok", "changed"]
     assert both["next"] is None
     first = client.get(f"{path}?limit=1").get_json()
     second = client.get(first["next"]).get_json()
@@ -267,8 +269,8 @@ def test_events_by_page(api: seeds.Api, scene: scenes.Scene) -> None:
     assert client.get(f"/v1/jobs/{scene.going}/events").get_json()["next"] is not None
     refused(client.get(path, headers={"Last-Event-ID": "x"}), 400)
     # which hosts there are, administrators are told
-    assert {one["host"] for one in both["events"]} == {None}
-    assert {one["host"] for one in api.client_as("admin").get(path).get_json()["events"]} == {"localhost", "hv1"}
+    assert {event["host"] for event in both["events"]} == {None}
+    assert {event["host"] for event in api.client_as("admin").get(path).get_json()["events"]} == {"localhost", "hv1"}
 
 
 # --- The stream -----------------------------------------------------------------------------------------------------
@@ -318,13 +320,13 @@ def test_the_stream_of_a_job_that_ended_tells_all_and_ends(api: seeds.Api, scene
     answer = stream(client, scene.launched)
     assert answer.content_type == "text/event-stream; charset=utf-8"
     told = messages(answer.get_data(as_text=True))
-    assert [one.event for one in told] == ["event", "event", "job", "end"]
+    assert [message.event for message in told] == ["event", "event", "job", "end"]
     known = client.get(f"/v1/jobs/{scene.launched}/events").get_json()["events"]
-    assert [one.data for one in told[:2]] == known
-    assert [one.id for one in told[:2]] == [one["seq"] for one in known]
+    assert [message.data for message in told[:2]] == known
+    assert [message.id for message in told[:2]] == [event["seq"] for event in known]
     assert told[-1].data["state"] == "succeeded"
     rest = messages(stream(client, scene.launched, **{"Last-Event-ID": str(told[0].id)}).get_data(as_text=True))
-    assert [one.event for one in rest] == ["event", "job", "end"]
+    assert [message.event for message in rest] == ["event", "job", "end"]
 
 
 def test_a_stream_goes_on_with_the_job(
@@ -342,7 +344,7 @@ def test_a_stream_goes_on_with_the_job(
         text += t.cast(bytes, next(chunks)).decode()
     scenes.end_job(api, scene.going)
     text += b"".join(t.cast("t.Iterator[bytes]", chunks)).decode()
-    assert [one.event for one in messages(text)] == ["event", "event", "job", "event", "job", "end"]
+    assert [message.event for message in messages(text)] == ["event", "event", "job", "event", "job", "end"]
     assert messages(text)[-1].data["state"] == "succeeded"
 
 
@@ -356,7 +358,7 @@ def test_a_stream_ends_with_the_token(
     answer = stream(client, scene.going, **{"X-Auth-Token": token})
     with transaction(api.engine) as connection:
         revoke_token(connection, token)
-    assert "end" not in [one.event for one in messages(answer.get_data(as_text=True))]
+    assert "end" not in [message.event for message in messages(answer.get_data(as_text=True))]
 
 
 def test_a_stream_does_not_last_for_ever(
@@ -365,7 +367,7 @@ def test_a_stream_does_not_last_for_ever(
     monkeypatch.setattr(streams, "PAUSE", 0.01)
     monkeypatch.setattr(streams, "LONGEST", 0.05)
     told = messages(stream(api.client_as("demo"), scene.going).get_data(as_text=True))
-    assert [one.event for one in told] == ["event", "event", "job"]
+    assert [message.event for message in told] == ["event", "event", "job"]
 
 
 def test_there_are_few_streams_at_once_and_each_gives_its_place_back(api: seeds.Api, scene: scenes.Scene) -> None:
@@ -383,17 +385,17 @@ def test_there_are_few_streams_at_once_and_each_gives_its_place_back(api: seeds.
     fourth.close()
     fourth.close()  # gives back one place, not two
     held = [stream(client, scene.going) for _ in range(2)]
-    assert [one.status_code for one in held] == [200, 200]
+    assert [answer.status_code for answer in held] == [200, 200]
     assert stream(client, scene.going).status_code == 429
-    for one in held:
-        one.close()
+    for answer in held:
+        answer.close()
 
 
 def test_a_run_of_several_projects_shows_no_texts_to_them(api: seeds.Api, scene: scenes.Scene) -> None:
     with transaction(api.engine) as connection:
         connection.execute(sa.update(run).values(project_id=None))
     told = messages(stream(api.client_as("demo"), scene.launched).get_data(as_text=True))
-    assert {one.data["text"] for one in told if one.event == "event"} == {None}
+    assert {message.data["text"] for message in told if message.event == "event"} == {None}
 
 
 def test_two_requests_with_one_key_at_once_make_one_job(api: seeds.Api) -> None:
@@ -401,12 +403,12 @@ def test_two_requests_with_one_key_at_once_make_one_job(api: seeds.Api) -> None:
     threads = [
         threading.Thread(target=lambda: answers.append(ask(api.client_as("demo"), LAUNCH, "same"))) for _ in range(4)
     ]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
-    assert {one.status_code for one in answers} == {202}
-    assert len({one.get_json()["job"]["id"] for one in answers}) == 1
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert {answer.status_code for answer in answers} == {202}
+    assert len({answer.get_json()["job"]["id"] for answer in answers}) == 1
     assert jobs_in(api) == 1
 
 

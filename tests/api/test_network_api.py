@@ -26,9 +26,9 @@ NOWHERE = "11111111-2222-3333-4444-555555555555"
 
 @pytest.fixture
 def doors(cloud: Cloud) -> t.Iterator[Doors]:
-    one = Doors(cloud, "/network/v2.0")
-    yield one
-    one.close()
+    opened = Doors(cloud, "/network/v2.0")
+    yield opened
+    opened.close()
 
 
 def make_pool(cloud: Cloud, name: str = "public", cidr: str = "203.0.113.0/28") -> str:
@@ -53,8 +53,8 @@ def error_of(body: t.Any) -> str:
 
 @pytest.mark.parametrize("path", ["/network", "/network/"])
 def test_anybody_reads_the_versions(doors: Doors, path: str) -> None:
-    (one,) = doors.client.get(path).get_json()["versions"]
-    assert (one["id"], one["status"]) == ("v2.0", "CURRENT")
+    (version,) = doors.client.get(path).get_json()["versions"]
+    assert (version["id"], version["status"]) == ("v2.0", "CURRENT")
     assert doors.client.get("/network/v2.0").status_code == doors.client.get("/network/v2.0/").status_code == 200
 
 
@@ -77,7 +77,7 @@ def test_networks_are_public_or_own(cloud: Cloud, doors: Doors) -> None:
     own = cloud.network("mine", "10.21.0.0/24", owner=doors.project)
     cloud.network("theirs", "10.22.0.0/24", owner=doors.other)
     pool = make_pool(cloud)
-    found = {one["name"]: one for one in doors.member.get("/networks")["networks"]}
+    found = {network["name"]: network for network in doors.member.get("/networks")["networks"]}
     assert set(found) == {"private", "mine", "public"}
     assert found["private"]["shared"] and not found["mine"]["shared"]
     assert found["public"]["router:external"] and not found["private"]["router:external"]
@@ -89,7 +89,7 @@ def test_networks_are_public_or_own(cloud: Cloud, doors: Doors) -> None:
     doors.stranger.get(f"/networks/{own.uuid}", 404)
     assert "provider:network_type" not in named
     assert doors.admin.get(f"/networks/{public.uuid}")["network"]["provider:network_type"] == "flat"
-    assert [one["name"] for one in doors.member.get("/networks?router:external=True")["networks"]] == ["public"]
+    assert [network["name"] for network in doors.member.get("/networks?router:external=True")["networks"]] == ["public"]
 
 
 def test_subnets_are_a_networks_families(cloud: Cloud, doors: Doors) -> None:
@@ -160,13 +160,13 @@ def test_fields_sorting_and_pages(doors: Doors) -> None:
     names, href = [], "/security-groups?limit=3&sort_key=name&fields=name&fields=id"
     while href:
         page = doors.member.get(href)
-        names += [one["name"] for one in page["security_groups"]]
-        links = {one["rel"]: one["href"] for one in page.get("security_groups_links", [])}
+        names += [group["name"] for group in page["security_groups"]]
+        links = {link["rel"]: link["href"] for link in page.get("security_groups_links", [])}
         href = links.get("next", "").partition("/network/v2.0")[2]
     assert names == ["a", "b", "c", "default"]
     last = doors.member.get("/security-groups?sort_key=name")["security_groups"][-1]["id"]
     back = doors.member.get(f"/security-groups?limit=2&sort_key=name&page_reverse=True&marker={last}")
-    assert [one["name"] for one in back["security_groups"]] == ["b", "c"]
+    assert [group["name"] for group in back["security_groups"]] == ["b", "c"]
 
 
 @pytest.mark.parametrize(
@@ -185,13 +185,15 @@ def test_a_new_group_is_as_clients_expect_it(doors: Doors) -> None:
     group = make_group(doors)
     assert (group["name"], group["description"], group["project_id"]) == ("web", "web", doors.project)
     rules = group.pop("security_group_rules")
-    assert [(one["direction"], one["ethertype"], one["protocol"], one["remote_ip_prefix"]) for one in rules] == [
+    assert [(rule["direction"], rule["ethertype"], rule["protocol"], rule["remote_ip_prefix"]) for rule in rules] == [
         ("egress", "IPv4", None, None), ("egress", "IPv6", None, None),
     ]  # fmt: skip
     shown = doors.reader.get(f"/security-groups/{group['id']}")["security_group"]
     assert shown["security_group_rules"] == rules
     assert doors.member.get("/security-groups/web", 404)["NeutronError"]["type"] == "SecurityGroupNotFound"
-    assert [one["id"] for one in doors.member.get("/security-groups?name=web")["security_groups"]] == [group["id"]]
+    assert [record["id"] for record in doors.member.get("/security-groups?name=web")["security_groups"]] == [
+        group["id"]
+    ]
     listed = doors.member.get(f"/security-group-rules?security_group_id={group['id']}")["security_group_rules"]
     assert listed == rules
     assert error_of(doors.member.post("/security-groups", {"security_group": {"name": "web"}}, 409))
@@ -203,11 +205,11 @@ def test_a_new_group_is_as_clients_expect_it(doors: Doors) -> None:
 
 
 def test_each_project_has_a_default_group_and_keeps_it(doors: Doors) -> None:
-    (one,) = doors.reader.get("/security-groups?name=default")["security_groups"]
-    assert doors.reader.get("/security-groups?name=default")["security_groups"] == [one]
-    assert error_of(doors.member.delete(f"/security-groups/{one['id']}", 409)) == "SecurityGroupCannotRemoveDefault"
-    doors.member.put(f"/security-groups/{one['id']}", {"security_group": {"name": "x"}}, 409)
-    doors.member.put(f"/security-groups/{one['id']}", {"security_group": {"description": "x"}})
+    (group,) = doors.reader.get("/security-groups?name=default")["security_groups"]
+    assert doors.reader.get("/security-groups?name=default")["security_groups"] == [group]
+    assert error_of(doors.member.delete(f"/security-groups/{group['id']}", 409)) == "SecurityGroupCannotRemoveDefault"
+    doors.member.put(f"/security-groups/{group['id']}", {"security_group": {"name": "x"}}, 409)
+    doors.member.put(f"/security-groups/{group['id']}", {"security_group": {"description": "x"}})
 
 
 def rule_body(group: str, **more: t.Any) -> dict[str, t.Any]:
@@ -347,7 +349,7 @@ def test_one_more_egress_rule_keeps_the_two_that_were_there(doors: Doors) -> Non
     body = rule_body(group, direction="egress", protocol="tcp", port_range_min=443, port_range_max=443)
     doors.member.post("/security-group-rules", body, 201)
     after = egress_of(doors, group)
-    assert len(after) == 3 and all(one in after for one in before)
+    assert len(after) == 3 and all(rule in after for rule in before)
     again = rule_body(group, direction="egress")
     assert error_of(doors.member.post("/security-group-rules", again, 409)) == "SecurityGroupRuleExists"
 
@@ -364,7 +366,7 @@ def test_hosts_learn_of_a_rule_from_a_job(cloud: Cloud, doors: Doors) -> None:
     with transaction(cloud.engine) as connection:
         connection.execute(tables.tables_jobs.job.update().values(state="running"))
     doors.member.post("/security-group-rules", rule_body(group), 201)
-    assert [one["state"] for one in doors.jobs()] == ["running", "queued"]
+    assert [record["state"] for record in doors.jobs()] == ["running", "queued"]
     assert error_of(doors.member.delete(f"/security-groups/{group}", 409)) == "SecurityGroupInUse"
 
 
@@ -412,12 +414,12 @@ def served(cloud: Cloud, doors: Doors) -> tuple[str, str]:
 def test_a_floating_ip_comes_leads_and_goes(doors: Doors, served: tuple[str, str]) -> None:
     pool, port = served
     body = {"floatingip": {"floating_network_id": pool}}
-    one = doors.member.post("/floatingips", body, 201)["floatingip"]
-    two = doors.member.post("/floatingips", body, 201)["floatingip"]
-    assert one["floating_ip_address"] != two["floating_ip_address"], "each request is for one more"
-    assert (one["status"], one["port_id"], one["fixed_ip_address"]) == ("DOWN", None, None)
+    first = doors.member.post("/floatingips", body, 201)["floatingip"]
+    second = doors.member.post("/floatingips", body, 201)["floatingip"]
+    assert first["floating_ip_address"] != second["floating_ip_address"], "each request is for one more"
+    assert (first["status"], first["port_id"], first["fixed_ip_address"]) == ("DOWN", None, None)
     assert not doors.jobs()
-    path = f"/floatingips/{one['id']}"
+    path = f"/floatingips/{first['id']}"
     led = doors.member.put(path, {"floatingip": {"port_id": port}})["floatingip"]
     assert (led["status"], led["port_id"], led["fixed_ip_address"]) == ("ACTIVE", port, "10.20.0.5")
     (job,) = doors.jobs()
@@ -425,26 +427,26 @@ def test_a_floating_ip_comes_leads_and_goes(doors: Doors, served: tuple[str, str
     assert job["variables"] == {"project": "demo", "network_hosts": ["hv1"], "holders": ["hv1"]}
     doors.member.put(path, {"floatingip": {"port_id": port}})
     assert len(doors.jobs()) == 1, "nothing changed"
-    taken = doors.member.put(f"/floatingips/{two['id']}", {"floatingip": {"port_id": port}}, 409)
+    taken = doors.member.put(f"/floatingips/{second['id']}", {"floatingip": {"port_id": port}}, 409)
     assert error_of(taken) == "FloatingIPPortAlreadyAssociated"
-    assert [f["id"] for f in doors.member.get(f"/floatingips?port_id={port}")["floatingips"]] == [one["id"]]
+    assert [f["id"] for f in doors.member.get(f"/floatingips?port_id={port}")["floatingips"]] == [first["id"]]
     doors.member.put(path, {"floatingip": {"port_id": None}})
     assert doors.jobs()[1]["variables"] == {"project": "demo", "network_hosts": ["hv1"], "holders": []}
     doors.stranger.get(path, 404)
     doors.stranger.delete(path, 404)
     doors.member.delete(path, 204)
     doors.member.delete(path, 404)
-    assert [f["id"] for f in doors.member.get("/floatingips")["floatingips"]] == [two["id"]]
+    assert [f["id"] for f in doors.member.get("/floatingips")["floatingips"]] == [second["id"]]
 
 
 def test_a_floating_ip_with_a_port_at_once(doors: Doors, served: tuple[str, str]) -> None:
     pool, port = served
     wanted = {"floating_network_id": pool, "port_id": port, "floating_ip_address": "203.0.113.9"}
-    one = doors.member.post("/floatingips", {"floatingip": wanted}, 201)["floatingip"]
-    assert (one["floating_ip_address"], one["port_id"]) == ("203.0.113.9", port)
+    floating_ip = doors.member.post("/floatingips", {"floatingip": wanted}, 201)["floatingip"]
+    assert (floating_ip["floating_ip_address"], floating_ip["port_id"]) == ("203.0.113.9", port)
     doors.member.post("/floatingips", {"floatingip": {**wanted, "port_id": None}}, 409)
     doors.stranger.post("/floatingips", {"floatingip": {**wanted, "port_id": None}}, 409)
-    doors.member.delete(f"/floatingips/{one['id']}", 204)
+    doors.member.delete(f"/floatingips/{floating_ip['id']}", 204)
     assert [job["variables"]["holders"] for job in doors.jobs()] == [["hv1"], []]
 
 
@@ -471,7 +473,7 @@ def test_floating_ips_that_cannot_be(
 
 
 def test_extensions_and_zones(doors: Doors) -> None:
-    aliases = {one["alias"] for one in doors.member.get("/extensions")["extensions"]}
+    aliases = {extension["alias"] for extension in doors.member.get("/extensions")["extensions"]}
     assert {"security-group", "router", "quotas"} <= aliases and "trunk" not in aliases
     doors.member.get("/extensions/security-group")
     doors.member.get("/extensions/trunk", 404)

@@ -23,9 +23,9 @@ from tests.api.test_network_api import make_pool
 
 @pytest.fixture
 def doors(cloud: Cloud) -> t.Iterator[Doors]:
-    one = Doors(cloud, "/compute/v2.1")
-    yield one
-    one.close()
+    opened = Doors(cloud, "/compute/v2.1")
+    yield opened
+    opened.close()
 
 
 def test_usage_is_the_time_that_servers_ran(cloud: Cloud, doors: Doors) -> None:
@@ -40,13 +40,13 @@ def test_usage_is_the_time_that_servers_ran(cloud: Cloud, doors: Doors) -> None:
 
     query = f"start={at(0)}&end={at(7200)}"
     usage = doors.reader.get(f"/os-simple-tenant-usage/{doors.project}?{query}")["tenant_usage"]
-    assert {one["name"]: one["hours"] for one in usage["server_usages"]} == {"a": 2.0, "b": 0.5}
+    assert {server["name"]: server["hours"] for server in usage["server_usages"]} == {"a": 2.0, "b": 0.5}
     assert (usage["total_hours"], usage["total_memory_mb_usage"]) == (2.5, 1280.0)
-    assert [one["state"] for one in usage["server_usages"]] == ["active", "terminated"]
+    assert [server["state"] for server in usage["server_usages"]] == ["active", "terminated"]
     doors.member.get(f"/os-simple-tenant-usage/{doors.other}?{query}", 404)
     doors.member.get(f"/os-simple-tenant-usage?{query}", 403)
     found = doors.admin.get(f"/os-simple-tenant-usage?{query}")["tenant_usages"]
-    assert {one["tenant_id"]: one["total_hours"] for one in found} == {doors.project: 2.5, doors.other: 2.0}
+    assert {project["tenant_id"]: project["total_hours"] for project in found} == {doors.project: 2.5, doors.other: 2.0}
     assert "server_usages" not in found[0]
     assert "server_usages" in doors.admin.get(f"/os-simple-tenant-usage?detailed=1&{query}")["tenant_usages"][0]
     before = doors.member.get(f"/os-simple-tenant-usage/{doors.project}?start={at(-9999)}&end={at(-9000)}")
@@ -72,10 +72,10 @@ def test_these_end_with_2_35(doors: Doors, path: str) -> None:
 def test_images(cloud: Cloud, doors: Doors) -> None:
     number = make_image(cloud, "ami-tiny", min_disk_gb=1)
     make_image(cloud, "theirs", doors.other)
-    (one,) = doors.member.get("/images/detail")["images"]
-    assert (one["id"], one["status"], one["minDisk"]) == (number, "ACTIVE", 1)
-    assert one["metadata"] == {"hw_disk_bus": "virtio"}
-    assert doors.member.get(f"/images/{number}")["image"] == one
+    (image,) = doors.member.get("/images/detail")["images"]
+    assert (image["id"], image["status"], image["minDisk"]) == (number, "ACTIVE", 1)
+    assert image["metadata"] == {"hw_disk_bus": "virtio"}
+    assert doors.member.get(f"/images/{number}")["image"] == image
     assert [each["name"] for each in doors.member.get("/images?name=ami-tiny&minDisk=1")["images"]] == ["ami-tiny"]
     assert doors.member.get("/images?minDisk=2")["images"] == []
     doors.member.get("/images/ami-tiny", 404)
@@ -121,9 +121,9 @@ def test_security_groups(cloud: Cloud, doors: Doors) -> None:
     doors.reader.post("/os-security-groups", body, 403)
     rule = {"parent_group_id": made["id"], "ip_protocol": "tcp", "from_port": 22, "to_port": 22, "cidr": "10.0.0.0/8"}
     cloud.instance(doors.project, "a", cloud.host("hv1"), groups=[doors.rows(tables.security_group)[0]["id"]])
-    one = doors.member.post("/os-security-group-rules", {"security_group_rule": rule}, 200)["security_group_rule"]
-    assert one == {
-        "id": one["id"], "parent_group_id": made["id"], "ip_protocol": "tcp", "from_port": 22, "to_port": 22,
+    made_rule = doors.member.post("/os-security-group-rules", {"security_group_rule": rule}, 200)["security_group_rule"]
+    assert made_rule == {
+        "id": made_rule["id"], "parent_group_id": made["id"], "ip_protocol": "tcp", "from_port": 22, "to_port": 22,
         "ip_range": {"cidr": "10.0.0.0/8"}, "group": {},
     }  # fmt: skip
     doors.member.post("/os-security-group-rules", {"security_group_rule": rule}, 400)
@@ -132,8 +132,8 @@ def test_security_groups(cloud: Cloud, doors: Doors) -> None:
     two = doors.member.post("/os-security-group-rules", {"security_group_rule": icmp}, 200)["security_group_rule"]
     assert two["group"] == {"name": "web", "tenant_id": doors.project} and two["from_port"] == -1
     assert [job["kind"] for job in doors.jobs()] == ["security_groups"]
-    doors.stranger.delete(f"/os-security-group-rules/{one['id']}", 404)
-    doors.member.delete(f"/os-security-group-rules/{one['id']}", 202)
+    doors.stranger.delete(f"/os-security-group-rules/{made_rule['id']}", 404)
+    doors.member.delete(f"/os-security-group-rules/{made_rule['id']}", 202)
     assert doors.member.get(f"/os-security-groups/{made['id']}")["security_group"]["rules"] == [two]
     names = {each["name"] for each in doors.member.get("/os-security-groups")["security_groups"]}
     assert names == {"web", "default"}
@@ -179,7 +179,7 @@ def test_all_projects_groups_are_for_admins(doors: Doors) -> None:
 
 def test_floating_ips_are_taken_led_to_servers_and_given_back(cloud: Cloud, doors: Doors) -> None:
     net = cloud.network("private", "10.20.0.0/24")
-    one = cloud.instance(doors.project, "a", cloud.host("hv1"), [(net, "10.20.0.5")])
+    instance_uuid = cloud.instance(doors.project, "a", cloud.host("hv1"), [(net, "10.20.0.5")])
     two = cloud.instance(doors.project, "b", cloud.host("hv2"), [(net, "10.20.0.6")])
     network = make_pool(cloud)
     doors.member.post("/os-floating-ips", {"pool": "nosuch"}, 404)
@@ -193,11 +193,11 @@ def test_floating_ips_are_taken_led_to_servers_and_given_back(cloud: Cloud, door
         doors.member.post(f"/servers/{server}/action", {name: value}, status)
 
     add, remove, address = "addFloatingIp", "removeFloatingIp", {"address": first["ip"]}
-    act(one, add, {**address, "fixed_address": "10.20.0.9"}, 400)
-    act(one, add, {**address, "fixed_address": "10.20.0.5"}, 202)
+    act(instance_uuid, add, {**address, "fixed_address": "10.20.0.9"}, 400)
+    act(instance_uuid, add, {**address, "fixed_address": "10.20.0.5"}, 202)
     shown = doors.member.get(f"/os-floating-ips/{first['id']}")["floating_ip"]
-    assert (shown["instance_id"], shown["fixed_ip"]) == (one, "10.20.0.5")
-    act(one, add, {"address": other["ip"]}, 400)  # it has one of this pool
+    assert (shown["instance_id"], shown["fixed_ip"]) == (instance_uuid, "10.20.0.5")
+    act(instance_uuid, add, {"address": other["ip"]}, 400)  # it has one of this pool
     act(two, remove, address, 409)
     act(two, add, address, 202)  # it moves
     act(two, remove, address, 202)

@@ -58,12 +58,12 @@ def test_every_schema_is_one_and_every_reference_leads_to_one() -> None:
 
 
 def test_each_operation_says_which_role_it_takes() -> None:
-    for one in openapi.OPERATIONS:
-        told = openapi.document()["paths"][f"/v1{one.path}"][one.method.lower()]
-        if policy.POLICY[one.action] == "public":
+    for operation in openapi.OPERATIONS:
+        told = openapi.document()["paths"][f"/v1{operation.path}"][operation.method.lower()]
+        if policy.POLICY[operation.action] == "public":
             assert told["security"] == []
         else:
-            assert f"Role: {policy.POLICY[one.action]}." in told["description"]
+            assert f"Role: {policy.POLICY[operation.action]}." in told["description"]
 
 
 class Quiet(WSGIRequestHandler):

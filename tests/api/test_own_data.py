@@ -69,7 +69,7 @@ def _check(cloud: Cloud, asker: Guest, places: t.Sequence[tuple[str, str, int, b
         marks[host, network, last] = None if gone else (mark, uuid, project)
         if gone:
             cloud.delete(uuid)
-    everything = [mark for found in marks.values() if found for mark in found]
+    everything = [mark for of_table in marks.values() if of_table for mark in of_table]
     for host in HOSTS:
         for network in NETWORKS:
             for last in range(4, 10):

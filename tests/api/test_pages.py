@@ -111,7 +111,8 @@ def paths_of_consoles(scene: scenes.Scene) -> list[str]:
 
 def paths_of_hosts(scene: scenes.Scene) -> list[str]:
     """The pages that say which hosts there are: administrators' alone."""
-    return ["/hosts", "/hosts/hv1", "/hosts/hv2", *(f"/instances/{one}/placement" for one in (scene.web, scene.failed))]
+    return ["/hosts", "/hosts/hv1", "/hosts/hv2",
+            *(f"/instances/{uuid}/placement" for uuid in (scene.web, scene.failed))]
 
 
 def log_in(client: FlaskClient, **fields: str) -> TestResponse:
@@ -277,7 +278,7 @@ def test_which_hosts_there_are_is_no_tenants_business(api: seeds.Api, scene: sce
         assert not re.search(r"\bhv[12]\b", member.get(path).words), path
     for path in paths_of(scene):
         leads = {str(link["href"]) for link in member.get(path).all("a") if link.get("href")}
-        assert not [one for one in leads if one.startswith("/hosts") or one.endswith("/placement")], path
+        assert not [link for link in leads if link.startswith("/hosts") or link.endswith("/placement")], path
     for path in paths_of_hosts(scene):
         member.get(path, 403)
         admin.get(path)
@@ -303,8 +304,8 @@ def test_readers_have_no_buttons_and_members_those_that_work_now(api: seeds.Api,
         reader.get(path, 403)
     assert "read only" in reader.get("/").words
 
-    def offered(one: str) -> set[str]:
-        return {action.rpartition("/")[2] for action in member.get(f"/instances/{one}").actions} - {"logout"}
+    def offered(instance_uuid: str) -> set[str]:
+        return {action.rpartition("/")[2] for action in member.get(f"/instances/{instance_uuid}").actions} - {"logout"}
 
     assert offered(scene.web) == {"stop", "reboot", "hard-reboot"}
     assert offered(scene.stopped) == {"start", "hard-reboot"}
@@ -329,7 +330,7 @@ def test_members_act(api: seeds.Api, scene: scenes.Scene) -> None:
     assert (answer.status_code, answer.headers["Location"]) == (303, f"/instances/{scene.web}")
     page = member.get(f"/instances/{scene.web}")
     assert "rebooting_hard" in page.words
-    assert [one for one in page.all("div") if one.get("data-refresh")]
+    assert [element for element in page.all("div") if element.get("data-refresh")]
     assert "while it is in task_state rebooting_hard" in Page(
         member.post(f"/instances/{scene.web}/stop").get_data(as_text=True)
     ).words
@@ -378,14 +379,14 @@ def test_long_lists_go_on_over_the_page(api: seeds.Api) -> None:
     older = next(link["href"] for link in first.all("a") if "before=" in (link["href"] or ""))
     second = visitor.get(older or "")
     shown = [set(re.findall(r"many-\d\d", page.text)) for page in (first, second)]
-    assert [len(one) for one in shown] == [50, 3] and not shown[0] & shown[1]
+    assert [len(names) for names in shown] == [50, 3] and not shown[0] & shown[1]
     assert visitor.client.get("/instances?before=x").status_code == 200
 
 
 def test_the_stream_takes_the_session(api: seeds.Api, scene: scenes.Scene) -> None:
     visitor = Visitor(api, "reader")
     page = visitor.get(f"/jobs/{scene.going}")
-    path = next(one["data-stream"] for one in page.all("tbody") if "data-stream" in one)
+    path = next(element["data-stream"] for element in page.all("tbody") if "data-stream" in element)
     scenes.add_event(api, scene.going, task="Start the domains", status="changed")
     scenes.end_job(api, scene.going)
     answer = visitor.client.get(path or "")

@@ -134,9 +134,9 @@ def browser(namespace: str | None, tmp_path_factory: pytest.TempPathFactory) -> 
         os.chmod(program, 0o755)
     with sync_playwright() as playwright:
         # root has no sandbox; what is shown is ours
-        one = playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-dev-shm-usage"])
-        yield one
-        one.close()
+        opened = playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-dev-shm-usage"])
+        yield opened
+        opened.close()
 
 
 @pytest.fixture
@@ -154,15 +154,15 @@ def site(
         server = make_server("127.0.0.1", port, api.app, threaded=True, fd=listener.fileno())
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
-    one = Site(browser, f"http://127.0.0.1:{port}")
-    yield one
-    for context in one.contexts:
+    opened = Site(browser, f"http://127.0.0.1:{port}")
+    yield opened
+    for context in opened.contexts:
         context.close()
     monkeypatch.setattr(streams, "LONGEST", 0.0)  # streams that nobody reads any more end
     server.shutdown()
     thread.join()
     server.server_close()
-    assert one.complaints == []
+    assert opened.complaints == []
 
 
 def paths_of(scene: scenes.Scene) -> list[str]:
@@ -199,7 +199,7 @@ def test_the_login_fits_too_and_says_what_was_wrong(site: Site, scene: scenes.Sc
     expect(page.get_by_label("User")).to_have_value("demo")
     expect(page.get_by_label("Password")).to_be_focused()
     # the browser reports the status of what it loaded, which is right
-    site.complaints = [one for one in site.complaints if "401" not in one]
+    site.complaints = [complaint for complaint in site.complaints if "401" not in complaint]
 
 
 def test_one_logs_in_looks_acts_and_logs_out(site: Site, api: seeds.Api, scene: scenes.Scene) -> None:
@@ -279,7 +279,7 @@ def test_it_works_with_a_keyboard(site: Site, scene: scenes.Scene) -> None:
 def test_a_reader_sees_and_cannot_act(site: Site, scene: scenes.Scene) -> None:
     page = site.visit("reader", f"/instances/{scene.web}")
     expect(page.get_by_text("read only")).to_be_visible()
-    assert [one.inner_text() for one in page.get_by_role("button").all()] == ["Log out"]
+    assert [button.inner_text() for button in page.get_by_role("button").all()] == ["Log out"]
     assert page.get_by_text("Delete…").count() == 0
 
 

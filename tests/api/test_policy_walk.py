@@ -90,8 +90,8 @@ class Route:
 @pytest.fixture(scope="module")
 def api(seeded: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> t.Iterator[Api]:
     """One application for all of this module: nothing here may change anything."""
-    with conftest.application(seeded, tmp_path_factory.mktemp("walk") / "cloud") as one:
-        yield one
+    with conftest.application(seeded, tmp_path_factory.mktemp("walk") / "cloud") as opened:
+        yield opened
 
 
 @pytest.fixture(scope="module")

@@ -67,16 +67,16 @@ def lab() -> t.Iterator[Lab]:
     if shutil.which("haproxy", path="/usr/sbin:/usr/bin") is None:
         pytest.fail("haproxy is not installed: tools/bootstrap installs it", pytrace=False)
     stem = f"nlm{os.getpid()}"
-    one = Lab(f"{stem}-host", f"{stem}-nova", [f"{stem}-{number}" for number in range(3)])
+    made = Lab(f"{stem}-host", f"{stem}-nova", [f"{stem}-{number}" for number in range(3)])
     try:
-        for name in (one.host, one.namespace, *one.guests):
+        for name in (made.host, made.namespace, *made.guests):
             ip("netns", "add", name)
-        ip("-n", one.host, "link", "set", "lo", "up")
+        ip("-n", made.host, "link", "set", "lo", "up")
         for number in range(3):
-            connect(one, number)
-        yield one
+            connect(made, number)
+        yield made
     finally:
-        for name in (one.host, one.namespace, *one.guests):
+        for name in (made.host, made.namespace, *made.guests):
             subprocess.run(["ip", "netns", "del", name], check=False, capture_output=True)
 
 
@@ -129,9 +129,9 @@ def host(
     lab: Lab, cloud: Cloud, networks: list[Network], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> t.Iterator[Host]:
     monkeypatch.setattr(_host.locked.__wrapped__, "__defaults__", (60.0, str(tmp_path / "locks")))  # type: ignore[attr-defined]
-    one = Host(lab, networks, cloud.secret, tmp_path)
-    yield one
-    one.remove(*BRIDGES)
+    made = Host(lab, networks, cloud.secret, tmp_path)
+    yield made
+    made.remove(*BRIDGES)
 
 
 @pytest.fixture

@@ -33,8 +33,8 @@ def strict(seeded: pathlib.Path, tmp_path: pathlib.Path) -> t.Iterator[seeds.Api
     """The application with a few requests for each caller, and hardly one more as time goes by."""
     with application(
         seeded, tmp_path / "cloud", api_rate=1, api_burst=BURST, api_anonymous_rate=1, api_anonymous_burst=BURST
-    ) as one:
-        yield one
+    ) as opened:
+        yield opened
 
 
 def refused(answer: TestResponse) -> None:

@@ -32,9 +32,9 @@ PATIENCE = 60.0  # seconds
 
 
 def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
 
 
 class Server:
@@ -128,10 +128,10 @@ def test_it_ends_with_all_that_it_started(home: pathlib.Path, how: signal.Signal
     with serving(home) as server:
         workers = children(server.process.pid)
         assert len(workers) == 2
-        assert [one.name for one in home.parent.iterdir() if one.name.startswith("novalite-metrics-")]
+        assert [path.name for path in home.parent.iterdir() if path.name.startswith("novalite-metrics-")]
         assert server.end(how) == 0
         assert [pid for pid in workers if pathlib.Path(f"/proc/{pid}").exists()] == []
-        assert [one.name for one in home.parent.iterdir() if one.name.startswith("novalite-metrics-")] == []
+        assert [path.name for path in home.parent.iterdir() if path.name.startswith("novalite-metrics-")] == []
 
 
 def test_each_request_is_a_line_without_secrets(home: pathlib.Path) -> None:
@@ -251,7 +251,9 @@ def test_behind_the_example_proxy(home: pathlib.Path) -> None:
         forged = {"X-Forwarded-For": "203.0.113.9", "X-Forwarded-Host": "evil.example", "X-Forwarded-Prefix": "/evil"}
         status, headers, text = ask(port, TOKENS, "POST", login("demo"), forged, context)
         assert status == 201 and "Strict-Transport-Security" in headers
-        urls = {one["url"] for service in json.loads(text)["token"]["catalog"] for one in service["endpoints"]}
+        urls = {
+            endpoint["url"] for service in json.loads(text)["token"]["catalog"] for endpoint in service["endpoints"]
+        }
         assert f"https://127.0.0.1:{port}/compute/v2.1" in urls
         assert all(url.startswith(f"https://127.0.0.1:{port}/") for url in urls)
         for path in ("/metrics", "/%6detrics", "/metrics/", "/metric%73", "//metrics", "/metrics?x"):

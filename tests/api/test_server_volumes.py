@@ -76,7 +76,7 @@ def test_a_volume_comes_and_goes(api: seeds.Api, scene: scenes.Scene) -> None:
     assert jobs(api, "volume_detach") == [variables]
     assert client.delete(f"{url}/{volume_id}").status_code == 400  # it is under way
     actions = client.get(f"{SERVERS}/{scene.web}/os-instance-actions").get_json()["instanceActions"]
-    assert {"attach_volume", "detach_volume"} <= {one["action"] for one in actions}
+    assert {"attach_volume", "detach_volume"} <= {action["action"] for action in actions}
 
 
 def test_what_is_refused(api: seeds.Api, scene: scenes.Scene) -> None:
@@ -129,10 +129,10 @@ def test_a_server_starts_from_a_volume_of_an_image(api: seeds.Api) -> None:
     with api.engine.connect() as connection:
         (server,) = instances_by(connection, uuids=[uuid_])
         found = volumes_by(connection, instances=[uuid_])
-    assert [(one["device"], one["boot_index"], one["delete_on_termination"]) for one in server["volumes"]] == [
+    assert [(disk["device"], disk["boot_index"], disk["delete_on_termination"]) for disk in server["volumes"]] == [
         ("/dev/vda", 0, True), ("/dev/vdb", None, False)
     ]  # fmt: skip
-    assert sorted((one["size_gb"], one["status"], one["host"]) for one in found) == [
+    assert sorted((volume["size_gb"], volume["status"], volume["host"]) for volume in found) == [
         (1, "creating", None), (2, "creating", None)
     ]  # fmt: skip
     shown = api.client_as("demo").get(f"{SERVERS}/{uuid_}").get_json()["server"]
@@ -141,13 +141,13 @@ def test_a_server_starts_from_a_volume_of_an_image(api: seeds.Api) -> None:
 
 
 def test_a_server_starts_from_a_volume_that_there_is_on_its_host(api: seeds.Api) -> None:
-    one = a_volume(api, host="hv2", bootable=True)
+    volume_id = a_volume(api, host="hv2", bootable=True)
     with transaction(api.engine) as connection:
-        volumes.finish_create(connection, one)
-    device = {"source_type": "volume", "destination_type": "volume", "boot_index": "0", "uuid": one}
+        volumes.finish_create(connection, volume_id)
+    device = {"source_type": "volume", "destination_type": "volume", "boot_index": "0", "uuid": volume_id}
     answer = create(api, [device])
     assert answer.status_code == 202, answer.get_json()
-    assert status(api, one) == "attaching"
+    assert status(api, volume_id) == "attaching"
     assert create(api, [device]).status_code == 400  # it is taken
 
 

@@ -263,11 +263,11 @@ def test_tags(api: seeds.Api, server: str, client_as: ClientAs) -> None:
 def test_what_was_done_is_listed_and_shown(api: seeds.Api, does: Does, server: str, client_as: ClientAs) -> None:
     assert does({"os-stop": None})[0] == 202
     client, url = client_as("demo"), f"{SERVERS}/{server}/os-instance-actions"
-    (one,) = client.get(url).get_json()["instanceActions"]
-    assert set(one) == {"action", "instance_uuid", "request_id", "user_id", "project_id", "start_time", "message"}
-    assert (one["action"], one["instance_uuid"]) == ("stop", server)
-    (one,) = client.get(url, headers=at("2.84")).get_json()["instanceActions"]
-    assert "updated_at" in one
+    (action,) = client.get(url).get_json()["instanceActions"]
+    assert set(action) == {"action", "instance_uuid", "request_id", "user_id", "project_id", "start_time", "message"}
+    assert (action["action"], action["instance_uuid"]) == ("stop", server)
+    (action,) = client.get(url, headers=at("2.84")).get_json()["instanceActions"]
+    assert "updated_at" in action
     number = rows(api, sa.select(tables.instance_action.c.id))[0].id
     api.insert(
         tables.instance_action_event, action_id=number, event="stop_on_host", host="hv1", started_at=1, finished_at=2,
@@ -275,15 +275,15 @@ def test_what_was_done_is_listed_and_shown(api: seeds.Api, does: Does, server: s
     )  # fmt: skip
     with transaction(api.engine) as connection:
         connection.execute(sa.update(tables.instance_action).values(message="it would not"))
-    shown = client.get(f"{url}/{one['request_id']}").get_json()["instanceAction"]
+    shown = client.get(f"{url}/{action['request_id']}").get_json()["instanceAction"]
     assert shown["message"] == "Error" and "events" not in shown
-    (event,) = client.get(f"{url}/{one['request_id']}", headers=at("2.84")).get_json()["instanceAction"]["events"]
+    (event,) = client.get(f"{url}/{action['request_id']}", headers=at("2.84")).get_json()["instanceAction"]["events"]
     assert event == {
         "event": "stop_on_host", "start_time": "1970-01-01T00:00:01.000000",
         "finish_time": "1970-01-01T00:00:02.000000", "result": "Error", "hostId": event["hostId"],
         "details": "it would not",
     }  # fmt: skip
-    shown = client_as("admin").get(f"{url}/{one['request_id']}", headers=at("2.62")).get_json()["instanceAction"]
+    shown = client_as("admin").get(f"{url}/{action['request_id']}", headers=at("2.62")).get_json()["instanceAction"]
     (event,) = shown["events"]
     assert (event["host"], event["traceback"]) == ("hv1", None)
     assert client.get(f"{url}/req-nosuch").status_code == 404
@@ -299,7 +299,7 @@ def test_what_was_done_comes_in_pages(api: seeds.Api, server: str, client_as: Cl
     url, found = f"{SERVERS}/{server}/os-instance-actions?limit=2", []
     while url:
         body = client_as("demo").get(url, headers=at("2.58")).get_json()
-        found += [one["request_id"] for one in body["instanceActions"]]
+        found += [action["request_id"] for action in body["instanceActions"]]
         url = body["links"][0]["href"] if "links" in body else ""
     assert found == [f"req-{number}" for number in (4, 3, 2, 1, 0)]
     url = f"{SERVERS}/{server}/os-instance-actions"
@@ -320,10 +320,14 @@ def test_addresses_and_interfaces(api: seeds.Api, server: str, client_as: Client
     assert client.get(f"{SERVERS}/{server}/ips/private").get_json() == {"private": addresses}
     assert client.get(f"{SERVERS}/{server}/ips/nosuch").status_code == 404
     url = f"{SERVERS}/{server}/os-interface"
-    (one,) = client.get(url).get_json()["interfaceAttachments"]
-    assert (one["port_id"], one["port_state"], one["mac_addr"]) == (port, "ACTIVE", "fa:16:3e:00:00:01")
-    assert [fixed["ip_address"] for fixed in one["fixed_ips"]] == ["10.20.0.7", "fd00::7"]
-    assert client.get(f"{url}/{port}").get_json() == {"interfaceAttachment": one}
+    (interface,) = client.get(url).get_json()["interfaceAttachments"]
+    assert (interface["port_id"], interface["port_state"], interface["mac_addr"]) == (
+        port,
+        "ACTIVE",
+        "fa:16:3e:00:00:01",
+    )
+    assert [fixed["ip_address"] for fixed in interface["fixed_ips"]] == ["10.20.0.7", "fd00::7"]
+    assert client.get(f"{url}/{port}").get_json() == {"interfaceAttachment": interface}
     assert client.get(f"{url}/nosuch").status_code == client.delete(f"{url}/nosuch").status_code == 404
     assert client.delete(f"{url}/{port}").status_code == 202
 

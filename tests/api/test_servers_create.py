@@ -78,9 +78,9 @@ def test_what_the_command_line_sends_is_recorded_with_its_job(api: seeds.Api, cl
 def test_the_password_that_is_answered_is_the_one_that_is_hashed(api: seeds.Api, client_as: ClientAs) -> None:
     import subprocess
 
-    for given in ({}, {"adminPass": "s3cret word"}):
-        password = posted(api, client_as("demo"), **given)["adminPass"]
-        assert given.get("adminPass", password) == password and len(password) >= 11
+    for more in ({}, {"adminPass": "s3cret word"}):
+        password = posted(api, client_as("demo"), **more)["adminPass"]
+        assert more.get("adminPass", password) == password and len(password) >= 11
         kept = rows(api, sa.select(tables.instance.c.password_hash).order_by(tables.instance.c.id.desc()))[0][0]
         scheme, rounds_or_salt, *rest = kept.split("$")[1:]
         salt = f"{rounds_or_salt}${rest[0]}" if rounds_or_salt.startswith("rounds=") else rounds_or_salt
@@ -201,7 +201,7 @@ def test_a_network_of_several_is_not_guessed(api: seeds.Api, client_as: ClientAs
     outside = client.post(SERVERS, json=body(api, networks=[{"uuid": second.uuid, "fixed_ip": "10.31.0.9"}]))
     assert outside.status_code == 400
     shown = client.get(f"{SERVERS}/{uuid}").get_json()["server"]
-    assert [one["addr"] for one in shown["addresses"]["second"]] == ["10.30.0.9"]
+    assert [address["addr"] for address in shown["addresses"]["second"]] == ["10.30.0.9"]
 
 
 def test_groups_are_named_or_given_by_id(api: seeds.Api, client_as: ClientAs) -> None:
@@ -242,7 +242,7 @@ def test_an_administrator_names_the_host(api: seeds.Api, client_as: ClientAs) ->
     ):
         assert client.post(SERVERS, json=body(api, **more), headers=headers).status_code == 202
     kept = rows(api, sa.select(tables.instance_action.c.details))
-    assert [one.details["hints"] for one in kept] == [{"host": "hv2"}] * 4
+    assert [action.details["hints"] for action in kept] == [{"host": "hv2"}] * 4
     assert client.post(SERVERS, json=body(api, availability_zone="nova:nosuch")).status_code == 400
     wrong = body(api, host="hv1", hypervisor_hostname="hv2", networks="auto")
     assert client.post(SERVERS, json=wrong, headers=LATEST).status_code == 400
@@ -277,7 +277,7 @@ def test_a_server_that_is_being_built_is_deleted(api: seeds.Api, client_as: Clie
     jobs = rows(api, sa.select(tables_jobs.job.c.kind).order_by(tables_jobs.job.c.created_at))
     assert [job.kind for job in jobs] == ["launch", "terminate"]  # asked for twice, done once
     actions = rows(api, sa.select(tables.instance_action).order_by(tables.instance_action.c.id))
-    assert [(one.action, one.finished_at is None) for one in actions] == [("create", False), ("delete", True)]
+    assert [(action.action, action.finished_at is None) for action in actions] == [("create", False), ("delete", True)]
 
 
 def test_a_deletion_that_failed_is_tried_again(api: seeds.Api, client_as: ClientAs) -> None:

@@ -45,20 +45,20 @@ def nic(
     api: seeds.Api, server: str, address: str | None, ipv6: str | None = None, mac: str = "fa:16:3e:00:00:01"
 ) -> str:
     """An interface of the server in the network `private`; returns its id."""
-    one = str(uuid.uuid4())
+    vif_id = str(uuid.uuid4())
     with transaction(api.engine) as connection:
         network = connection.execute(sa.select(tables.network).where(tables.network.c.name == "private")).one()
         connection.execute(
             sa.insert(tables.vif).values(
-                id=one, instance_uuid=server, network_id=network.id, position=0, mac=mac, ipv6=ipv6
+                id=vif_id, instance_uuid=server, network_id=network.id, position=0, mac=mac, ipv6=ipv6
             )
         )
         if address is not None:
             number = int.from_bytes(bytes(map(int, address.split("."))), "big")
             connection.execute(
-                sa.update(tables.fixed_ip).where(tables.fixed_ip.c.ip == number).values(owner=f"vif:{one}")
+                sa.update(tables.fixed_ip).where(tables.fixed_ip.c.ip == number).values(owner=f"vif:{vif_id}")
             )
-    return one
+    return vif_id
 
 
 def names(client: FlaskClient, query: str, version: str = "2.96") -> list[str]:
@@ -302,7 +302,7 @@ def test_lists_take_the_same_queries_for_one_and_for_many(api: seeds.Api, client
             nic(api, server, None, None, f"fa:16:3e:00:{round_:02}:{number:02}")
         statements.clear()
         assert len(client.get(f"{SERVERS}/detail").get_json()["servers"]) == 4 * (len(counts) + 1)
-        counts.append(len([one for one in statements if one.lstrip().upper().startswith("SELECT")]))
+        counts.append(len([statement for statement in statements if statement.lstrip().upper().startswith("SELECT")]))
     assert counts[0] == counts[1] <= 9
 
 

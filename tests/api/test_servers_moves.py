@@ -85,7 +85,7 @@ def test_a_resize_waits_for_a_word(api: seeds.Api, server: str, does: Does, clie
     with transaction(api.engine) as connection:
         connection.execute(sa.update(migration).values(status="finished"))
     assert does({"confirmResize": None})[0] == 204
-    kinds = sorted(one.kind for one in rows(api, sa.select(tables_jobs.job)))
+    kinds = sorted(row.kind for row in rows(api, sa.select(tables_jobs.job)))
     assert kinds == ["confirmResize", "resize", "revertResize"]
 
 
@@ -122,7 +122,7 @@ def test_a_manager_migrates_to_where_there_is_room(api: seeds.Api, server: str, 
         assert does(body, "demo", "2.60")[0] == 403
     assert does({"evacuate": {}}, "demo", "2.14")[0] == 403
     assert does({"migrate": None}, "demo", "2.60")[0] == 202
-    assert [one.kind for one in rows(api, sa.select(tables_jobs.job))] == ["migrate"]
+    assert [row.kind for row in rows(api, sa.select(tables_jobs.job))] == ["migrate"]
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ EXPRESSIONS = st.recursive(
     lambda inner: st.one_of(
         st.tuples(inner, inner).map("".join),
         st.tuples(inner, inner).map(lambda two: f"{two[0]}|{two[1]}"),
-        inner.map(lambda one: f"({one})"),
+        inner.map(lambda pattern: f"({pattern})"),
         st.tuples(inner, st.sampled_from(["*", "+", "?", "{2}", "{1,2}", "{0,}"])).map(
             lambda two: f"({two[0]}){two[1]}"
         ),

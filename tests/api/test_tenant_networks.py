@@ -23,9 +23,9 @@ Body = dict[str, t.Any]
 
 @pytest.fixture
 def doors(cloud: Cloud) -> t.Iterator[Doors]:
-    one = Doors(cloud, "/network/v2.0")
-    yield one
-    one.close()
+    opened = Doors(cloud, "/network/v2.0")
+    yield opened
+    opened.close()
 
 
 def error_of(body: t.Any) -> str:
@@ -57,32 +57,36 @@ def pool(cloud: Cloud) -> str:
 
 
 def test_a_network_comes_without_addresses_and_goes_again(cloud: Cloud, doors: Doors) -> None:
-    one, two = network(doors, description="d"), network(doors)
-    assert (one["name"], one["subnets"], one["description"], one["shared"]) == ("web", [], "d", False)
-    assert one["mtu"] == 1450 and one["id"] != two["id"]
+    first, second = network(doors, description="d"), network(doors)
+    assert (first["name"], first["subnets"], first["description"], first["shared"]) == ("web", [], "d", False)
+    assert first["mtu"] == 1450 and first["id"] != second["id"]
     rows = {row["uuid"]: row for row in doors.rows(tables.network)}
-    assert rows[one["id"]]["name"] == "web" and rows[two["id"]]["name"] != "web"  # handles are unique
-    assert rows[one["id"]]["vni"] != rows[two["id"]]["vni"] and rows[one["id"]]["isolated"]
-    doors.stranger.get(f"/networks/{one['id']}", 404)
-    doors.stranger.put(f"/networks/{one['id']}", {"network": {"name": "x"}}, 404)
-    doors.stranger.delete(f"/networks/{one['id']}", 404)
-    doors.reader.delete(f"/networks/{one['id']}", 403)
-    renamed = doors.member.put(f"/networks/{one['id']}", {"network": {"name": "www", "description": ""}})["network"]
+    assert rows[first["id"]]["name"] == "web" and rows[second["id"]]["name"] != "web"  # handles are unique
+    assert rows[first["id"]]["vni"] != rows[second["id"]]["vni"] and rows[first["id"]]["isolated"]
+    doors.stranger.get(f"/networks/{first['id']}", 404)
+    doors.stranger.put(f"/networks/{first['id']}", {"network": {"name": "x"}}, 404)
+    doors.stranger.delete(f"/networks/{first['id']}", 404)
+    doors.reader.delete(f"/networks/{first['id']}", 403)
+    renamed = doors.member.put(f"/networks/{first['id']}", {"network": {"name": "www", "description": ""}})["network"]
     assert (renamed["name"], renamed["description"]) == ("www", "")
-    for number in (one["id"], two["id"]):
+    for number in (first["id"], second["id"]):
         doors.member.delete(f"/networks/{number}", 204)
-    doors.member.get(f"/networks/{one['id']}", 404)
+    doors.member.get(f"/networks/{first['id']}", 404)
     assert doors.rows(tables.network) == []
 
 
 def test_several_at_once_or_none(doors: Doors) -> None:
     made = doors.member.post("/networks", {"networks": [{"name": "a"}, {"name": "b"}]}, 201)["networks"]
-    assert [one["name"] for one in made] == ["a", "b"]
+    assert [made_network["name"] for made_network in made] == ["a", "b"]
     cidrs = ["10.1.0.0/28", "10.1.0.0/28"]  # isolated networks may use the same
-    body = {"subnets": [{"network_id": one["id"], "ip_version": 4, "cidr": c} for one, c in zip(made, cidrs)]}
+    body = {
+        "subnets": [
+            {"network_id": made_network["id"], "ip_version": 4, "cidr": c} for made_network, c in zip(made, cidrs)
+        ]
+    }
     assert len(doors.member.post("/subnets", body, 201)["subnets"]) == 2
-    body = {"ports": [{"network_id": one["id"], "name": one["name"]} for one in made]}
-    assert [one["name"] for one in doors.member.post("/ports", body, 201)["ports"]] == ["a", "b"]
+    body = {"ports": [{"network_id": made_network["id"], "name": made_network["name"]} for made_network in made]}
+    assert [record["name"] for record in doors.member.post("/ports", body, 201)["ports"]] == ["a", "b"]
     bad = {"networks": [{"name": "c"}, {"name": "d", "mtu": 70000}]}
     doors.member.post("/networks", bad, 400)
     assert len(doors.member.get("/networks")["networks"]) == 2
@@ -100,34 +104,43 @@ def test_quotas_of_networks_subnets_ports_routers(cloud: Cloud, doors: Doors) ->
     assert error_of(doors.member.post("/ports", {"port": {"network_id": of["id"]}}, 409)) == "OverQuota"
     doors.member.post("/routers", {"router": {}}, 201)
     assert error_of(doors.member.post("/routers", {"router": {}}, 409)) == "OverQuota"
-    used = {name: one["used"] for name, one in doors.member.get(f"/quotas/{doors.project}/details")["quota"].items()}
+    used = {
+        name: quota["used"] for name, quota in doors.member.get(f"/quotas/{doors.project}/details")["quota"].items()
+    }
     assert [used[name] for name in ("network", "subnet", "port", "router")] == [1, 1, 1, 1]
 
 
 def test_a_subnet_has_its_gateway_pools_servers_and_routes(doors: Doors) -> None:
     of = network(doors)
     routes = [{"destination": "192.0.2.0/24", "nexthop": "10.50.0.9"}]
-    one = subnet(doors, of, dns_nameservers=["192.0.2.53"], host_routes=routes, name="s")
-    assert one["gateway_ip"] == "10.50.0.1"
-    assert one["allocation_pools"] == [{"start": "10.50.0.2", "end": "10.50.0.254"}]
-    assert (one["dns_nameservers"], one["host_routes"], one["enable_dhcp"]) == (["192.0.2.53"], routes, True)
-    assert doors.member.get(f"/networks/{of['id']}")["network"]["subnets"] == [one["id"]]
+    made_subnet = subnet(doors, of, dns_nameservers=["192.0.2.53"], host_routes=routes, name="s")
+    assert made_subnet["gateway_ip"] == "10.50.0.1"
+    assert made_subnet["allocation_pools"] == [{"start": "10.50.0.2", "end": "10.50.0.254"}]
+    assert (made_subnet["dns_nameservers"], made_subnet["host_routes"], made_subnet["enable_dhcp"]) == (
+        ["192.0.2.53"],
+        routes,
+        True,
+    )
+    assert doors.member.get(f"/networks/{of['id']}")["network"]["subnets"] == [made_subnet["id"]]
     two = [{"start": "10.50.0.10", "end": "10.50.0.11"}]
     change = {"name": "t", "gateway_ip": "10.50.0.2", "allocation_pools": two, "dns_nameservers": [], "host_routes": [],
               "enable_dhcp": False, "description": "d"}  # fmt: skip
-    after = doors.member.put(f"/subnets/{one['id']}", {"subnet": change})["subnet"]
+    after = doors.member.put(f"/subnets/{made_subnet['id']}", {"subnet": change})["subnet"]
     assert {key: after[key] for key in change} == change
     first, second = port(doors, of), port(doors, of)
-    assert sorted(one["fixed_ips"][0]["ip_address"] for one in (first, second)) == ["10.50.0.10", "10.50.0.11"]
+    assert sorted(bound_port["fixed_ips"][0]["ip_address"] for bound_port in (first, second)) == [
+        "10.50.0.10",
+        "10.50.0.11",
+    ]
     full = doors.member.post("/ports", {"port": {"network_id": of["id"]}}, 409)
     assert error_of(full) == "IpAddressGenerationFailure"
-    assert error_of(doors.member.delete(f"/subnets/{one['id']}", 409)) == "SubnetInUse"
+    assert error_of(doors.member.delete(f"/subnets/{made_subnet['id']}", 409)) == "SubnetInUse"
     assert error_of(doors.member.delete(f"/networks/{of['id']}", 409)) == "NetworkInUse"
-    doors.stranger.put(f"/subnets/{one['id']}", {"subnet": {"name": "x"}}, 404)
-    doors.stranger.delete(f"/subnets/{one['id']}", 404)
+    doors.stranger.put(f"/subnets/{made_subnet['id']}", {"subnet": {"name": "x"}}, 404)
+    doors.stranger.delete(f"/subnets/{made_subnet['id']}", 404)
     for gone in (first, second):
         doors.member.delete(f"/ports/{gone['id']}", 204)
-    doors.member.delete(f"/subnets/{one['id']}", 204)
+    doors.member.delete(f"/subnets/{made_subnet['id']}", 204)
     assert doors.member.get(f"/networks/{of['id']}")["network"]["subnets"] == []
     assert doors.rows(tables.fixed_ip) == []
     subnet(doors, of, "10.51.0.0/24")  # another one may take its place
@@ -138,10 +151,10 @@ def test_a_network_has_both_families(cloud: Cloud, doors: Doors) -> None:
     six = subnet(doors, of, "fd00:50::/64", ipv6_ra_mode="slaac", ipv6_address_mode="slaac")
     assert (six["gateway_ip"], six["ipv6_ra_mode"]) == ("fd00:50::1", "slaac")
     alone = port(doors, of)
-    assert [one["subnet_id"] for one in alone["fixed_ips"]] == [six["id"]]
+    assert [address["subnet_id"] for address in alone["fixed_ips"]] == [six["id"]]
     four = subnet(doors, of)
     both = port(doors, of)
-    assert {one["subnet_id"] for one in both["fixed_ips"]} == {four["id"], six["id"]}
+    assert {address["subnet_id"] for address in both["fixed_ips"]} == {four["id"], six["id"]}
     server = cloud.instance(doors.project, "guest", cloud.host("hv1"), [])
     with transaction(cloud.engine) as connection:
         mine = tables.vif.c.id == both["id"]
@@ -151,7 +164,7 @@ def test_a_network_has_both_families(cloud: Cloud, doors: Doors) -> None:
         connection.execute(sa.update(tables.vif).where(mine).values(instance_uuid=None, position=None))
     doors.member.delete(f"/subnets/{six['id']}", 204)  # no server has an address of it
     left = doors.member.get(f"/ports/{both['id']}")["port"]["fixed_ips"]
-    assert [one["subnet_id"] for one in left] == [four["id"]]
+    assert [address["subnet_id"] for address in left] == [four["id"]]
 
 
 @pytest.mark.parametrize(
@@ -200,13 +213,17 @@ def test_a_port_keeps_what_it_is_given(doors: Doors) -> None:
     of = network(doors)
     four = subnet(doors, of)
     number, group = doors.group("web")
-    one = port(
+    made_port = port(
         doors, of, name="p", fixed_ips=[{"ip_address": "10.50.0.77"}], mac_address="fa:16:3e:aa:bb:cc",
         security_groups=[group], allowed_address_pairs=[{"ip_address": "10.50.0.200"}], device_id="mine",
     )  # fmt: skip
-    assert one["fixed_ips"] == [{"subnet_id": four["id"], "ip_address": "10.50.0.77"}]
-    assert (one["mac_address"], one["security_groups"], one["status"]) == ("fa:16:3e:aa:bb:cc", [group], "DOWN")
-    assert one["allowed_address_pairs"] == [{"ip_address": "10.50.0.200", "mac_address": "fa:16:3e:aa:bb:cc"}]
+    assert made_port["fixed_ips"] == [{"subnet_id": four["id"], "ip_address": "10.50.0.77"}]
+    assert (made_port["mac_address"], made_port["security_groups"], made_port["status"]) == (
+        "fa:16:3e:aa:bb:cc",
+        [group],
+        "DOWN",
+    )
+    assert made_port["allowed_address_pairs"] == [{"ip_address": "10.50.0.200", "mac_address": "fa:16:3e:aa:bb:cc"}]
     same = {"network_id": of["id"], "fixed_ips": [{"ip_address": "10.50.0.77"}]}
     assert error_of(doors.member.post("/ports", {"port": same}, 409)) == "IpAddressInUse"
     taken = {"network_id": of["id"], "mac_address": "FA:16:3E:AA:BB:CC"}
@@ -214,14 +231,14 @@ def test_a_port_keeps_what_it_is_given(doors: Doors) -> None:
     assert error_of(doors.member.delete(f"/security-groups/{group}", 409)) == "SecurityGroupInUse"
     change = {"name": "q", "admin_state_up": False, "security_groups": [], "device_id": "", "allowed_address_pairs": [],
               "fixed_ips": [{"ip_address": "10.50.0.78"}]}  # fmt: skip
-    after = doors.member.put(f"/ports/{one['id']}", {"port": change})["port"]
+    after = doors.member.put(f"/ports/{made_port['id']}", {"port": change})["port"]
     assert (after["name"], after["admin_state_up"], after["security_groups"]) == ("q", False, [])
     assert after["fixed_ips"][0]["ip_address"] == "10.50.0.78" and after["allowed_address_pairs"] == []
     port(doors, of, fixed_ips=[{"ip_address": "10.50.0.77"}])  # it was given back
-    doors.stranger.get(f"/ports/{one['id']}", 404)
-    doors.stranger.put(f"/ports/{one['id']}", {"port": {"name": "x"}}, 404)
-    doors.stranger.delete(f"/ports/{one['id']}", 404)
-    doors.member.delete(f"/ports/{one['id']}", 204)
+    doors.stranger.get(f"/ports/{made_port['id']}", 404)
+    doors.stranger.put(f"/ports/{made_port['id']}", {"port": {"name": "x"}}, 404)
+    doors.stranger.delete(f"/ports/{made_port['id']}", 404)
+    doors.member.delete(f"/ports/{made_port['id']}", 204)
     doors.member.delete(f"/security-groups/{group}", 204)
     assert number
 
@@ -249,13 +266,13 @@ def test_a_servers_port_stays_and_changes_the_servers_groups(cloud: Cloud, doors
     number, group = doors.group("web")
     _other, wanted = doors.group("db")
     cloud.instance(doors.project, "a", cloud.host("hv1"), [(net, "10.20.0.5")], groups=[number], power_state=1)
-    (one,) = doors.member.get("/ports")["ports"]
-    assert error_of(doors.member.delete(f"/ports/{one['id']}", 409)) == "PortInUse"
+    (made_port,) = doors.member.get("/ports")["ports"]
+    assert error_of(doors.member.delete(f"/ports/{made_port['id']}", 409)) == "PortInUse"
     moved = {"fixed_ips": [{"ip_address": "10.20.0.6"}]}
-    assert error_of(doors.member.put(f"/ports/{one['id']}", {"port": moved}, 403)) == "PolicyNotAuthorized"
-    assert error_of(doors.admin.put(f"/ports/{one['id']}", {"port": moved}, 409)) == "PortInUse"
+    assert error_of(doors.member.put(f"/ports/{made_port['id']}", {"port": moved}, 403)) == "PolicyNotAuthorized"
+    assert error_of(doors.admin.put(f"/ports/{made_port['id']}", {"port": moved}, 409)) == "PortInUse"
     change = {"security_groups": [wanted], "name": "nic"}
-    after = doors.member.put(f"/ports/{one['id']}", {"port": change})["port"]
+    after = doors.member.put(f"/ports/{made_port['id']}", {"port": change})["port"]
     assert (after["security_groups"], after["name"]) == ([wanted], "nic") and group != wanted
     (job,) = doors.jobs()
     assert job["kind"] == "security_groups"
@@ -265,17 +282,17 @@ def test_a_servers_port_stays_and_changes_the_servers_groups(cloud: Cloud, doors
 
 def test_a_floating_ip_leads_to_a_port_that_no_server_has_yet(cloud: Cloud, doors: Doors) -> None:
     outside, of = pool(cloud), network(doors)
-    inside, one = subnet(doors, of), port(doors, of)
-    body = {"floating_network_id": outside, "port_id": one["id"], "description": "front"}
+    inside, made_port = subnet(doors, of), port(doors, of)
+    body = {"floating_network_id": outside, "port_id": made_port["id"], "description": "front"}
     far = doors.member.post("/floatingips", {"floatingip": body}, 404)
     assert error_of(far) == "ExternalGatewayForFloatingIPNotFound"
     gateway = {"router": {"external_gateway_info": {"network_id": outside}}}
     way = doors.member.post("/routers", gateway, 201)["router"]
     doors.member.put(f"/routers/{way['id']}/add_router_interface", {"subnet_id": inside["id"]})
     led = doors.member.post("/floatingips", {"floatingip": body}, 201)["floatingip"]
-    assert (led["port_id"], led["fixed_ip_address"]) == (one["id"], one["fixed_ips"][0]["ip_address"])
+    assert (led["port_id"], led["fixed_ip_address"]) == (made_port["id"], made_port["fixed_ips"][0]["ip_address"])
     assert led["description"] == "front" and led["status"] == "ACTIVE" and led["router_id"] == way["id"]
-    doors.member.delete(f"/ports/{one['id']}", 204)
+    doors.member.delete(f"/ports/{made_port['id']}", 204)
     assert doors.member.get(f"/floatingips/{led['id']}")["floatingip"]["port_id"] is None
 
 
@@ -285,18 +302,18 @@ def test_a_floating_ip_leads_to_a_port_that_no_server_has_yet(cloud: Cloud, door
 def test_a_router_lets_the_guests_of_its_networks_out(cloud: Cloud, doors: Doors) -> None:
     outside, of = pool(cloud), network(doors)
     inside = subnet(doors, of)
-    one = doors.member.post("/routers", {"router": {"name": "r"}}, 201)["router"]
-    assert one["external_gateway_info"] is None
-    done = doors.member.put(f"/routers/{one['id']}/add_router_interface", {"subnet_id": inside["id"]})
-    assert done["subnet_ids"] == [inside["id"]] and done["id"] == one["id"]
-    (shown,) = doors.member.get(f"/ports?device_id={one['id']}")["ports"]
+    router = doors.member.post("/routers", {"router": {"name": "r"}}, 201)["router"]
+    assert router["external_gateway_info"] is None
+    done = doors.member.put(f"/routers/{router['id']}/add_router_interface", {"subnet_id": inside["id"]})
+    assert done["subnet_ids"] == [inside["id"]] and done["id"] == router["id"]
+    (shown,) = doors.member.get(f"/ports?device_id={router['id']}")["ports"]
     assert shown["device_owner"] == "network:router_interface" and shown["id"] == done["port_id"]
     assert shown["fixed_ips"] == [{"subnet_id": inside["id"], "ip_address": "10.50.0.1"}]
     same = doors.member.put(f"/ports/{done['port_id']}", {"port": {"fixed_ips": [{"subnet_id": inside["id"]}]}})["port"]
     assert same["fixed_ips"] == shown["fixed_ips"]
     other = {"port": {"fixed_ips": [{"ip_address": "10.50.0.9"}]}}
     assert error_of(doors.member.put(f"/ports/{done['port_id']}", other, 409)) == "PortInUse"
-    doors.member.put(f"/routers/{one['id']}/add_router_interface", {"subnet_id": inside["id"]}, 400)
+    doors.member.put(f"/routers/{router['id']}/add_router_interface", {"subnet_id": inside["id"]}, 400)
     row = {row["uuid"]: row for row in doors.rows(tables.network)}[of["id"]]
     assert not row["snat"]
     with transaction(cloud.engine) as connection:
@@ -305,59 +322,59 @@ def test_a_router_lets_the_guests_of_its_networks_out(cloud: Cloud, doors: Doors
                   network_id=network_row.id,
                   instance_uuid=cloud.instance(doors.project, "guest", cloud.host("hv1"), []))  # fmt: skip
     gateway = {"router": {"external_gateway_info": {"network_id": outside}}}
-    after = doors.member.put(f"/routers/{one['id']}", gateway)["router"]
+    after = doors.member.put(f"/routers/{router['id']}", gateway)["router"]
     assert after["external_gateway_info"] == {"network_id": outside, "enable_snat": True, "external_fixed_ips": []}
     assert {row["uuid"]: row for row in doors.rows(tables.network)}[of["id"]]["snat"]
     (job,) = doors.jobs()
     assert (job["kind"], job["variables"]["network_hosts"]) == ("floating_ips", ["hv1"])
-    assert error_of(doors.member.delete(f"/routers/{one['id']}", 409)) == "RouterInUse"
+    assert error_of(doors.member.delete(f"/routers/{router['id']}", 409)) == "RouterInUse"
     assert error_of(doors.member.delete(f"/ports/{done['port_id']}", 409)) == "ServicePortInUse"
-    doors.member.put(f"/routers/{one['id']}", {"router": {"external_gateway_info": {}}})
+    doors.member.put(f"/routers/{router['id']}", {"router": {"external_gateway_info": {}}})
     assert not {row["uuid"]: row for row in doors.rows(tables.network)}[of["id"]]["snat"]
-    doors.stranger.put(f"/routers/{one['id']}/remove_router_interface", {"subnet_id": inside["id"]}, 404)
-    doors.member.put(f"/routers/{one['id']}/remove_router_interface", {"subnet_id": inside["id"]})
-    gone = doors.member.put(f"/routers/{one['id']}/remove_router_interface", {"subnet_id": inside["id"]}, 404)
+    doors.stranger.put(f"/routers/{router['id']}/remove_router_interface", {"subnet_id": inside["id"]}, 404)
+    doors.member.put(f"/routers/{router['id']}/remove_router_interface", {"subnet_id": inside["id"]})
+    gone = doors.member.put(f"/routers/{router['id']}/remove_router_interface", {"subnet_id": inside["id"]}, 404)
     assert error_of(gone) == "RouterInterfaceNotFound"
     doors.member.get(f"/ports/{done['port_id']}", 404)
-    doors.stranger.delete(f"/routers/{one['id']}", 404)
-    doors.member.delete(f"/routers/{one['id']}", 204)
+    doors.stranger.delete(f"/routers/{router['id']}", 404)
+    doors.member.delete(f"/routers/{router['id']}", 204)
 
 
 def test_a_router_stands_on_its_projects_own_networks(cloud: Cloud, doors: Doors) -> None:
     shared = cloud.network("shared", "10.77.0.0/24")
     found = doors.member.get(f"/networks/{shared.uuid}")["network"]
-    one = doors.member.post("/routers", {"router": {"name": "r"}}, 201)["router"]
-    refused = doors.member.put(f"/routers/{one['id']}/add_router_interface", {"subnet_id": found["subnets"][0]}, 403)
+    router = doors.member.post("/routers", {"router": {"name": "r"}}, 201)["router"]
+    refused = doors.member.put(f"/routers/{router['id']}/add_router_interface", {"subnet_id": found["subnets"][0]}, 403)
     assert error_of(refused) == "PolicyNotAuthorized"
 
 
 def test_routers_refuse_what_no_host_could_do(cloud: Cloud, doors: Doors) -> None:
     a, b = network(doors), network(doors)
     inside, same = subnet(doors, a), subnet(doors, b)
-    one = doors.member.post("/routers", {"router": {"name": "r"}}, 201)["router"]
+    router = doors.member.post("/routers", {"router": {"name": "r"}}, 201)["router"]
     lonely = port(doors, a)
-    done = doors.member.put(f"/routers/{one['id']}/add_router_interface", {"port_id": lonely["id"]})
+    done = doors.member.put(f"/routers/{router['id']}/add_router_interface", {"port_id": lonely["id"]})
     assert done["subnet_id"] == inside["id"]
-    taken = doors.member.put(f"/routers/{one['id']}/add_router_interface", {"port_id": lonely["id"]}, 409)
+    taken = doors.member.put(f"/routers/{router['id']}/add_router_interface", {"port_id": lonely["id"]}, 409)
     assert error_of(taken) == "PortInUse"
-    doors.member.put(f"/routers/{one['id']}/add_router_interface", {"subnet_id": same["id"]}, 400)  # overlaps
+    doors.member.put(f"/routers/{router['id']}/add_router_interface", {"subnet_id": same["id"]}, 400)  # overlaps
     wanted = {"external_gateway_info": {"network_id": a["id"]}}
-    doors.member.put(f"/routers/{one['id']}", {"router": wanted}, 400)
+    doors.member.put(f"/routers/{router['id']}", {"router": wanted}, 400)
     wanted = {"external_gateway_info": {"network_id": "11111111-2222-3333-4444-555555555555"}}
-    doors.member.put(f"/routers/{one['id']}", {"router": wanted}, 404)
+    doors.member.put(f"/routers/{router['id']}", {"router": wanted}, 404)
     wanted = {"external_gateway_info": {"network_id": pool(cloud), "enable_snat": False}}
-    doors.member.put(f"/routers/{one['id']}", {"router": wanted}, 403)
-    after = doors.admin.put(f"/routers/{one['id']}", {"router": wanted})["router"]
+    doors.member.put(f"/routers/{router['id']}", {"router": wanted}, 403)
+    after = doors.admin.put(f"/routers/{router['id']}", {"router": wanted})["router"]
     assert after["external_gateway_info"]["enable_snat"] is False
-    doors.member.put(f"/routers/{one['id']}/remove_router_interface", {"port_id": lonely["id"]})
-    doors.member.put(f"/routers/{one['id']}/add_router_interface", {}, 400)
+    doors.member.put(f"/routers/{router['id']}/remove_router_interface", {"port_id": lonely["id"]})
+    doors.member.put(f"/routers/{router['id']}/add_router_interface", {}, 400)
 
 
 def test_administrators_see_and_make_for_all_projects(cloud: Cloud, doors: Doors) -> None:
     outside, of = pool(cloud), network(doors)
     subnet(doors, of)
     theirs = doors.stranger.post("/networks", {"network": {"name": "theirs"}}, 201)["network"]
-    assert {one["id"] for one in doors.admin.get("/networks")["networks"]} >= {of["id"], theirs["id"]}
+    assert {record["id"] for record in doors.admin.get("/networks")["networks"]} >= {of["id"], theirs["id"]}
     body = {"network": {"name": "given", "tenant_id": doors.other}}
     doors.member.post("/networks", body, 403)
     given = doors.admin.post("/networks", body, 201)["network"]
@@ -376,7 +393,7 @@ def test_administrators_see_and_make_for_all_projects(cloud: Cloud, doors: Doors
     assert len(doors.admin.get("/subnets?network_id=" + outside)["subnets"]) == 1
     assert doors.member.get("/agents")["agents"] == []
     cloud.host("hv1")
-    assert [one["host"] for one in doors.admin.get("/agents")["agents"]] == ["hv1"]
+    assert [agent["host"] for agent in doors.admin.get("/agents")["agents"]] == ["hv1"]
 
 
 # --- Tags -----------------------------------------------------------------------------------------------------------
@@ -394,7 +411,7 @@ def test_tags_are_kept_and_found(doors: Doors) -> None:
         assert doors.member.get(f"/{plural}/{number}")[key[:-1]]["tags"] == ["blue", "green", "red"]
         for query, hits in (("tags=red,blue", 1), ("tags=red,black", 0), ("tags-any=black,red", 1),
                             ("not-tags=red,blue", 0), ("not-tags-any=black", 1)):  # fmt: skip
-            found = [one["id"] for one in doors.member.get(f"/{plural}?{query}")[key]]
+            found = [record["id"] for record in doors.member.get(f"/{plural}?{query}")[key]]
             assert (number in found) == bool(hits), (plural, query)
         doors.member.get(f"{path}/red", 204)
         doors.member.delete(f"{path}/red", 204)

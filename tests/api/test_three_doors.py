@@ -43,11 +43,12 @@ class Playbook:
         run(self.api, server, "server", project="demo", state="present", servers=[wanted])
 
     def see(self, name: str) -> Seen:
-        (one,) = run(self.api, server_info, "server_info", project="demo", names=[name])["servers"]
+        (instance,) = run(self.api, server_info, "server_info", project="demo", names=[name])["servers"]
         return {
-            "uuid": one["uuid"], "state": one["vm_state"], "flavor": one["flavor"]["name"], "key": one["key"]["name"],
-            "image": one["image"]["id"], "metadata": one["metadata"], "ip": one["nics"][0]["ip"],
-            "groups": [group["name"] for group in one["security_groups"]],
+            "uuid": instance["uuid"], "state": instance["vm_state"], "flavor": instance["flavor"]["name"],
+            "key": instance["key"]["name"],
+            "image": instance["image"]["id"], "metadata": instance["metadata"], "ip": instance["nics"][0]["ip"],
+            "groups": [group["name"] for group in instance["security_groups"]],
         }  # fmt: skip
 
     def delete(self, name: str) -> None:
@@ -60,7 +61,7 @@ class OpenStack:
 
     def create(self, name: str) -> None:
         flavors = self.client.get("/compute/v2.1/flavors").get_json()["flavors"]
-        (flavor,) = (one["id"] for one in flavors if one["name"] == "m1.tiny")
+        (flavor,) = (record["id"] for record in flavors if record["name"] == "m1.tiny")
         wanted = {
             "name": name, "flavorRef": flavor, "imageRef": IMAGE_ID, "key_name": "test", "metadata": {"made": "here"},
         }  # fmt: skip
@@ -68,12 +69,13 @@ class OpenStack:
 
     def see(self, name: str) -> Seen:
         latest = {"OpenStack-API-Version": "compute 2.96"}
-        (one,) = self.client.get(f"{COMPUTE}/detail?name=^{name}$", headers=latest).get_json()["servers"]
+        (instance,) = self.client.get(f"{COMPUTE}/detail?name=^{name}$", headers=latest).get_json()["servers"]
         return {
-            "uuid": one["id"], "state": one["OS-EXT-STS:vm_state"], "flavor": one["flavor"]["original_name"],
-            "key": one["key_name"], "image": one["image"]["id"], "metadata": one["metadata"],
-            "ip": next((ip["addr"] for ips in one["addresses"].values() for ip in ips), None),
-            "groups": [group["name"] for group in one["security_groups"]],
+            "uuid": instance["id"], "state": instance["OS-EXT-STS:vm_state"],
+            "flavor": instance["flavor"]["original_name"],
+            "key": instance["key_name"], "image": instance["image"]["id"], "metadata": instance["metadata"],
+            "ip": next((ip["addr"] for ips in instance["addresses"].values() for ip in ips), None),
+            "groups": [group["name"] for group in instance["security_groups"]],
         }  # fmt: skip
 
     def change(self, name: str) -> None:
@@ -101,12 +103,13 @@ class Ec2:
         return t.cast(Seen, found["Instances"][0])
 
     def see(self, name: str) -> Seen:
-        one = self._instance(name)
+        instance = self._instance(name)
         return {
-            "uuid": one["InstanceId"], "state": self.STATES[one["State"]["Name"]], "flavor": one["InstanceType"],
-            "key": one["KeyName"], "image": one["ImageId"], "ip": one.get("PrivateIpAddress"),
-            "metadata": {tag["Key"]: tag["Value"] for tag in one["Tags"]},
-            "groups": [group["GroupName"] for group in one["SecurityGroups"]],
+            "uuid": instance["InstanceId"], "state": self.STATES[instance["State"]["Name"]],
+            "flavor": instance["InstanceType"],
+            "key": instance["KeyName"], "image": instance["ImageId"], "ip": instance.get("PrivateIpAddress"),
+            "metadata": {tag["Key"]: tag["Value"] for tag in instance["Tags"]},
+            "groups": [group["GroupName"] for group in instance["SecurityGroups"]],
         }  # fmt: skip
 
     def change(self, name: str) -> None:
@@ -119,8 +122,8 @@ class Ec2:
 
 @pytest.fixture
 def door(api: Api) -> t.Iterator[Door]:
-    with ec2_door.open_door(api) as one:
-        yield one
+    with ec2_door.open_door(api) as opened:
+        yield opened
 
 
 @pytest.mark.parametrize(
@@ -132,7 +135,7 @@ def test_each_door_leads_to_the_same(door: Door, creates: t.Any, changes: t.Any,
 
     def same() -> Seen:
         """What all doors show; EC2's ids are the beginning of the others'."""
-        first, second, amazons = (one.see("web") for one in doors)
+        first, second, amazons = (each.see("web") for each in doors)
         assert first == second
         for field, kind in (("uuid", "i-"), ("image", "ami-")):
             assert amazons.pop(field) == kind + first[field].replace("-", "")[:17]
@@ -148,7 +151,7 @@ def test_each_door_leads_to_the_same(door: Door, creates: t.Any, changes: t.Any,
     changes(door).change("web")
     assert same()["metadata"]["changed"] == "there"
     deletes(door).delete("web")
-    states = {one["task_state"] for one in _instances(door.api)}
+    states = {instance["task_state"] for instance in _instances(door.api)}
     assert states == {"deleting"}
 
 

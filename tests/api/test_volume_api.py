@@ -20,16 +20,16 @@ from tests.api.doors import Doors
 
 @pytest.fixture
 def doors(cloud: Cloud) -> t.Iterator[Doors]:
-    one = Doors(cloud, "/volume/v3")
-    yield one
-    one.close()
+    opened = Doors(cloud, "/volume/v3")
+    yield opened
+    opened.close()
 
 
 def test_anybody_reads_the_versions(doors: Doors) -> None:
     assert doors.client.get("/volume/").status_code == 300
     for path in ("/volume/v3", "/volume/v3/"):
-        (one,) = doors.client.get(path).get_json()["versions"]
-        assert (one["id"], one["version"], one["min_version"]) == ("v3.0", "3.71", "3.0")
+        (version,) = doors.client.get(path).get_json()["versions"]
+        assert (version["id"], version["version"], version["min_version"]) == ("v3.0", "3.71", "3.0")
 
 
 def test_there_is_nothing_and_clients_can_read_that(doors: Doors) -> None:

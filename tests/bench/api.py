@@ -121,9 +121,9 @@ def _posts(asker: Asker) -> tuple[dict[str, list[float]], dict[str, float]]:
         for round_ in range(3):
             for key, path in PATHS.items():
                 started = time.perf_counter()
-                many = [pool.submit(_many, asker, path, f"r{round_}-{one}") for one in range(CLIENTS)]
-                for one in many:
-                    one.result()
+                many = [pool.submit(_many, asker, path, f"r{round_}-{number}") for number in range(CLIENTS)]
+                for future in many:
+                    future.result()
                 rates[key].append(CLIENTS * REQUESTS / 2 / (time.perf_counter() - started))
     return times, {key: max(several) for key, several in rates.items()}
 

@@ -99,8 +99,8 @@ class Api:
             self._log_in()
             flavors, images = self._get(f"{COMPUTE}/flavors")["flavors"], self._get("/image/v2/images")["images"]
             self._wanted = {
-                "flavorRef": next(one["id"] for one in flavors if one["name"] == "m1.nano"),
-                "imageRef": next(one["id"] for one in images if one["name"] == "ami-tiny"),
+                "flavorRef": next(flavor["id"] for flavor in flavors if flavor["name"] == "m1.nano"),
+                "imageRef": next(image["id"] for image in images if image["name"] == "ami-tiny"),
                 "key_name": "test",
             }
         except BaseException:
@@ -119,18 +119,18 @@ class Api:
         """Ask `count` times for one server; the seconds until the last one is ACTIVE."""
         began = time.perf_counter()
         self._ids = [self._create(f"burst-{number}") for number in range(count)]
-        for one in self._ids:
-            while (status := self._get(f"{COMPUTE}/servers/{one}")["server"]["status"]) != "ACTIVE":
+        for server_id in self._ids:
+            while (status := self._get(f"{COMPUTE}/servers/{server_id}")["server"]["status"]) != "ACTIVE":
                 if status != "BUILD" or time.perf_counter() - began > PATIENCE:
-                    raise SystemExit(f"server {one} came to {status}")
+                    raise SystemExit(f"server {server_id} came to {status}")
                 time.sleep(LOOK)
         seconds = time.perf_counter() - began
         self._wait_for_worker()
         return seconds
 
     def delete(self) -> None:
-        for one in self._ids:
-            self._ask("DELETE", f"{COMPUTE}/servers/{one}", 204)
+        for server_id in self._ids:
+            self._ask("DELETE", f"{COMPUTE}/servers/{server_id}", 204)
         self._wait_for_worker()
 
     def _create(self, name: str) -> str:

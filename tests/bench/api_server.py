@@ -38,10 +38,10 @@ def bare(home: pathlib.Path) -> Flask:
     @app.post("/insert")
     def insert() -> tuple[dict[str, t.Any], int]:
         body = request.get_json()
-        one = str(uuid.uuid4())
+        server_id = str(uuid.uuid4())
         with connection() as unit:
-            unit.execute(ROW, (one, body["server"]["name"], json.dumps(body)))
-        return {"server": {"id": one}}, 202
+            unit.execute(ROW, (server_id, body["server"]["name"], json.dumps(body)))
+        return {"server": {"id": server_id}}, 202
 
     @app.get("/list")
     def show() -> dict[str, t.Any]:

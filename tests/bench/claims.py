@@ -91,8 +91,14 @@ def _recorded(engine: sa.Engine) -> list[dict[str, t.Any]]:
         if connection.execute(sa.select(project.c.id)).first() is None:
             connection.execute(sa.insert(project).values(id=PROJECT, name="demo", created_at=0))
         connection.execute(
-            sa.insert(instance), [{"uuid": one, "name": one, "hostname": one, **row} for one in uuids]
+            sa.insert(instance),
+            [
+                {"uuid": instance_uuid, "name": instance_uuid, "hostname": instance_uuid, **row}
+                for instance_uuid in uuids
+            ],
         )
         action = {"action": "create", "request_id": "req-1", "started_at": 1, "details": {"hints": {}}}
-        connection.execute(sa.insert(instance_action), [{"instance_uuid": one, **action} for one in uuids])
+        connection.execute(
+            sa.insert(instance_action), [{"instance_uuid": instance_uuid, **action} for instance_uuid in uuids]
+        )
         return instances_by(connection, uuids=uuids)

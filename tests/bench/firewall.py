@@ -111,7 +111,7 @@ def groups(of: t.Iterable[Figure]) -> list[Figure]:
         {"protocol": "icmp"},
         {"protocol": "icmpv6", "ethertype": "IPv6"},
     ]
-    return [{"id": number, "rules": rules} for number in sorted({one["security_groups"][0] for one in of})]
+    return [{"id": number, "rules": rules} for number in sorted({figure["security_groups"][0] for figure in of})]
 
 
 def ensure(params: t.Sequence[Figure], backend: str, directory: str, **values: t.Any) -> apply.Outcome:
@@ -175,11 +175,11 @@ def _changes(of: tuple[str, int]) -> t.Iterator[Figure]:
         ones, fifties = [], []
         following = count + 1
         for _round in range(ROUNDS):
-            one = _both(instances(following, 1), backend, kept, ours, reference)
-            ones.append(one)
+            single = _both(instances(following, 1), backend, kept, ours, reference)
+            ones.append(single)
             following += 1
             fifty = _both(instances(following, 50), backend, kept, ours, reference)
-            fifties.append((fifty[0], one[0]))
+            fifties.append((fifty[0], single[0]))
             following += 50
         yield _figure(one_more, ones)
         yield _figure(fifty_vs_one, fifties)

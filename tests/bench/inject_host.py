@@ -59,22 +59,22 @@ class Host:
 
     def instances(self, count: int) -> list[str]:
         uuids = [str(uuid.uuid4()) for _ in range(count)]
-        create_disks([Disk(one, self.base) for one in uuids], self.state_dir)
+        create_disks([Disk(instance_uuid, self.base) for instance_uuid in uuids], self.state_dir)
         return uuids
 
-    def disk(self, one: str) -> str:
-        return os.path.join(layout.instance_dir(self.state_dir, one), layout.DISK)
+    def disk(self, instance_uuid: str) -> str:
+        return os.path.join(layout.instance_dir(self.state_dir, instance_uuid), layout.DISK)
 
 
 def ours(host: Host, backend: str, count: int) -> float:
-    requests = [Request(one, (KEY,)) for one in host.instances(count)]
+    requests = [Request(instance, (KEY,)) for instance in host.instances(count)]
     started = time.perf_counter()
     inject_all(requests, host.state_dir, backend)
     return time.perf_counter() - started
 
 
 def reference(host: Host, backend: str, count: int) -> float:
-    disks = [host.disk(one) for one in host.instances(count)]
+    disks = [host.disk(instance) for instance in host.instances(count)]
     return command("bash", str(REFERENCE), backend, str(host.key_file), *disks)
 
 

@@ -103,7 +103,7 @@ def _parity(nova: Nova) -> dict[str, t.Any]:
         case = cases.case(seed)
         if not any(excluded(case, answer) for excluded in differences.OF_A_CASE):
             compared += 1
-            different += [list(one) if one else None for one in our_side.answer(case)] != answer["steps"]
+            different += [list(decision) if decision else None for decision in our_side.answer(case)] != answer["steps"]
     return _figure("scheduler.parity_live", different, compared, "different cases")
 
 

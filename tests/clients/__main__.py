@@ -17,8 +17,8 @@ from .cloud import Cloud, cloud
 from .report import Report
 
 PARTS: dict[str, t.Callable[[Report, Cloud], None]] = {
-    "cli": lambda report, one: command.run(report, one, "cli", None),
-    "cli-2.1": lambda report, one: command.run(report, one, "cli-2.1", "2.1"),
+    "cli": lambda report, running: command.run(report, running, "cli", None),
+    "cli-2.1": lambda report, running: command.run(report, running, "cli-2.1", "2.1"),
     "sdk": libraries.sdk,
     "ansible": libraries.ansible,
     "others": command.others,
@@ -38,10 +38,10 @@ def main() -> int:
     if unknown := set(asked) - set(PARTS):
         parser.error(f"{', '.join(sorted(unknown))}: there are {', '.join(PARTS)}")
     report = Report()
-    with cloud() as one:
+    with cloud() as running:
         began = time.monotonic()
         # at the same time: most of it is waiting for guests, and users do not wait for each other either
-        threads = [threading.Thread(target=_run, args=(report, one, name)) for name in asked]
+        threads = [threading.Thread(target=_run, args=(report, running, name)) for name in asked]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -50,9 +50,9 @@ def main() -> int:
     return report.summary()
 
 
-def _run(report: Report, one: Cloud, name: str) -> None:
+def _run(report: Report, running: Cloud, name: str) -> None:
     try:
-        PARTS[name](report, one)
+        PARTS[name](report, running)
     except Exception as error:  # outside of all steps
         with report.step(name, "all of it"):
             raise error

@@ -60,7 +60,7 @@ def boto(cloud: Cloud) -> t.Any:
 def uuid_of(cloud: Cloud, number: str) -> str:
     """What the other doors call the instance: its id begins with it."""
     sdk = cloud.connect()
-    found = next(one.id for one in sdk.compute.servers() if one.id.replace("-", "").startswith(number[2:]))
+    found = next(server.id for server in sdk.compute.servers() if server.id.replace("-", "").startswith(number[2:]))
     sdk.close()
     return str(found)
 
@@ -153,8 +153,8 @@ def command(report: Report, cloud: Cloud) -> None:
     check("terminate-instances", "--instance-ids", "{id}", expected="shutting-down")
     check("wait", "instance-terminated", "--instance-ids", "{id}")
     check("delete-security-group", "--group-name", group)
-    for one in (name, f"{name}-imported"):
-        check("delete-key-pair", "--key-name", one)
+    for key_name in (name, f"{name}-imported"):
+        check("delete-key-pair", "--key-name", key_name)
 
 
 def _volume(
@@ -176,7 +176,7 @@ def _until(aws: Aws, found: dict[str, t.Any], state: str) -> None:
     deadline = time.monotonic() + TIMEOUT
     while True:
         shown = aws.json("describe-volumes", "--volume-ids", _have(found, "volume"))["Volumes"][0]["Attachments"]
-        if [one["State"] for one in shown] == [state]:
+        if [attachment["State"] for attachment in shown] == [state]:
             return
         assert time.monotonic() < deadline, shown
         time.sleep(1)
@@ -220,7 +220,7 @@ def library(report: Report, cloud: Cloud) -> None:
         assert server.addresses["private"][0]["addr"] == shown["PrivateIpAddress"]
         sdk.compute.set_server_metadata(server, by="the SDK")
         shown = client.describe_instances(Filters=[{"Name": "tag:by", "Values": ["the*"]}])["Reservations"]
-        assert [one["InstanceId"] for one in shown[0]["Instances"]] == [found["id"]]
+        assert [instance["InstanceId"] for instance in shown[0]["Instances"]] == [found["id"]]
         sdk.close()
     with report.step(part, "stop, start and terminate with waiters"):
         number = [_have(found, "id")]

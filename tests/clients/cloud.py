@@ -88,9 +88,9 @@ def cloud() -> t.Iterator[Cloud]:
     try:
         with (
             tempfile.TemporaryDirectory(prefix="novalite-clients-") as directory,
-            _served(home, pathlib.Path(directory), arguments) as one,
+            _served(home, pathlib.Path(directory), arguments) as served,
         ):
-            yield one
+            yield served
     finally:
         if made:
             environment = {**os.environ, "NOVALITE_HOME": str(home)}
@@ -136,6 +136,6 @@ def _answers(bind: str) -> bool:
 
 
 def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])

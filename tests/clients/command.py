@@ -119,8 +119,8 @@ def others(report: Report, cloud: Cloud) -> None:
     with report.step(part, "a server that fits no host ends in ERROR, and says why"):
         made = Shell(cloud).json("server", "create", "--flavor", "m1.huge", "--image", "ami-tiny", "huge")
         found["id"] = made["id"]
-        one = wait_for(sdk, made["id"], "ERROR")
-        assert "No valid host" in one.fault["message"], one.fault
+        server = wait_for(sdk, made["id"], "ERROR")
+        assert "No valid host" in server.fault["message"], server.fault
     with report.step(part, "another project does not see it"):
         if "id" not in found:
             raise Skipped("there is no server")
@@ -159,9 +159,9 @@ def wait_for(sdk: t.Any, identifier: str, wanted: str) -> t.Any:
     """The server, once it has this status and nothing is under way."""
     deadline = time.monotonic() + TIMEOUT
     while True:
-        one = sdk.compute.get_server(identifier)
-        if one.status == wanted and one.task_state is None:
-            return one
-        if time.monotonic() > deadline or (one.status == "ERROR" and wanted != "ERROR"):
-            raise AssertionError(f"{wanted} is expected, and it is {one.status}/{one.task_state}: {one.fault}")
+        server = sdk.compute.get_server(identifier)
+        if server.status == wanted and server.task_state is None:
+            return server
+        if time.monotonic() > deadline or (server.status == "ERROR" and wanted != "ERROR"):
+            raise AssertionError(f"{wanted} is expected, and it is {server.status}/{server.task_state}: {server.fault}")
         time.sleep(1)

@@ -51,10 +51,11 @@ class Playbook:
         found = json.loads(told.partition("=>")[2])["servers"]
         if not found:
             return None
-        (one,) = found
+        (server,) = found
         return {
-            "uuid": one["uuid"], "state": one["vm_state"], "flavor": one["flavor"]["name"], "key": one["key"]["name"],
-            "image": one["image"]["id"], "metadata": one["metadata"], "ip": one["nics"][0]["ip"],
+            "uuid": server["uuid"], "state": server["vm_state"], "flavor": server["flavor"]["name"],
+            "key": server["key"]["name"],
+            "image": server["image"]["id"], "metadata": server["metadata"], "ip": server["nics"][0]["ip"],
         }  # fmt: skip
 
     def stop(self, name: str) -> None:
@@ -75,13 +76,14 @@ class OpenStack:
         )  # fmt: skip
 
     def see(self, name: str) -> Seen | None:
-        one = self.sdk.get_server(name)
-        if one is None:
+        server = self.sdk.get_server(name)
+        if server is None:
             return None
-        flavor = one.flavor.get("original_name") or self.sdk.get_flavor_by_id(one.flavor["id"]).name
+        flavor = server.flavor.get("original_name") or self.sdk.get_flavor_by_id(server.flavor["id"]).name
         return {
-            "uuid": one.id, "state": one.vm_state, "flavor": flavor, "key": one.key_name, "image": one.image["id"],
-            "metadata": dict(one.metadata), "ip": one.addresses["private"][0]["addr"],
+            "uuid": server.id, "state": server.vm_state, "flavor": flavor, "key": server.key_name,
+            "image": server.image["id"],
+            "metadata": dict(server.metadata), "ip": server.addresses["private"][0]["addr"],
         }  # fmt: skip
 
     def stop(self, name: str) -> None:
@@ -117,19 +119,19 @@ class Ec2:
         return t.cast(Seen, found[0]["Instances"][0]) if found else None
 
     def _number(self, name: str) -> list[str]:
-        one = self._instance(name)
-        assert one is not None, f"no {name}"
-        return [one["InstanceId"]]
+        server = self._instance(name)
+        assert server is not None, f"no {name}"
+        return [server["InstanceId"]]
 
     def see(self, name: str) -> Seen | None:
-        one = self._instance(name)
-        if one is None:
+        server = self._instance(name)
+        if server is None:
             return None
-        state = one["State"]["Name"]
+        state = server["State"]["Name"]
         return {
-            "uuid": one["InstanceId"], "state": self.STATES.get(state, state), "flavor": one["InstanceType"],
-            "key": one["KeyName"], "image": one["ImageId"], "ip": one["PrivateIpAddress"],
-            "metadata": {tag["Key"]: tag["Value"] for tag in one["Tags"]},
+            "uuid": server["InstanceId"], "state": self.STATES.get(state, state), "flavor": server["InstanceType"],
+            "key": server["KeyName"], "image": server["ImageId"], "ip": server["PrivateIpAddress"],
+            "metadata": {tag["Key"]: tag["Value"] for tag in server["Tags"]},
         }  # fmt: skip
 
     def stop(self, name: str) -> None:

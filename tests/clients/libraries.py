@@ -33,13 +33,13 @@ def sdk(report: Report, cloud: Cloud) -> None:
         found["id"] = server.id
         assert server.status == "ACTIVE", server
         assert server.metadata == {"made": "by the SDK"}
-        assert [one["addr"] for one in server.addresses["private"]]
+        assert [address["addr"] for address in server.addresses["private"]]
     login(report, cloud, part, found, name)
     with report.step(part, "get_server, list_servers, console output, limits, quotas"):
         if "id" not in found:
             raise Skipped("there is no server")
         assert connection.get_server(name).id == found["id"]
-        assert found["id"] in {one.id for one in connection.list_servers()}
+        assert found["id"] in {instance.id for instance in connection.list_servers()}
         assert isinstance(connection.get_server_console(found["id"]), str)
         assert connection.get_compute_limits().total_instances_used >= 1
         assert list(connection.list_ports(filters={"device_id": found["id"]}))

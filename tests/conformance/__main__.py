@@ -40,11 +40,11 @@ def main() -> int:
     # who may look at hypervisors: as Nova has it
     os.environ.setdefault("NOVALITE_API_POLICY", "compute:hypervisors:read=admin")
     began = time.monotonic()
-    with cloud() as one:
-        workspace = one.home / "conformance"
+    with cloud() as running:
+        workspace = running.home / "conformance"
         workspace.mkdir(mode=0o700, exist_ok=True)
-        configuration.record(one, workspace)
-        configuration.write(one, workspace, _package(), ssh=not asked.no_ssh)
+        configuration.record(running, workspace)
+        configuration.write(running, workspace, _package(), ssh=not asked.no_ssh)
         tests = _tests(workspace, asked.chosen)
         without, unused = tally.left_out(tests, yaml.safe_load((HERE / "skips.yml").read_text()))
         named = {each.test for each in without}

@@ -59,7 +59,7 @@ def _account(user: str, project: str | None, role: str) -> Account:
     return {"user": user, "password": secrets.token_urlsafe(24), "project": project or user, "role": role}
 
 
-def record(one: Cloud, workspace: pathlib.Path) -> None:
+def record(running: Cloud, workspace: pathlib.Path) -> None:
     """Have users and what else Tempest needs in the ledger."""
     wanted = accounts(workspace)
     variables = workspace / "variables.json"
@@ -83,14 +83,14 @@ def record(one: Cloud, workspace: pathlib.Path) -> None:
     inventory = os.environ.get("NOVALITE_INVENTORY") or str(ROOT / "inventories/lab")
     done = subprocess.run(
         ["ansible-playbook", "-i", inventory, "-e", f"@{variables}", "tests/conformance/accounts.yml"],
-        cwd=ROOT, env={**os.environ, "NOVALITE_HOME": str(one.home)}, stdin=subprocess.DEVNULL,
+        cwd=ROOT, env={**os.environ, "NOVALITE_HOME": str(running.home)}, stdin=subprocess.DEVNULL,
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     if done.returncode:
         raise SystemExit(f"the accounts were not recorded:\n{done.stdout[-3000:]}{done.stderr[-3000:]}")
 
 
-def write(one: Cloud, workspace: pathlib.Path, tempest: pathlib.Path, ssh: bool = True) -> None:
+def write(running: Cloud, workspace: pathlib.Path, tempest: pathlib.Path, ssh: bool = True) -> None:
     """Write all files that Tempest reads. `tempest`: the directory of its package. `ssh`: it logs in to guests."""
     (workspace / "accounts.yaml").touch(mode=0o600)
     (workspace / "accounts.yaml").write_text(
@@ -114,13 +114,13 @@ def write(one: Cloud, workspace: pathlib.Path, tempest: pathlib.Path, ssh: bool 
         f"[DEFAULT]\ntest_path={tempest}/test_discover\ntop_dir={tempest.parent}\ngroup_regex=([^\\.]*\\.)*\n"
     )
     settings = configparser.ConfigParser(interpolation=None)
-    settings.read_dict(_settings(one, workspace, ssh))
+    settings.read_dict(_settings(running, workspace, ssh))
     with (workspace / "tempest.conf").open("w") as file:
         settings.write(file)
 
 
-def _settings(one: Cloud, workspace: pathlib.Path, ssh: bool) -> dict[str, dict[str, t.Any]]:
-    admin = one.connect("openrc-admin")
+def _settings(running: Cloud, workspace: pathlib.Path, ssh: bool) -> dict[str, dict[str, t.Any]]:
+    admin = running.connect("openrc-admin")
     flavors = {each.name: each.id for each in admin.compute.flavors()}
     images = {each.name: each.id for each in admin.image.images()}
     for name in (IMAGE, IMAGE_ALT):  # their kernels know no other disks
@@ -142,7 +142,7 @@ def _settings(one: Cloud, workspace: pathlib.Path, ssh: bool) -> dict[str, dict[
             "admin_domain_name": "Default",
         },
         "identity": {
-            "uri_v3": one.environment("openrc-admin")["OS_AUTH_URL"],
+            "uri_v3": running.environment("openrc-admin")["OS_AUTH_URL"],
             "v3_endpoint_type": "public",
             "auth_version": "v3",
             "region": "RegionOne",

@@ -81,12 +81,12 @@ def _is_doubled(line: str, text: str) -> bool:
     return bool(found and f"-A nova-out-{found[1]} " in text)
 
 
-def _order_matters(one: str, other: str) -> bool:
+def _order_matters(rule: str, other: str) -> bool:
     """Not of rules that no packet meets both of, nor of those that only accept."""
-    both = (one, other)
+    both = (rule, other)
     if all(line.endswith("-j ACCEPT") or re.search(r"-j nova-(?:sg|eg|ri|re)-\d+$", line) for line in both):
         return False
     # A packet has one state, and neighbour discovery has none.
     stateful = sum("--ctstate" in line or "--icmpv6-type 13" in line or "--sport" in line for line in both)
     exclusive = stateful == 2 and any("INVALID" in line for line in both)
-    return not exclusive and not one.startswith(("-A nova-local", "-A nova-out -s"))
+    return not exclusive and not rule.startswith(("-A nova-local", "-A nova-out -s"))

@@ -90,7 +90,7 @@ def owner_of(policy: Policy, address: str) -> t.Mapping[str, t.Any] | None:
     wanted = ipaddress.ip_address(address)
     sharing = []
     for instance in policy["instances"]:
-        if wanted in [ipaddress.ip_address(one) for one in instance["addresses"]]:
+        if wanted in [ipaddress.ip_address(record) for record in instance["addresses"]]:
             return t.cast("t.Mapping[str, t.Any]", instance)
         for pair in instance.get("allowed_pairs") or []:
             if wanted in ipaddress.ip_network(pair["cidr"]):
@@ -98,8 +98,8 @@ def owner_of(policy: Policy, address: str) -> t.Mapping[str, t.Any] | None:
     if not sharing:
         return None
     common = [group for group in sharing[0]["security_groups"]
-              if all(group in one["security_groups"] for one in sharing)]
-    every = [group for one in sharing for group in one["security_groups"]]
+              if all(group in instance["security_groups"] for instance in sharing)]
+    every = [group for instance in sharing for group in instance["security_groups"]]
     return {"security_groups": common, "restricting": every}
 
 
@@ -110,7 +110,7 @@ def allows(rule: Policy, probe: Probe, groups: t.Mapping[int, Policy], direction
     far = ipaddress.ip_address(probe.source if direction == "ingress" else probe.destination)
     if rule.get("remote_group_id") is not None:
         members = groups[rule["remote_group_id"]].get("members", [])
-        if far not in [ipaddress.ip_address(one) for one in members]:
+        if far not in [ipaddress.ip_address(member) for member in members]:
             return False
     elif rule.get("cidr") is not None and far not in ipaddress.ip_network(rule["cidr"], strict=False):
         return False
@@ -201,13 +201,13 @@ def _makes_sense(probe: Probe) -> bool:
 def _is_router(owner: Policy, source: str) -> bool:
     routers = owner.get("ra_servers") or []
     if routers:
-        return ipaddress.ip_address(source) in [ipaddress.ip_address(one) for one in routers]
+        return ipaddress.ip_address(source) in [ipaddress.ip_address(router) for router in routers]
     return ipaddress.ip_address(source).is_link_local
 
 
 def _is_dhcp_answer(owner: Policy, probe: Probe) -> bool:
     ports = (67, 68) if probe.version == 4 else (547, 546)
-    servers = [ipaddress.ip_address(one) for one in owner.get("dhcp_servers") or []]
+    servers = [ipaddress.ip_address(server) for server in owner.get("dhcp_servers") or []]
     if probe.protocol != 17 or (probe.sport, probe.port) != ports:
         return False
     return ipaddress.ip_address(probe.source) in servers

@@ -204,6 +204,6 @@ def _cidr(chance: random.Random, family: str) -> str:
     if chance.random() < 0.15:
         return "0.0.0.0/0" if family == "IPv4" else "::/0"
     around = ipaddress.ip_network(inside)
-    length = chance.choice([one for one in lengths if one >= around.prefixlen])
+    length = chance.choice([prefixlen for prefixlen in lengths if prefixlen >= around.prefixlen])
     address = around[chance.randrange(around.num_addresses)]
     return f"{address}/{length}"  # with host bits, as people write them

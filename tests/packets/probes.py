@@ -63,18 +63,18 @@ def mismatches(bed: Bed, policy: Policy, probes: t.Iterable[Probe]) -> list[Mism
     wrong = []
     for part in phases(prepared(bed, policy, probes)):
         bed.forget_connections()
-        arrived = bed.send(one.packet for one in part)
+        arrived = bed.send(entry.packet for entry in part)
         wrong += [
-            Mismatch(one.probe, *why(policy, one.probe))
-            for one in part
-            if (one.packet.serial in arrived) != one.expected
+            Mismatch(entry.probe, *why(policy, entry.probe))
+            for entry in part
+            if (entry.packet.serial in arrived) != entry.expected
         ]
     return wrong
 
 
 def phases(ready: t.Sequence[Prepared]) -> list[list[Prepared]]:
     """What egress rules are about comes by itself: without ports, a packet there is an answer to one from there."""
-    return [[one for one in ready if (one.probe.what == OUT) == outwards] for outwards in (False, True)]
+    return [[entry for entry in ready if (entry.probe.what == OUT) == outwards] for outwards in (False, True)]
 
 
 # ---- what to send
@@ -156,7 +156,7 @@ def _kinds(rule: Policy, version: int) -> t.Iterator[tuple[int, int | None, int 
         wanted, code = rule.get("port_min"), rule.get("port_max")
         for kind in {8, 13, 17, wanted} if version == 4 else {128, 130, 139, wanted}:
             if kind is not None:
-                yield from (((1 if version == 4 else 58), kind, one) for one in {0, 1, code or 0})
+                yield from (((1 if version == 4 else 58), kind, icmp_code) for icmp_code in {0, 1, code or 0})
     else:
         yield from ((other, None, None) for other in (protocol, 47, 50, 253))
 
@@ -180,7 +180,7 @@ def _peers(rule: Policy, places: t.Mapping[str, Place], attribute: str) -> t.Ite
     first, last = int(network.network_address), int(network.broadcast_address)
     for number in sorted({first - 1, first, (first + last) // 2, last, last + 1}):
         edge = type(network.network_address)(number)
-        if any(edge.version == one.version and edge in one for one in ON_THE_BRIDGE):
+        if any(edge.version == bridged.version and edge in bridged for bridged in ON_THE_BRIDGE):
             yield "bystander", str(edge)
         elif not link_local:
             yield "outside", str(edge)
@@ -223,7 +223,7 @@ def _conversations(policy: Policy, places: t.Mapping[str, Place]) -> t.Iterator[
                 continue
             attribute = "ip" if version == 4 else "ip6"
             own = getattr(places[name], attribute)
-            peers = [one for one in _peers(rule, places, attribute) if name not in one and own not in one]
+            peers = [peer for peer in _peers(rule, places, attribute) if name not in peer and own not in peer]
             for peer, address in peers[:: max(1, len(peers) // 3)]:
                 ends = [(peer, address), (name, own)]
                 if rule.get("direction") == "egress":

@@ -159,7 +159,9 @@ def test_bridges_of_others_are_seen_after_a_boot_as_before(
         with bed.on_host():
             run("sysctl", "-q", *(f"{name}={value}" for name in host))
             for bridge in bridges:
-                run("ip", "link", "set", bridge, "type", "bridge", *(word for one in own for word in (one, "0")))
+                run(
+                    "ip", "link", "set", bridge, "type", "bridge", *(word for setting in own for word in (setting, "0"))
+                )
 
     switch(0)
     try:
@@ -197,8 +199,8 @@ def test_switches_of_the_host_are_after_a_boot_what_they_were(
     names = ("iptables", "ip6tables", "arptables")
     switches, directory = tmp_path / "switches", tmp_path / "kept"
     commands = tmp_path / "bin"
-    for one in (directory, commands):
-        one.mkdir()
+    for folder in (directory, commands):
+        folder.mkdir()
 
     def write(value: str) -> None:
         switches.mkdir(exist_ok=True)

@@ -100,7 +100,7 @@ def test_what_bridges_of_others_carry_is_theirs(bed: Bed) -> None:
     """An operator keeps what bridges carry from a packet filter that drops: guests are judged, others not even seen."""
     wanted = {**state(bed), **OURS}
     docker(bed)
-    one, other = bed.places["twin-1"], bed.places["twin-bystander"]
+    place, other = bed.places["twin-1"], bed.places["twin-bystander"]
     switches = [f"net.bridge.bridge-nf-call-{name}" for name in ("iptables", "ip6tables")]
     with bed.on_host():
         run("sysctl", "-q", *(f"{switch}=0" for switch in switches))
@@ -111,7 +111,9 @@ def test_what_bridges_of_others_carry_is_theirs(bed: Bed) -> None:
         with bed.on_host():
             assert run("sysctl", "-n", *switches).split() == ["0", "0"]
         for kind in ("ip", "ip6"):
-            assert comes(bed, "twin-1", "twin-bystander", getattr(one, kind), getattr(other, kind), 17, 53, next(PORTS))
+            assert comes(
+                bed, "twin-1", "twin-bystander", getattr(place, kind), getattr(other, kind), 17, 53, next(PORTS)
+            )
         assert not mismatches(bed, wanted, probes(bed, wanted))
         assert not bed.enforce(**wanted)["changed"]
     finally:

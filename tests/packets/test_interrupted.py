@@ -53,11 +53,11 @@ def test_two_runs_at_once(bed: Bed) -> None:
     for state in states:
         bed.enforce(**state)
         ends.append(canonical(bed))
-    with bed.runner() as one, bed.runner() as two:
+    with bed.runner() as first, bed.runner() as second:
         for attempt in range(3):
-            for runner, state in ((one, states[attempt % 2]), (two, states[(attempt + 1) % 2])):
+            for runner, state in ((first, states[attempt % 2]), (second, states[(attempt + 1) % 2])):
                 runner.start(backend=bed.backend, **state)
-            answers = [one.finish(), two.finish()]
+            answers = [first.finish(), second.finish()]
             assert not [answer["msg"] for answer in answers if answer.get("failed")]
             assert canonical(bed) in ends, "a mixture of two runs"
 
@@ -80,10 +80,10 @@ def test_kill(bed: Bed, whole_group: bool) -> None:
             time.sleep(chance.uniform(0, took))
             (os.killpg if whole_group else os.kill)(runner.process.pid, signal.SIGKILL)
         wait_for_commands(bed)
-        for found, old, new in zip(families(bed), ends[1 - target], ends[target], strict=True):
-            mixture = sorted(set(rules(found)) ^ set(rules(new)))
+        for family, old, new in zip(families(bed), ends[1 - target], ends[target], strict=True):
+            mixture = sorted(set(rules(family)) ^ set(rules(new)))
             what = "\n".join(["neither the old nor the new rules", *mixture[:20]])
-            assert rules(found) in (rules(old), rules(new)), what
+            assert rules(family) in (rules(old), rules(new)), what
         bed.enforce(**states[target])
         assert families(bed) == ends[target]
 

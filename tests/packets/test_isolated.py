@@ -47,11 +47,11 @@ def scoped(twins: dict[str, t.Any]) -> dict[str, t.Any]:
     }
 
 
-def both(one: dict[str, t.Any], twins: dict[str, t.Any]) -> dict[str, t.Any]:
+def both(flat: dict[str, t.Any], twins: dict[str, t.Any]) -> dict[str, t.Any]:
     other = scoped(twins)
     return {
-        "instances": one["instances"] + other["instances"],
-        "security_groups": one["security_groups"] + other["security_groups"],
+        "instances": flat["instances"] + other["instances"],
+        "security_groups": flat["security_groups"] + other["security_groups"],
         "zones": [{"bridge": "br1", "zone": 7}],
     }
 
@@ -67,9 +67,9 @@ def on_the_other(probe: Probe) -> Probe:
     )
 
 
-def wrong(bed: Bed, one: dict[str, t.Any], twins: dict[str, t.Any], seed: int = 0) -> list[str]:
+def wrong(bed: Bed, flat: dict[str, t.Any], twins: dict[str, t.Any], seed: int = 0) -> list[str]:
     """Both networks' probes, in turn."""
-    found = [str(problem) for problem in mismatches(bed, one, probes_of(one, bed.places, 200, seed))]
+    found = [str(problem) for problem in mismatches(bed, flat, probes_of(flat, bed.places, 200, seed))]
     probes = [
         probe for probe in probes_of(twins, {"host": bed.places["host"], **twin_places(bed)}, 300, seed)
         if probe.sender in TWINS and probe.receiver in TWINS and probe.style != "routed"
@@ -79,31 +79,31 @@ def wrong(bed: Bed, one: dict[str, t.Any], twins: dict[str, t.Any], seed: int = 
 
 
 def test_same_addresses_other_rules(bed: Bed) -> None:
-    one = policy(bed.places, {1: [SSH, v6(**{**SSH, "cidr": "::/0"})]}, {1: [1], 2: [1], 3: []})
+    flat = policy(bed.places, {1: [SSH, v6(**{**SSH, "cidr": "::/0"})]}, {1: [1], 2: [1], 3: []})
     twins = policy(twin_places(bed), {1: [{"protocol": "udp"}, v6(protocol="udp", port_min=53)]}, {1: [1], 2: []})
-    bed.enforce(**both(one, twins))
-    problems = wrong(bed, one, twins)
+    bed.enforce(**both(flat, twins))
+    problems = wrong(bed, flat, twins)
     assert not problems, "\n".join(problems[:20])
-    assert not bed.enforce(**both(one, twins), exclusive=True)["changed"]
+    assert not bed.enforce(**both(flat, twins), exclusive=True)["changed"]
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_random_rules(bed: Bed, seed: int) -> None:
-    one = random_policy(bed.places, 3000 + seed)
+    flat = random_policy(bed.places, 3000 + seed)
     twins = random_policy(twin_places(bed), 4000 + seed)
     for instance in twins["instances"]:
         for pair in instance.get("allowed_pairs", []):
             pair["bridge"] = "br1"
     bed.enforce(**both(random_policy(bed.places, 5000 + seed), random_policy(twin_places(bed), 6000 + seed)))
-    bed.enforce(**both(one, twins), exclusive=True)
-    problems = wrong(bed, one, twins, seed)
-    assert not problems, "\n".join([*problems[:20], str(one), str(twins)])
+    bed.enforce(**both(flat, twins), exclusive=True)
+    problems = wrong(bed, flat, twins, seed)
+    assert not problems, "\n".join([*problems[:20], str(flat), str(twins)])
 
 
 def test_connections_of_one_are_not_the_others(bed: Bed) -> None:
     closed: dict[int, list[dict[str, t.Any]]] = {1: []}
-    one, twins = policy(bed.places, closed, {1: [1]}), policy(twin_places(bed), closed, {1: [1]})
-    bed.enforce(**both(one, twins))
+    flat, twins = policy(bed.places, closed, {1: [1]}), policy(twin_places(bed), closed, {1: [1]})
+    bed.enforce(**both(flat, twins))
     wire = Wire(bed)
     problems = []
     for attribute in ("ip", "ip6"):
@@ -209,7 +209,7 @@ def test_an_instance_on_both_networks(bed: Bed, egress: bool) -> None:
             source, destination = getattr(bed.places[here], kind), getattr(bed.places[there], kind)
             opened = Probe("opens", here, there, source, destination, 17, 53, next(PORTS))
             answer = Probe("answer", there, here, destination, source, 17, opened.sport, 53)
-            packets = [wire.packet(one) for one in (opened, answer)]
+            packets = [wire.packet(probe) for probe in (opened, answer)]
             outcome[f"{there} {kind}"] = [packet.serial in bed.send([packet]) for packet in packets]
     right = families("guest-2", "twin-bystander")
     assert outcome == {who: [who in right] * 2 for who in outcome}

@@ -64,7 +64,7 @@ class Battery:
         self._load(rules)
         for part in phases(self.probes):
             self.bed.forget_connections()
-            if self._differs([(one.packet, one.expected) for one in part]):
+            if self._differs([(probe.packet, probe.expected) for probe in part]):
                 return True
         self._load(self.open)
         self.bed.forget_connections()

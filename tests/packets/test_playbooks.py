@@ -100,7 +100,7 @@ def test_playbooks(site: Site) -> None:
     site.cloud.write(sa.update(tables.network).values(snat=True))
     # the rules, the bridge and the router, which a host has lost after a reboot
     assert changes(site.play("firewall.yml")) == {"hv1": 3, "hv2": 3}
-    (own,) = [one for one in site.cloud.info() if one["name"] == "db"]
+    (own,) = [instance for instance in site.cloud.info() if instance["name"] == "db"]
     assert f"-A nova-snat -s {own['nics'][0]['network']['cidr']} " in site.rules("hv1")
     assert "--dport 3306 -m set --match-set nova-g-" in site.rules("hv1")
     assert changes(site.play("firewall.yml")) == {"hv1": 0, "hv2": 0}

@@ -30,7 +30,7 @@ def check(bed: Bed, policy: dict[str, t.Any], limit: int | None = None, seed: in
     probes = probes_of(policy, bed.places, limit, seed)
     wrong = mismatches(bed, policy, probes)
     if wrong:
-        shown = "\n".join(f"  {one}" for one in wrong[:20])
+        shown = "\n".join(f"  {mismatch}" for mismatch in wrong[:20])
         pytest.fail(
             f"{len(wrong)} of {len(probes)} packets:\n{shown}\n{policy}\n{bed.saved('IPv4')}\n{bed.saved('IPv6')}",
             pytrace=False,

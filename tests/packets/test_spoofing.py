@@ -143,8 +143,8 @@ def reached(bed: Bed, sender: str, receiver: str, sent: t.Sequence[Frame]) -> li
     arrived = bed.send(packets)
     return [
         f"{sender}, {frame.what}: {'was lost' if frame.honest else 'came through'}"
-        for frame, one in zip(sent, packets, strict=True)
-        if (one.serial in arrived) != frame.honest
+        for frame, carrier in zip(sent, packets, strict=True)
+        if (carrier.serial in arrived) != frame.honest
     ]
 
 

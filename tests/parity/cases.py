@@ -172,7 +172,7 @@ def _machine(dice: Dice) -> dict[str, t.Any]:
             "cpu_model": dice.one(["Skylake", "EPYC"]),
             "hypervisor_type": "QEMU",
             "hypervisor_version": dice.one([7002000, 8000000, 10001005]),
-            "supported_instances": [[one, kind, "hvm"] for one in arches for kind in kinds],
+            "supported_instances": [[architecture, kind, "hvm"] for architecture in arches for kind in kinds],
             "cpu_info": {"arch": arch, "model": dice.one(["Skylake", "EPYC"]), "topology": {"cores": dice.one([4, 8])}},
             "rack": dice.one(["a1", "a2", "b1"]),
             "grade": dice.one(["1", "2.5", "30"]),
@@ -186,7 +186,7 @@ def _host(
     machine = alike or _machine(dice)
     busy = dice.one([0, 0.3, 0.6]) if alike is None else dice.one([0, 0, 0.3])
     zone = dice.one([None, *zones]) if zones else None
-    instances = [f"instance-{number}-{one}" for one in range(dice.number(0, 4))]
+    instances = [f"instance-{number}-{place}" for place in range(dice.number(0, 4))]
     return {
         **machine,
         "name": f"hv{number:02d}",
@@ -329,5 +329,7 @@ def _query(dice: Dice) -> list[t.Any]:
         [">=", 3],
         ["not", ["=", "$stats.rack", "b1"]],
     ]
-    one, other = dice.one(simple), dice.one(simple)
-    return dice.one([one, ["and", one, other], ["or", one, other], ["not", ["and", one, other]], ["not", one, other]])
+    term, other = dice.one(simple), dice.one(simple)
+    return dice.one(
+        [term, ["and", term, other], ["or", term, other], ["not", ["and", term, other]], ["not", term, other]]
+    )

@@ -31,7 +31,7 @@ class HostManager(host_manager.HostManager):
         super().__init__()
         order = {name: number for number, name in enumerate(cases.WEIGHERS.values())}
         # Nova sums in the order of its directory, which is the file system's
-        self.weighers.sort(key=lambda one: order.get(type(one).__name__, len(order)))
+        self.weighers.sort(key=lambda weigher: order.get(type(weigher).__name__, len(order)))
 
     def refresh_cells_caches(self) -> None:
         self.cells: dict[str, t.Any] = {}
@@ -63,9 +63,9 @@ class _Manager(manager.SchedulerManager):
             return list(weighed)
 
         with mock.patch.object(self.host_manager, "get_weighed_hosts", remember):
-            ordered = super()._get_sorted_hosts(spec, sorted(states, key=lambda one: one.host), index)
-        self.rankings.append([one.host for one in ordered])
-        self.weights.append([one.weight for one in weighed])
+            ordered = super()._get_sorted_hosts(spec, sorted(states, key=lambda host_state: host_state.host), index)
+        self.rankings.append([host_state.host for host_state in ordered])
+        self.weights.append([weighed_host.weight for weighed_host in weighed])
         return ordered
 
 
@@ -103,13 +103,13 @@ class Scheduler:
         for number, uuid in enumerate(uuids):
             spec.instance_uuid = uuid
             # what filters refused for one instance is not looked at again for the next: as in _schedule
-            candidates = [one for one in states if self._fits(one, spec, case)]
+            candidates = [state for state in states if self._fits(state, spec, case)]
             states = ordered = scheduler._get_sorted_hosts(spec, candidates, number) if candidates else []
             if not ordered:
                 steps.append(None)
                 break
             steps.append([
-                [int(one.host[2:]) for one in ordered], cases.of_weights(scheduler.weights[-1])
+                [int(host_state.host[2:]) for host_state in ordered], cases.of_weights(scheduler.weights[-1])
             ])
             self._claim(ordered[0], spec)
             scheduler._consume_selected_host(ordered[0], spec, instance_uuid=uuid)
@@ -118,9 +118,11 @@ class Scheduler:
     def _literally(self, case: cases.Case) -> tuple[list[int] | None, bool]:
         """SchedulerManager._schedule as it is, Placement asked once; and whether a host filled up on the way."""
         scheduler, states, spec, uuids = self._prepared(case)
-        candidates = [one for one in states if self._fits(one, spec, case)]
-        requests: dict[str, t.Any] = {one.uuid: [{"allocations": {one.uuid: {}}, "mappings": {}}] for one in candidates}
-        by_uuid = {one.uuid: one for one in candidates}
+        candidates = [state for state in states if self._fits(state, spec, case)]
+        requests: dict[str, t.Any] = {
+            candidate.uuid: [{"allocations": {candidate.uuid: {}}, "mappings": {}}] for candidate in candidates
+        }
+        by_uuid = {candidate.uuid: candidate for candidate in candidates}
         full: list[str] = []
         chosen: list[int] = []
 
@@ -131,7 +133,7 @@ class Scheduler:
                 return False
             self._claim(host, spec)
             chosen.append(int(host.host[2:]))
-            full.extend(one.host for one in candidates if not self._fits(one, spec, case))
+            full.extend(candidate.host for candidate in candidates if not self._fits(candidate, spec, case))
             return True
 
         if not candidates:
@@ -162,7 +164,7 @@ class Scheduler:
         """Whether Placement names this host: capacity, traits, zone; and whether the API let the request in."""
         if not self._api_takes(case):
             return False
-        host = next(one for one in case["hosts"] if one["name"] == state.host)
+        host = next(hypervisor for hypervisor in case["hosts"] if hypervisor["name"] == state.host)
         wanted = utils.ResourceRequest.from_request_spec(spec).get_request_group(None)
         claimed = self._claimed.get(state.host, [0, 0, 0])
         for number, (resource, total, reserved, used, ratio) in enumerate((
@@ -178,9 +180,9 @@ class Scheduler:
         if wanted.required_traits - traits or wanted.forbidden_traits & traits:
             return False
         destination = spec.requested_destination
-        members = {_aggregate_uuid(one["name"]) for one in host["aggregates"]}
+        members = {_aggregate_uuid(aggregate["name"]) for aggregate in host["aggregates"]}
         required = destination.aggregates if destination and "aggregates" in destination else None
-        return all(members & set(one.split(",")) for one in required or [])
+        return all(members & set(names.split(",")) for names in required or [])
 
     def _claim(self, state: t.Any, spec: t.Any) -> None:
         wanted = utils.ResourceRequest.from_request_spec(spec).get_request_group(None).resources
@@ -221,7 +223,7 @@ class Scheduler:
                 settings = [f"{metric}={ratio}" for metric, ratio in value.items()]
                 self._override("weight_setting", settings, "metrics")
             elif name == "isolated_images":
-                self._override(name, [_IMAGES[one] for one in value], "filter_scheduler")
+                self._override(name, [_IMAGES[image] for image in value], "filter_scheduler")
             elif name.startswith("metrics_"):
                 self._override(name.split("_", 1)[1], value, "metrics")
             else:
@@ -255,7 +257,7 @@ class Scheduler:
             hypervisor_version=facts["hypervisor_version"],
             cpu_info=json.dumps(facts["cpu_info"]),
             host_ip=host["address"],
-            supported_hv_specs=[objects.HVSpec.from_list(one) for one in facts["supported_instances"]],
+            supported_hv_specs=[objects.HVSpec.from_list(instance) for instance in facts["supported_instances"]],
             metrics=json.dumps([
                 {"name": name, "value": value, "timestamp": now.isoformat(), "source": "test"}
                 for name, value in host["metrics"].items()
@@ -280,9 +282,13 @@ class Scheduler:
                    "last_seen_up": last_seen, "updated_at": last_seen, "created_at": last_seen}
         aggregates = [
             objects.Aggregate(
-                id=index, uuid=_aggregate_uuid(one["name"]), name=one["name"], hosts=[], metadata=cases.metadata_of(one)
+                id=index,
+                uuid=_aggregate_uuid(aggregate["name"]),
+                name=aggregate["name"],
+                hosts=[],
+                metadata=cases.metadata_of(aggregate),
             )
-            for index, one in enumerate(host["aggregates"])
+            for index, aggregate in enumerate(host["aggregates"])
         ]
         instances = {}
         for uuid in host["instances"]:
@@ -309,7 +315,7 @@ class Scheduler:
             requested_resources=[],
             request_level_params=objects.RequestLevelParams(),
             scheduler_hints={
-                name: [_instance_uuid(one) if one.startswith("instance-") else one for one in values]
+                name: [_instance_uuid(value) if value.startswith("instance-") else value for value in values]
                 for name, values in request["hints"].items()
             },
             instance_group=None,
@@ -334,8 +340,8 @@ class Scheduler:
                 members=[*members, *uuids],  # the API has added the new ones already
                 hosts=sorted(set(group["members"].values())),
             )
-        zones = {one["name"] for host in case["hosts"] for one in host["aggregates"]
-                 if one["zone"] and one["zone"] == request["availability_zone"]}
+        zones = {aggregate["name"] for host in case["hosts"] for aggregate in host["aggregates"]
+                 if aggregate["zone"] and aggregate["zone"] == request["availability_zone"]}
         found = [objects.Aggregate(uuid=_aggregate_uuid(name)) for name in sorted(zones)]
         with mock.patch.object(objects.AggregateList, "get_by_metadata", return_value=found):
             request_filter.map_az_to_placement_aggregate(self.context, spec)

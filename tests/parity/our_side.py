@@ -51,9 +51,9 @@ def answer(case: cases.Case) -> list[tuple[list[int], str] | None]:
 
 
 def _ranking(decision: Decision) -> tuple[list[int], str]:
-    names = [one.name for one in decision.weighed]
+    names = [host.name for host in decision.weighed]
     order = [decision.host, *(name for name in names if name != decision.host)]
-    return [int(str(name)[2:]) for name in order], cases.of_weights(one.score for one in decision.weighed)
+    return [int(str(name)[2:]) for name in order], cases.of_weights(host.score for host in decision.weighed)
 
 
 def hosts_of(case: cases.Case) -> list[HostState]:
@@ -61,7 +61,8 @@ def hosts_of(case: cases.Case) -> list[HostState]:
     for host in case["hosts"]:
         fields = dict(host)
         fields["aggregates"] = [
-            Aggregate(one["name"], one["zone"], cases.metadata_of(one)) for one in host["aggregates"]
+            Aggregate(aggregate["name"], aggregate["zone"], cases.metadata_of(aggregate))
+            for aggregate in host["aggregates"]
         ]
         fields["instances"] = {uuid: {"project_id": None, "group_id": None} for uuid in host["instances"]}
         made.append(HostState(**fields))

@@ -95,51 +95,51 @@ class Breaking:
         macs = {row.instance_uuid: row.mac for row in lab.rows(sa.select(tables.vif))}
         names = [f"r-{number}" for number in range(1, 6)]
         for row in lab.rows(sa.select(instance).where(instance.c.deleted == 0, instance.c.name.in_(names))):
-            one = Guest(row.name, row.uuid, row.id, row.host, f"instance-{row.id:08x}", macs[row.uuid])
-            self.guests[row.host].append(one)
-        self.guests = {host: sorted(found, key=lambda one: one.name) for host, found in self.guests.items()}
+            guest = Guest(row.name, row.uuid, row.id, row.host, f"instance-{row.id:08x}", macs[row.uuid])
+            self.guests[row.host].append(guest)
+        self.guests = {host: sorted(guests, key=lambda guest: guest.name) for host, guests in self.guests.items()}
 
     def number(self) -> int:
         """Of a new instance."""
         return int(self.lab.rows(sa.select(sa.func.max(tables.instance.c.id)))[0][0]) + 1
 
-    def row(self, one: Guest) -> t.Any:
-        return self.lab.rows(sa.select(tables.instance).where(tables.instance.c.uuid == one.uuid))[0]
+    def row(self, guest: Guest) -> t.Any:
+        return self.lab.rows(sa.select(tables.instance).where(tables.instance.c.uuid == guest.uuid))[0]
 
     def round(self, breakages: t.Sequence[Breakage]) -> None:
         """Break, look, repair, look again."""
         lab = self.lab
-        for one in breakages:
-            if one.host is not None:
-                lab.on(one.host, f"set -e\n{one.script}")
+        for breakage in breakages:
+            if breakage.host is not None:
+                lab.on(breakage.host, f"set -e\n{breakage.script}")
         before = self.foreign()
         time.sleep(1.1)  # what was changed in this second is not judged
         told, said = lab.reconcile("--check")
         print(said[said.index("TASK [Show the table]"):][:8000], flush=True)
-        for one in breakages:
-            if not any(self.is_about(row, one) for row in told):
-                self.wrong.append(f"{one.name}: --check does not tell it")
+        for breakage in breakages:
+            if not any(self.is_about(row, breakage) for row in told):
+                self.wrong.append(f"{breakage.name}: --check does not tell it")
         self.expect("--check changes nothing of others", before, self.foreign())
         done, _said = lab.reconcile()
-        for one in breakages:
-            if not any(self.is_about(row, one) for row in done):
-                self.wrong.append(f"{one.name}: the repair does not tell it")
+        for breakage in breakages:
+            if not any(self.is_about(row, breakage) for row in done):
+                self.wrong.append(f"{breakage.name}: the repair does not tell it")
         again, said = lab.reconcile()
         if again or re.search(r"changed=[1-9]", said):
             self.wrong.append(f"after the repair there is still a difference: {again} {said[-400:]}")
-        for one in breakages:
-            if one.host is not None:
+        for breakage in breakages:
+            if breakage.host is not None:
                 try:
-                    lab.on(one.host, f"set -e\n{one.healed}")
+                    lab.on(breakage.host, f"set -e\n{breakage.healed}")
                 except Exception as error:
-                    self.wrong.append(f"{one.name}: not repaired: {error}")
+                    self.wrong.append(f"{breakage.name}: not repaired: {error}")
         self.expect("what others made", before, self.foreign())
         self.count += len(breakages)
 
     @staticmethod
-    def is_about(row: Row, one: Breakage) -> bool:
-        what, there = one.told
-        return row["host"] == one.host and bool(re.search(what, row["object"]) and re.search(there, row["there"]))
+    def is_about(row: Row, breakage: Breakage) -> bool:
+        what, there = breakage.told
+        return row["host"] == breakage.host and bool(re.search(what, row["object"]) and re.search(there, row["there"]))
 
     def expect(self, what: str, wanted: t.Any, found: t.Any) -> None:
         if wanted != found:
@@ -153,7 +153,7 @@ class Breaking:
     def first(self) -> list[Breakage]:
         a, b = self.guests["hv1"][:2]
         c, d = self.guests["hv2"][:2]
-        spare = next(one for found in self.guests.values() for one in found[2:])
+        spare = next(guest for guests in self.guests.values() for guest in guests[2:])
         runs = 'test "$(virsh domstate {})" = running'
         return [
             Breakage("domain destroyed", "hv1", f"virsh -q destroy {a.domain}",
@@ -278,7 +278,7 @@ class Breaking:
         lab = self.lab
         a, b = self.guests["hv1"][:2]
         c, d = self.guests["hv2"][:2]
-        spare = next(one for found in self.guests.values() for one in found[2:])
+        spare = next(guest for guests in self.guests.values() for guest in guests[2:])
         stopped = {"vm_state": "stopped", "power_state": 4}
         lab.write(sa.update(tables.instance).where(tables.instance.c.uuid == spare.uuid).values(**stopped))
         flavor = self.row(spare).flavor
@@ -337,7 +337,7 @@ class Breaking:
         }  # fmt: skip
         self.expect("the ledger", wanted, {name: found.get(name) for name in wanted})
         claims = self.lab.rows(sa.select(tables.allocation.c.instance_uuid))
-        kept = {one.uuid for guests in self.guests.values() for one in guests}
+        kept = {guest.uuid for guests in self.guests.values() for guest in guests}
         self.expect("the claims", kept, {row.instance_uuid for row in claims})
 
 
@@ -368,7 +368,7 @@ def main() -> int:
     breaking = Breaking(lab)
     try:
         breaking.round(breaking.first())
-        restarted = [one.name for host in HOSTS for one in breaking.guests[host][:2]]
+        restarted = [guest.name for host in HOSTS for guest in breaking.guests[host][:2]]
         breaking.wrong += [f"{name} does not answer" for name in answers(lab, restarted)]
         breaking.round(breaking.second())
         breaking.afterwards()

@@ -60,7 +60,7 @@ class Killing:
             began = time.monotonic()
             launch = dict(VARIABLES["launch"])
             wait_for = launch.pop("wait_for")
-            lab.play("launch.yml", servers=[{**launch, **one} for one in there], wait_for=wait_for)
+            lab.play("launch.yml", servers=[{**launch, **server} for server in there], wait_for=wait_for)
             self.pace = (time.monotonic() - began) / SECONDS["launch"]
         hows = []
         for number, what in whats.items():
@@ -114,7 +114,7 @@ class Killing:
     def look(self, numbers: t.Sequence[int], how: str) -> None:
         lab, instance = self.lab, tables.instance
         time.sleep(1.1)  # what was changed in this second is not judged
-        names = [f"k{number}-{one}" for number in numbers for one in range(1, COUNT + 1)]
+        names = [f"k{number}-{copy}" for number in numbers for copy in range(1, COUNT + 1)]
         of_these = sa.and_(instance.c.deleted == 0, instance.c.name.in_(names))
         under_way = sa.select(instance).where(of_these, instance.c.task_state.is_not(None))
         cut_off = [row.name for row in lab.rows(under_way)]

@@ -87,15 +87,15 @@ def lose(lab: Lab) -> None:
 
 
 def same(before: list[Row], after: list[Row]) -> None:
-    def told(one: Row) -> Row:
-        return {name: value for name, value in one.items() if one["name"] != "late" or name not in TIMES}
+    def told(row: Row) -> Row:
+        return {name: value for name, value in row.items() if row["name"] != "late" or name not in TIMES}
 
     if list(map(told, before)) != list(map(told, after)):
-        for one, other in zip(before, after):
-            for name in one:
-                if told(one).get(name) != told(other).get(name):
-                    print(f"{one['name']}: {name}: {one[name]!r} became {other.get(name)!r}", file=sys.stderr)
-        raise Wrong(f"the ledger had {[one['name'] for one in before]} and has {[one['name'] for one in after]}")
+        for row, other in zip(before, after):
+            for name in row:
+                if told(row).get(name) != told(other).get(name):
+                    print(f"{row['name']}: {name}: {row[name]!r} became {other.get(name)!r}", file=sys.stderr)
+        raise Wrong(f"the ledger had {[row['name'] for row in before]} and has {[row['name'] for row in after]}")
 
 
 def unchanged(said: str, playbook: str) -> None:
@@ -127,9 +127,9 @@ def prove(lab: Lab) -> None:
     unchanged(lab.play("launch.yml", server="lost", count=2, metadata={"kept": "yes"}, **common), "launch.yml")
     lab.play("launch.yml", server="next", **common)
     [new] = run(lab, "server_info", names=["next"])["servers"]
-    if new["id"] <= max(one["id"] for one in before):
+    if new["id"] <= max(row["id"] for row in before):
         raise Wrong(f"the id {new['id']} was given again")
-    if {nic["ip"] for nic in new["nics"]} & {nic["ip"] for one in before for nic in one["nics"]}:
+    if {nic["ip"] for nic in new["nics"]} & {nic["ip"] for row in before for nic in row["nics"]}:
         raise Wrong(f"an address was given again: {new['nics']}")
 
 

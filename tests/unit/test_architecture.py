@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import collections
 import pathlib
+import re
 import subprocess
 import sys
 import typing as t
@@ -45,6 +46,10 @@ LARGER = {
     "collections/ansible_collections/novalite/cloud/plugins/modules": 80,
     "collections/ansible_collections/novalite/cloud/plugins/action": 80,
 }
+
+# A loop variable says what it holds, and these words do not. Folders in which some still have such a name:
+SAYS_NOTHING = {"one", "found", "wanted", "given", "told", "asked"}
+NOT_YET_NAMED = ("api/jobs/", "collections/ansible_collections/novalite/cloud/plugins/module_utils/_ledger/")
 
 
 def room_of(parts: t.Sequence[str]) -> str:
@@ -153,3 +158,20 @@ def test_no_folder_outgrows_its_name(folder: str) -> None:
     sizes = collections.Counter(str(pathlib.PurePath(name).parent) for name in listed)
     crowded = {name: size for name, size in sizes.items() if size > LARGER.get(name, MOST_FILES)}
     assert not {name: size for name, size in crowded.items() if not name.endswith("migrations/versions")}
+
+
+def test_a_loop_variable_says_what_it_holds() -> None:
+    listed = subprocess.run(
+        ["git", "-C", str(REPOSITORY), "ls-files", "*.py"], check=True, capture_output=True, text=True
+    ).stdout.split()
+    texts = {name: (REPOSITORY / name).read_text() for name in listed if not name.startswith(NOT_YET_NAMED)}
+    nameless = [
+        f"{name}:{target.lineno} {target.id}"
+        for name, text in texts.items()
+        if re.search(rf"\bfor\b.*\b({'|'.join(SAYS_NOTHING)})\b", text)
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, (ast.For, ast.AsyncFor, ast.comprehension))
+        for target in ast.walk(node.target)
+        if isinstance(target, ast.Name) and target.id in SAYS_NOTHING
+    ]
+    assert not nameless

@@ -94,7 +94,7 @@ class Chaos:
             wrong += self.book.wrong + checks.requests_ended(self._cloud, self.book.accepted, earlier)
             wrong += checks.at_rest(self._cloud) + self._hosts()
             wrong += checks.overlaps(self._cloud.trace(), self._killed_at)
-            return wrong + [f"after everything was deleted: {one}" for one in self._tidy(login)]
+            return wrong + [f"after everything was deleted: {complaint}" for complaint in self._tidy(login)]
         finally:
             for service in self._services:
                 service.ask_to_stop()
@@ -116,7 +116,7 @@ class Chaos:
             "runs": runs[0],
             "attempts": runs[1],
             "instances": dict(tuple(row) for row in states),
-            "starts of servers": {one.name: len(one.ends) + 1 for one in self._services},
+            "starts of servers": {service.name: len(service.ends) + 1 for service in self._services},
             "seconds": round(self.seconds, 1),
         }
 
@@ -143,8 +143,8 @@ class Chaos:
             project = PROJECTS["demo"]
             with transaction(self._cloud.engine) as connection:
                 words = {"name": USER, "password_hash": hash_password(password), "default_project_id": project}
-                one = users.insert_user(connection, words)
-                users.grant_role(connection, one["id"], project, "member")
+                user = users.insert_user(connection, words)
+                users.grant_role(connection, user["id"], project, "member")
             return Login(USER, password, "demo")
         # an empty ledger needs the hosts and what to launch; the lab's own has all but users
         books = ["playbooks/compute_nodes.yml", "playbooks/seed.yml"] if self._cloud.url else []
@@ -230,8 +230,8 @@ class Chaos:
         client = Client(
             0, self._urls, login, book, seed=0, flavor="", image="", servers=0, pause=0.0
         )
-        for one in client.servers():
-            client.delete(one["id"])
+        for server in client.servers():
+            client.delete(server["id"])
         wrong = self._settle("deletion of everything") + book.wrong
         return wrong + checks.at_rest(self._cloud) + checks.nothing_left(self._cloud) + self._hosts()
 

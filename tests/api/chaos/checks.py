@@ -37,16 +37,16 @@ def requests_ended(cloud: JobCloud, accepted: t.Collection[Accepted], earlier: t
         gone[row.uuid] = bool(row.deleted)
     actions = {(row.instance_uuid, row.request_id): row for row in cloud.rows(sa.select(action))}
     wrong = []
-    for one in accepted:
-        if one.what == "create":
-            if made.get(one.server, 0) != one.count:
-                wrong.append(f"{one.server}: {made.get(one.server, 0)} instances instead of {one.count}")
-        elif one.what == "delete":
-            if not gone.get(one.server, True):
-                wrong.append(f"{one.server} was to be deleted and is there")
-        elif (one.server, one.request_id) not in actions:
-            wrong.append(f"{one.what} of {one.server} left no trace")
-    unasked = set(made) - {one.server for one in accepted} - set(earlier)
+    for request in accepted:
+        if request.what == "create":
+            if made.get(request.server, 0) != request.count:
+                wrong.append(f"{request.server}: {made.get(request.server, 0)} instances instead of {request.count}")
+        elif request.what == "delete":
+            if not gone.get(request.server, True):
+                wrong.append(f"{request.server} was to be deleted and is there")
+        elif (request.server, request.request_id) not in actions:
+            wrong.append(f"{request.what} of {request.server} left no trace")
+    unasked = set(made) - {request.server for request in accepted} - set(earlier)
     wrong += [f"{name}: nobody was told of it" for name in unasked]
     for row in cloud.rows(sa.select(instance, shown).where(instance.c.deleted == 0)):
         if row.vm_state not in REST or row.task_state:

@@ -60,10 +60,10 @@ class Book:
         self.wrong: list[str] = []
         self.settled: set[str] = set()  # names of which the client that asked for them knows what became
 
-    def accept(self, one: Accepted) -> None:
+    def accept(self, request: Accepted) -> None:
         with self._lock:
-            self.accepted.append(one)
-            self.counts[one.what] += 1
+            self.accepted.append(request)
+            self.counts[request.what] += 1
 
     def count(self, what: str) -> None:
         with self._lock:
@@ -97,9 +97,9 @@ class Client(threading.Thread):
     def run(self) -> None:
         try:
             flavors = self.look(f"{COMPUTE}/flavors")["flavors"]
-            self._flavor_id = next(one["id"] for one in flavors if one["name"] == self._flavor)
+            self._flavor_id = next(flavor["id"] for flavor in flavors if flavor["name"] == self._flavor)
             images = self.look(f"{IMAGE}/images")["images"]
-            self._image_id = next(one["id"] for one in images if one["name"] == self._image)
+            self._image_id = next(image["id"] for image in images if image["name"] == self._image)
             while not self._book.full and not self.stopping.is_set():
                 self._ask_something()
                 self.stopping.wait(self._random.random() * self._pause)
@@ -171,18 +171,18 @@ class Client(threading.Thread):
     def _ask_something(self) -> None:
         there = self.servers()
         room = self._servers - len(there)
-        free = [one for one in there if one["metadata"].get("chaos") in self._book.settled]
+        free = [server for server in there if server["metadata"].get("chaos") in self._book.settled]
         # Chosen among what can be asked for now: otherwise a server that runs is soon deleted as a rule, for little
         # else than creates and deletions is possible at most moments, and hardly one is rebooted.
         possible = {what: self._candidates(what, free) for what in WEIGHTS}
         choices = [what for what, servers in possible.items() if servers or (what == "create" and room > 0)]
         if not choices:
             return None
-        what = self._random.choices(choices, weights=[WEIGHTS[one] for one in choices])[0]
+        what = self._random.choices(choices, weights=[WEIGHTS[choice] for choice in choices])[0]
         if what == "create":
             return self._create(self._random.choice([1, 1, 2][: 1 + room]))
-        one = self._random.choice(possible[what])["id"]
-        return self.delete(one) if what == "delete" else self._act(what, one)
+        server_id = self._random.choice(possible[what])["id"]
+        return self.delete(server_id) if what == "delete" else self._act(what, server_id)
 
     def _candidates(self, what: str, free: list[dict[str, t.Any]]) -> list[dict[str, t.Any]]:
         """The servers of which `what` may be asked; now and then also those of which it cannot be."""
@@ -190,12 +190,12 @@ class Client(threading.Thread):
             return []
         patient = self._random.random() < 0.97  # most users wait for what they asked for
         if what == "delete":
-            free = [one for one in free if one["OS-EXT-STS:task_state"] != "deleting"]
-            return [one for one in free if one["status"] != "BUILD"] if patient else free
+            free = [server for server in free if server["OS-EXT-STS:task_state"] != "deleting"]
+            return [server for server in free if server["status"] != "BUILD"] if patient else free
         if not patient:
             return free
         status = "SHUTOFF" if what == "start" else "ACTIVE"
-        return [one for one in free if one["status"] == status and one["OS-EXT-STS:task_state"] is None]
+        return [server for server in free if server["status"] == status and server["OS-EXT-STS:task_state"] is None]
 
     def _create(self, count: int) -> None:
         name = f"chaos-{uuid.uuid4().hex[:12]}"

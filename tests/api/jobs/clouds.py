@@ -98,7 +98,7 @@ class JobCloud:
             return queue.enqueue(
                 connection,
                 "launch",
-                instances=[one["uuid"] for one in made["to_build"]],
+                instances=[instance["uuid"] for instance in made["to_build"]],
                 project_id=PROJECTS[project],
                 request_id=made["request_id"],
                 **more,
@@ -122,7 +122,7 @@ class JobCloud:
 
     def instances(self, uuids: t.Sequence[str]) -> dict[str, dict[str, t.Any]]:
         with reading(self.engine) as connection:
-            return {one["uuid"]: one for one in instances_by(connection, uuids=uuids, deleted=True)}
+            return {instance["uuid"]: instance for instance in instances_by(connection, uuids=uuids, deleted=True)}
 
     def rows(self, query: t.Any) -> list[t.Any]:
         with reading(self.engine) as connection:
@@ -142,10 +142,10 @@ class JobCloud:
         """The jobs once all of them are in one of `states`. Raises AssertionError when that takes too long."""
         deadline = time.monotonic() + seconds
         while True:
-            found = [self.job(one) for one in job_ids]
-            if all(one["state"] in states for one in found):
+            found = [self.job(job_id) for job_id in job_ids]
+            if all(job["state"] in states for job in found):
                 return found
-            assert time.monotonic() < deadline, [(one["kind"], one["state"], one["message"]) for one in found]
+            assert time.monotonic() < deadline, [(job["kind"], job["state"], job["message"]) for job in found]
             time.sleep(0.05)
 
     # --- Workers ----------------------------------------------------------------------------------------------------
@@ -197,7 +197,9 @@ class JobCloud:
     def leaks(self) -> list[str]:
         """What in the ledger belongs to nothing: claims and addresses without an instance, sums that are none."""
         found = self.run("ledger_repair", check_mode=True, build_timeout=0)
-        return [f"{one['kind']} {one['name']}: {one['reason']}" for one in found["corrections"]]
+        return [
+            f"{correction['kind']} {correction['name']}: {correction['reason']}" for correction in found["corrections"]
+        ]
 
     def close(self) -> None:
         self.stop()

@@ -104,10 +104,10 @@ def test_of_what_goes_one_after_the_other_each_project_has_its_turn(cloud: JobCl
 
 def test_one_project_alone_goes_in_the_order_in_which_it_asked(jobs: JobCloud) -> None:
     asked = [ask(jobs, "security_groups", variables={"security_groups": [{"name": str(n)}]}) for n in range(3)]
-    for one in asked:
+    for job_id in asked:
         begun = begin(jobs)
         assert begun is not None
-        assert jobs.job(one)["run_id"] == begun[0]
+        assert jobs.job(job_id)["run_id"] == begun[0]
         end(jobs, begun[0])
 
 

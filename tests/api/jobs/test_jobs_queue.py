@@ -50,8 +50,8 @@ def set_states(cloud: JobCloud, uuids: t.Sequence[str], **states: t.Any) -> None
 def build(cloud: JobCloud, uuids: t.Sequence[str]) -> None:
     """What a launch writes in the end."""
     placed = cloud.run("scheduler", instances=list(cloud.instances(uuids).values()), service_down_time=10**9)
-    for one in placed["instances"]:
-        cloud.run("server_state", outcomes=[{"uuids": [one["uuid"]], "host": one["host"], "state": "active"}])
+    for instance in placed["instances"]:
+        cloud.run("server_state", outcomes=[{"uuids": [instance["uuid"]], "host": instance["host"], "state": "active"}])
 
 
 class TestEnqueue:
@@ -123,7 +123,7 @@ class TestEnqueue:
         with reading(jobs.engine) as connection:
             first = queue.list_jobs(connection, limit=2)
             rest = queue.list_jobs(connection, marker=first[-1]["id"], project_id=PROJECTS["demo"])
-        assert [one["id"] for one in first + rest] == made[::-1]
+        assert [record["id"] for record in first + rest] == made[::-1]
 
 
 class TestClaim:
@@ -195,8 +195,8 @@ class TestClaim:
             reads = [queue.enqueue(connection, "console", instances=first["instances"], variables={"lines": lines})
                      for lines in range(KINDS["console"].runs + 1)]  # fmt: skip
         limits: dict[str, t.Any] = {"runs": 1, "runs_per_host": 1}
-        for one in reads[:-1]:
-            assert claim(jobs, **limits)[1] == {one["id"]}
+        for record in reads[:-1]:
+            assert claim(jobs, **limits)[1] == {record["id"]}
         assert claim(jobs, full=True, **limits)[0] is None  # its own kind's limit holds
         assert claim(jobs, **limits)[1] == {first["id"], second["id"]}  # and it takes no place away
         assert claim(jobs, **limits)[0] is None
@@ -208,8 +208,8 @@ class TestClaim:
         build(jobs, made["instances"])
         end(jobs, claim(jobs)[0])
         hosts = jobs.instances(made["instances"])
-        one = next(iter(hosts))
-        there = [uuid for uuid in hosts if hosts[uuid]["host"] == hosts[one]["host"]]
+        first = next(iter(hosts))
+        there = [uuid for uuid in hosts if hosts[uuid]["host"] == hosts[first]["host"]]
         elsewhere = [uuid for uuid in hosts if uuid not in there]
         assert len(there) > 1 and elsewhere
         jobs.delete([there[0]])
@@ -222,7 +222,7 @@ class TestClaim:
         with transaction(jobs.engine) as connection:
             first = [queue.enqueue(connection, "console", instances=[u], variables={"lines": 5}) for u in ("u1", "u2")]
             queue.enqueue(connection, "console", instances=["u3"], variables={"lines": 6})
-        assert claim(jobs)[1] == {one["id"] for one in first}
+        assert claim(jobs)[1] == {record["id"] for record in first}
 
     def test_reservations_are_for_each_job(self, jobs: JobCloud) -> None:
         first = jobs.create("a", count=2)
@@ -232,8 +232,10 @@ class TestClaim:
             plan = runs.plan_of(connection, str(run_id))
         assert sorted(plan.variables["uuids"]) == sorted(first["instances"] + second["instances"])
         together = plan.variables["novalite_reservations"]
-        assert {together[one] for one in first["instances"]} == {first["id"]}
-        assert {one: together[one] for one in second["instances"]} == {one: one for one in second["instances"]}
+        assert {together[instance] for instance in first["instances"]} == {first["id"]}
+        assert {instance: together[instance] for instance in second["instances"]} == {
+            instance: instance for instance in second["instances"]
+        }
         assert plan.variables["novalite_alone"] is False
 
     @pytest.mark.parametrize("kind", sorted(KINDS))
@@ -279,15 +281,15 @@ class TestEnd:
         first, second = jobs.create("a"), jobs.create("b")
         run_id, _jobs = claim(jobs)
         end(jobs, run_id, runs.FAILED, message="boom")
-        assert {jobs.job(one["id"])["state"] for one in (first, second)} == {"queued"}
+        assert {jobs.job(record["id"])["state"] for record in (first, second)} == {"queued"}
         alone = claim(jobs)
         assert alone[1] == {first["id"]}
         assert claim(jobs)[1] == {second["id"]}
         end(jobs, alone[0], runs.FAILED, message="boom")
         failed = jobs.job(first["id"])
         assert (failed["state"], failed["message"]) == ("failed", "boom")
-        one = jobs.instances(first["instances"])[first["instances"][0]]
-        assert (one["vm_state"], one["task_state"], one["fault"]["message"]) == ("error", None, "boom")
+        instance = jobs.instances(first["instances"])[first["instances"][0]]
+        assert (instance["vm_state"], instance["task_state"], instance["fault"]["message"]) == ("error", None, "boom")
 
     def test_hosts_that_failed_beside_others_are_forgiven(self, jobs: JobCloud) -> None:
         first, _second = jobs.create("a"), jobs.create("b")
@@ -305,7 +307,7 @@ class TestEnd:
         assert jobs.job(made["id"])["message"] == "its worker died again and again"
         assert jobs.rows(sa.select(tables.allocation)) == []
         assert jobs.rows(sa.select(tables.fixed_ip).where(tables.fixed_ip.c.owner.like("vif:%"))) == []
-        (cleaning,) = [one for one in jobs.jobs() if one["kind"] == "reconcile"]
+        (cleaning,) = [record for record in jobs.jobs() if record["kind"] == "reconcile"]
         assert cleaning["variables"] == {"limit": placed["instances"][0]["host"]}
         assert jobs.leaks() == []
 
@@ -343,8 +345,8 @@ class TestCancel:
         made = jobs.create("a")
         assert jobs.cancel(made["id"])["state"] == "cancelled"
         assert claim(jobs) == (None, set())
-        one = jobs.instances(made["instances"])[made["instances"][0]]
-        assert (one["vm_state"], one["fault"]["message"]) == ("error", "the job was cancelled")
+        instance = jobs.instances(made["instances"])[made["instances"][0]]
+        assert (instance["vm_state"], instance["fault"]["message"]) == ("error", "the job was cancelled")
         with pytest.raises(ConflictError, match="ended"):
             jobs.cancel(made["id"])
 
@@ -357,7 +359,7 @@ class TestCancel:
         assert jobs.instances(doomed["instances"])[doomed["instances"][0]]["vm_state"] == "error"
         build(jobs, other["instances"])
         end(jobs, run_id, runs.SUCCESSFUL)
-        assert [jobs.job(one["id"])["state"] for one in (doomed, other)] == ["cancelled", "succeeded"]
+        assert [jobs.job(record["id"])["state"] for record in (doomed, other)] == ["cancelled", "succeeded"]
 
     def test_retry_begins_again_what_failed(self, jobs: JobCloud) -> None:
         made = jobs.create("a", count=2)
@@ -438,18 +440,18 @@ def test_no_variable_is_a_template() -> None:
 
 def test_processes_are_found_by_their_marker() -> None:
     command = [sys.executable, "-c", "input()"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, env={supervisor.MARKER: "r-1"}) as one:
+    with subprocess.Popen(command, stdin=subprocess.PIPE, env={supervisor.MARKER: "r-1"}) as process:
         while not supervisor.processes_of("r-1"):
-            assert one.poll() is None
-        assert supervisor.processes_of("r-1") == [one.pid]
+            assert process.poll() is None
+        assert supervisor.processes_of("r-1") == [process.pid]
         assert supervisor.processes_of("r-11") == []
         assert supervisor.reap("r-1") == 1
-        assert one.wait() == -9
+        assert process.wait() == -9
         assert supervisor.processes_of("r-1") == []
 
 
 def test_every_kind_has_its_playbook() -> None:
-    assert [one.name for one in KINDS.values() if not (ROOT / "playbooks" / one.playbook).exists()] == []
+    assert [kind.name for kind in KINDS.values() if not (ROOT / "playbooks" / kind.playbook).exists()] == []
 
 
 def test_a_deletion_that_was_lost_stays_wanted(jobs: JobCloud) -> None:
@@ -458,8 +460,8 @@ def test_a_deletion_that_was_lost_stays_wanted(jobs: JobCloud) -> None:
     gone = jobs.delete(made["instances"])
     end(jobs, claim(jobs)[0], runs.LOST)
     assert jobs.job(gone["id"])["state"] == "failed"
-    one = jobs.instances(made["instances"])[made["instances"][0]]
-    assert (one["task_state"], one["fault"]["message"]) == ("deleting", "its worker died again and again")
+    instance = jobs.instances(made["instances"])[made["instances"][0]]
+    assert (instance["task_state"], instance["fault"]["message"]) == ("deleting", "its worker died again and again")
     with transaction(jobs.engine) as connection:
         again = queue.retry(connection, gone["id"])
     assert claim(jobs)[1] == {again["id"]}

@@ -61,11 +61,11 @@ def supervisor_of(cloud: JobCloud, job_id: str) -> int:
 class TestOneWorker:
     def test_launches_of_two_projects_share_a_run(self, at_work: JobCloud) -> None:
         made = [at_work.create("a", count=2), at_work.create("b", project="other")]
-        done = at_work.wait(*(one["id"] for one in made))
-        assert [one["state"] for one in done] == ["succeeded", "succeeded"]
-        assert len({one["run_id"] for one in done}) == 1
-        states = at_work.instances([uuid for one in made for uuid in one["instances"]]).values()
-        assert {one["vm_state"] for one in states} == {"active"}
+        done = at_work.wait(*(record["id"] for record in made))
+        assert [record["state"] for record in done] == ["succeeded", "succeeded"]
+        assert len({record["run_id"] for record in done}) == 1
+        states = at_work.instances([uuid for record in made for uuid in record["instances"]]).values()
+        assert {state["vm_state"] for state in states} == {"active"}
         gone = at_work.delete(made[0]["instances"])
         assert at_work.wait(gone["id"])[0]["state"] == "succeeded"
         assert at_work.leaks() == []
@@ -107,7 +107,7 @@ class TestOneWorker:
         assert done["state"] == "failed"
         with reading(at_work.engine) as connection:
             seen = queue.events(connection, made["id"], texts=True)
-        assert [one["status"] for one in seen if one["status"]] == ["ok", "failed"]
+        assert [event["status"] for event in seen if event["status"]] == ["ok", "failed"]
         assert "hidden-value" not in str(seen) + str(done)
         for path in (at_work.home / "jobs").rglob("*"):
             if path.is_file() and not path.name.startswith("dbos"):
@@ -142,7 +142,7 @@ class TestKilled:
         (done,) = jobs.wait(made["id"])
         assert done["state"] == "succeeded", done["message"]
         assert not [pid for pid in before if _command(pid)]
-        assert {one["vm_state"] for one in jobs.instances(made["instances"]).values()} == {"active"}
+        assert {instance["vm_state"] for instance in jobs.instances(made["instances"]).values()} == {"active"}
         assert overlaps(jobs.trace()) == []
         assert jobs.leaks() == []
         (attempts,) = jobs.rows(sa.select(run.c.attempts).where(run.c.id == done["run_id"]))[0]
@@ -182,7 +182,7 @@ class TestKilled:
         (done,) = jobs.wait(made["id"])
         assert (done["state"], done["message"]) == ("failed", "its worker died again and again")
         assert len(killed) == 4  # the first attempt and three take-ups
-        assert {one["vm_state"] for one in jobs.instances(made["instances"]).values()} == {"error"}
+        assert {instance["vm_state"] for instance in jobs.instances(made["instances"]).values()} == {"error"}
         assert jobs.leaks() == []
 
     def test_a_worker_that_is_told_to_stop_leaves_its_run_to_others(self, jobs: JobCloud) -> None:
@@ -204,8 +204,8 @@ def test_on_postgresql_another_worker_goes_on(jobs_on_postgresql: JobCloud, kill
     before = until(lambda: at_sleep(jobs, made["id"]), "the playbook's sleep")
     jobs.work()
     time.sleep(2)
-    for one in first:
-        one.kill()
+    for process in first:
+        process.kill()
     (done,) = jobs.wait(made["id"])
     assert done["state"] == "succeeded", done["message"]
     assert not [pid for pid in before if _command(pid)]
@@ -252,7 +252,7 @@ class TestEmbedded:
         jobs.work()
         (done,) = jobs.wait(made["id"])
         assert done["state"] == "succeeded", done["message"]
-        assert {one["vm_state"] for one in jobs.instances(made["instances"]).values()} == {"active"}
+        assert {instance["vm_state"] for instance in jobs.instances(made["instances"]).values()} == {"active"}
 
     def test_a_worker_that_is_killed_is_replaced_and_ends_with_its_server(self, jobs: JobCloud) -> None:
         environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'collections'}:{ROOT}"}

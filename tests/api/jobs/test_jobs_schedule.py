@@ -60,14 +60,14 @@ def test_old_jobs_are_forgotten_with_all_that_hangs_on_them(jobs: JobCloud, monk
     now = time.time()
     made = {}
     for name, state, age in (("old", "failed", 91), ("new", "succeeded", 89), ("at work", "running", 91)):
-        one = jobs.create(name.replace(" ", "-"))
-        made[name] = one["id"]
+        record = jobs.create(name.replace(" ", "-"))
+        made[name] = record["id"]
         run_id = f"run of {name}"
         values = {"kind": "launch", "worker_id": "w", "created_at": now - age * DAY, "finished_at": now - age * DAY}
         jobs.write(sa.insert(run).values(id=run_id, state="running" if state == "running" else "ended", **values))
-        jobs.write(sa.insert(run_job).values(run_id=run_id, job_id=one["id"]))
+        jobs.write(sa.insert(run_job).values(run_id=run_id, job_id=record["id"]))
         ended = None if state == "running" else now - age * DAY
-        set_job(jobs, one["id"], state=state, run_id=run_id, finished_at=ended, created_at=now - age * DAY)
+        set_job(jobs, record["id"], state=state, run_id=run_id, finished_at=ended, created_at=now - age * DAY)
     options = Options(home=str(jobs.home), keep_days=1000)
     options.make_directories()
     housekeeping.keep_house(jobs.engine, options)
@@ -80,8 +80,8 @@ def test_what_a_guest_wrote_is_kept_as_long_as_the_events(jobs: JobCloud, monkey
     monkeypatch.setattr(durable, "forget", lambda _then: None)  # there is no DBOS here
     now, said = time.time(), {"console": {"u": "x"}}
     old, new = (jobs.create(name)["id"] for name in ("old", "new"))
-    for one, age in ((old, 8), (new, 6)):
-        set_job(jobs, one, state="succeeded", result=said, finished_at=now - age * DAY)
+    for job_id, age in ((old, 8), (new, 6)):
+        set_job(jobs, job_id, state="succeeded", result=said, finished_at=now - age * DAY)
     options = Options(home=str(jobs.home))
     options.make_directories()
     housekeeping.keep_house(jobs.engine, options)

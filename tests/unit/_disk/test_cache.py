@@ -180,7 +180,7 @@ def test_halves_of_two_files_are_thrown_away(
         if good:
             [entry] = ensure_images([image], state)["images"]
             assert entry["resumed_from"] == 0 and files(state) == [image.checksum[7:]]
-            assert [wanted for _path, wanted, _validator in server.requests] == ["bytes=100000-", None]
+            assert [part for _path, part, _validator in server.requests] == ["bytes=100000-", None]
         else:
             with pytest.raises(ImageRefusedError, match="is not what was registered"):
                 ensure_images([image], state)

@@ -130,6 +130,6 @@ PARTS = st.dictionaries(st.text("ab", min_size=1, max_size=3), st.binary(max_siz
 
 
 @given(PARTS, PARTS)
-def test_different_drives_have_different_hashes(one: dict[str, bytes], other: dict[str, bytes]) -> None:
-    first, second = (ConfigDrive(UUIDS[0], "config-2", files).digest for files in (one, other))
-    assert (first == second) == (one == other)
+def test_different_drives_have_different_hashes(parts: dict[str, bytes], other: dict[str, bytes]) -> None:
+    first, second = (ConfigDrive(UUIDS[0], "config-2", files).digest for files in (parts, other))
+    assert (first == second) == (parts == other)

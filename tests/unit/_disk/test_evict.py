@@ -43,7 +43,7 @@ def old(state: str, *names: str) -> None:
 
 
 def names(result: dict[str, t.Any]) -> list[str]:
-    return [one["name"] for one in result["evicted"]]
+    return [image["name"] for image in result["evicted"]]
 
 
 def test_by_age(state: str) -> None:

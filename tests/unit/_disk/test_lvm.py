@@ -96,5 +96,5 @@ def test_a_volume_goes_with_what_a_killed_run_had_begun(group: Lvm, tmp_path: pa
     group.there = {name: 1, "volume-of-another": 1}
     for check_mode, action in ((True, "delete"), (False, "delete"), (False, "none")):
         done = volumes.ensure([SPEC], "absent", str(tmp_path), t.cast(volumes.Guests, None), check_mode)
-        assert [(one.action, one.error) for one in done] == [(action, None)]
+        assert [(result.action, result.error) for result in done] == [(action, None)]
     assert group.there == {"volume-of-another": 1}

@@ -93,9 +93,9 @@ def test_inspection_does_not_guess(table: list[Partition], headers: dict[int, by
 def test_a_number() -> None:
     table = [part(1, "83"), part(2, "7"), part(3, "83", size=DISK), part(4, "83", start=0)]
     assert choose_partition(table, 2, DISK).number == 2
-    for wanted, message in ((5, r"no partition 5 \(there are: 1, 2, 3, 4\)"), (3, "outside the disk"), (4, "outside")):
+    for number, message in ((5, r"no partition 5 \(there are: 1, 2, 3, 4\)"), (3, "outside the disk"), (4, "outside")):
         with pytest.raises(NovaliteError, match=message):
-            choose_partition(table, wanted, DISK)
+            choose_partition(table, number, DISK)
 
 
 @given(st.lists(st.builds(Partition, st.integers(1, 20), st.integers(-5, DISK * 2), st.integers(-5, DISK * 2),

@@ -37,7 +37,10 @@ def test_an_nbd_device_with_its_mount(tmp_path: pathlib.Path) -> None:
     mounts = mount("/", "/dev/sda1") + mount("/mnt/a\\040b", "/dev/nbd3p1") + mount("/srv", "/dev/nbd4")
     command = ["/usr/bin/qemu-nbd", "--connect=/dev/nbd3", "{disk}"]
     found = residue.find(*tree(tmp_path, mounts, command, nbd="77"))
-    assert [(one.what, one.name) for one in found] == [("mount", "/mnt/a b"), ("disk server", f"{UUID}/disk")]
+    assert [(remnant.what, remnant.name) for remnant in found] == [
+        ("mount", "/mnt/a b"),
+        ("disk server", f"{UUID}/disk"),
+    ]
 
 
 def test_a_device_of_others_stays(tmp_path: pathlib.Path) -> None:
@@ -51,11 +54,11 @@ def test_what_somebody_is_at_is_left_to_them(tmp_path: pathlib.Path) -> None:
     fcntl.flock(directory, fcntl.LOCK_EX)
     assert residue.find(*paths) == []
     os.close(directory)
-    assert [one.what for one in residue.find(*paths)] == ["disk server"]
+    assert [remnant.what for remnant in residue.find(*paths)] == ["disk server"]
 
 
 def test_mounts_come_before_what_they_stand_on(tmp_path: pathlib.Path) -> None:
     mounts = mount("/run/novalite/x.raw", "/dev/fuse", "fuse") + mount("/run/novalite/root", "/dev/loop0")
     mounts += mount("/run/novalitex", "/dev/loop1")
     found = residue.find(*tree(tmp_path, mounts, ["qemu-nbd", "{disk}"]))
-    assert [one.name for one in found] == ["/run/novalite/root", f"{UUID}/disk", "/run/novalite/x.raw"]
+    assert [remnant.name for remnant in found] == ["/run/novalite/root", f"{UUID}/disk", "/run/novalite/x.raw"]

@@ -48,23 +48,23 @@ def do(home: pathlib.Path, *specs: dict[str, t.Any], state: str = "present", **m
 @pytest.mark.parametrize("fmt", ["qcow2", "raw"])
 def test_a_volume_is_made_extended_copied_and_deleted(tmp_path: pathlib.Path, fmt: str) -> None:
     path = volume_path(spec(fmt=fmt), str(tmp_path))
-    assert [one.action for one in do(tmp_path, spec(fmt=fmt), check_mode=True)] == ["create"]
+    assert [result.action for result in do(tmp_path, spec(fmt=fmt), check_mode=True)] == ["create"]
     assert not os.path.exists(path)
-    assert [one.action for one in do(tmp_path, spec(fmt=fmt))] == ["create"]
+    assert [result.action for result in do(tmp_path, spec(fmt=fmt))] == ["create"]
     assert os.stat(path).st_mode & 0o777 == 0o600 and os.stat(path).st_blocks < 2048  # sparse
-    assert [one.action for one in do(tmp_path, spec(fmt=fmt))] == ["none"]
+    assert [result.action for result in do(tmp_path, spec(fmt=fmt))] == ["none"]
     subprocess.run(["qemu-io", "-f", fmt, "-c", "write -P 7 1M 64k", path], check=True, capture_output=True)
-    assert [one.action for one in do(tmp_path, spec(fmt=fmt, size=2))] == ["extend"]
-    assert [one.action for one in do(tmp_path, spec(fmt=fmt, size=1))] == ["none"]  # never smaller
+    assert [result.action for result in do(tmp_path, spec(fmt=fmt, size=2))] == ["extend"]
+    assert [result.action for result in do(tmp_path, spec(fmt=fmt, size=1))] == ["none"]  # never smaller
     copied = spec(TWO, fmt=fmt, size=3, source=spec(fmt=fmt))
-    assert [one.error for one in do(tmp_path, copied)] == [None]
+    assert [result.error for result in do(tmp_path, copied)] == [None]
     found = subprocess.run(
         ["qemu-io", "-f", fmt, "-c", "read -P 7 1M 64k", volume_path(spec(TWO), str(tmp_path))],
         check=True, capture_output=True, text=True,
     )  # fmt: skip
     assert "verification failed" not in found.stdout
-    assert [one.action for one in do(tmp_path, spec(fmt=fmt), copied, state="absent")] == ["delete", "delete"]
-    assert [one.action for one in do(tmp_path, spec(fmt=fmt), state="absent")] == ["none"]
+    assert [result.action for result in do(tmp_path, spec(fmt=fmt), copied, state="absent")] == ["delete", "delete"]
+    assert [result.action for result in do(tmp_path, spec(fmt=fmt), state="absent")] == ["none"]
     assert list((tmp_path / "volumes").iterdir()) == []
 
 
@@ -72,10 +72,10 @@ def test_a_volume_is_made_extended_copied_and_deleted(tmp_path: pathlib.Path, fm
 def test_each_volume_for_itself_and_nothing_half_done(tmp_path: pathlib.Path) -> None:
     small = spec(TWO, source=spec(THREE))
     done = do(tmp_path, spec(), small, spec(THREE, create=False))
-    assert [one.action for one in done] == ["create", "copy", "none"]
+    assert [result.action for result in done] == ["create", "copy", "none"]
     assert done[0].error is None
     assert "should be at" in str(done[1].error) and "is gone" in str(done[2].error)
-    assert [one.name for one in (tmp_path / "volumes").iterdir()] == [ONE]
+    assert [path.name for path in (tmp_path / "volumes").iterdir()] == [ONE]
 
 
 @pytest.mark.root
@@ -83,7 +83,7 @@ def test_a_volume_goes_with_what_a_killed_run_had_begun(tmp_path: pathlib.Path) 
     (tmp_path / "volumes").mkdir()
     (tmp_path / "volumes" / f"{ONE}.part").touch()
     for check_mode, action in ((True, "delete"), (False, "delete"), (False, "none")):
-        assert [one.action for one in do(tmp_path, spec(), state="absent", check_mode=check_mode)] == [action]
+        assert [result.action for result in do(tmp_path, spec(), state="absent", check_mode=check_mode)] == [action]
     assert list((tmp_path / "volumes").iterdir()) == []
 
 
@@ -119,7 +119,7 @@ def test_a_share_that_is_not_mounted_is_not_written_to(tmp_path: pathlib.Path) -
 
 
 @pytest.mark.parametrize(
-    "one",
+    "volume",
     [
         spec("../../etc/passwd"), spec("0B9C2F8A-6D1E-4E55-9B1E-0B8F0F6D3A01"), spec(kind="../x"),
         {**spec(), "backend": "tape"}, {**spec(), "backend": "nfs", "options": {"share": ".."}},
@@ -127,6 +127,6 @@ def test_a_share_that_is_not_mounted_is_not_written_to(tmp_path: pathlib.Path) -
         {**spec(), "backend": "lvm", "options": {"volume_group": "-f"}},
     ],
 )  # fmt: skip
-def test_no_name_leads_anywhere_else(one: dict[str, t.Any]) -> None:
+def test_no_name_leads_anywhere_else(volume: dict[str, t.Any]) -> None:
     with pytest.raises(NovaliteError):
-        volume_path(one, "/var/lib/novalite")
+        volume_path(volume, "/var/lib/novalite")

@@ -230,7 +230,7 @@ def test_a_domain_from_before_ledgers_had_an_identity_is_as_desired() -> None:
     assert dict(desired.metadata)["ledger"] == ours
     assert compare.differences(desired, before, before) == []
     other = compare.parse(render(dataclasses.replace(EXAMPLE, ledger=ours.replace("0f5c", "1f5c"))))
-    assert [one["field"] for one in compare.differences(desired, other, None)] == ["metadata.ledger"]
+    assert [difference["field"] for difference in compare.differences(desired, other, None)] == ["metadata.ledger"]
 
 
 def test_where_and_effect() -> None:

@@ -40,7 +40,7 @@ def test_no_two_disks_of_a_guest_have_one_name(
         if name in NAMES:
             assert found == name  # a wish that can be fulfilled is
         else:
-            assert found == next(one for one in NAMES if one not in taken)  # the first free one
+            assert found == next(candidate for candidate in NAMES if candidate not in taken)  # the first free one
         taken.append(found)
 
 

@@ -95,7 +95,7 @@ def test_filter_parameters_are_those_that_have_a_value() -> None:
 
 def test_with_ipv6_every_interface_names_its_addresses_the_link_local_one_too() -> None:
     guest = guest_of(instance(nics=[nic(), nic(mac="fa:16:3e:00:00:02", ipv6="fd00:1::2")]), FACTS)
-    addresses = [[value for name, value in one.parameters if name == "IPV6"] for one in guest.interfaces]
+    addresses = [[value for name, value in interface.parameters if name == "IPV6"] for interface in guest.interfaces]
     assert addresses == [["fe80::f816:3eff:fe00:1"], ["fd00:1::2", "fe80::f816:3eff:fe00:2"]]
     (_first, second) = compare.as_dict(compare.parse(render(guest)))["interfaces"]
     assert second["parameters"]["IPV6"] == "fd00:1::2 fe80::f816:3eff:fe00:2"

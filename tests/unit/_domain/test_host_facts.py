@@ -64,8 +64,8 @@ def test_what_is_not_asked_needs_no_probe(tmp_path: Path, monkeypatch: pytest.Mo
     probe = Probe(None)
     monkeypatch.setattr(_host_facts, "kvm_fault", probe)
     known = str(tmp_path / "facts")
-    for wanted in ("qemu", "kvm"):
-        assert _host_facts.choose_domain_type(wanted, BOTH, "key", known, remember=True)[0] == wanted
+    for asked_type in ("qemu", "kvm"):
+        assert _host_facts.choose_domain_type(asked_type, BOTH, "key", known, remember=True)[0] == asked_type
     chosen, reason = _host_facts.choose_domain_type("auto", QEMU_ONLY, "key", known, remember=True)
     assert (chosen, reason) == ("qemu", "libvirt offers no kvm on this host")
     assert probe.runs == 0

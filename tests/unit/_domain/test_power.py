@@ -184,18 +184,18 @@ CASES = [
 
 @pytest.mark.parametrize(("before", "state", "calls", "afterwards"), CASES)
 def test_from_each_state_to_each(host: Host, before: str, state: str, calls: list[str], afterwards: str) -> None:
-    one = domain(host, before)
+    guest = domain(host, before)
     (planned,) = ensure(host, state, check_mode=True)
-    assert one.calls == []
+    assert guest.calls == []
     (outcome,) = ensure(host, state)
     # what is off already is told so, which changes nothing
-    assert [call for call in one.calls if call != "destroy" or before == "paused"] == calls
+    assert [call for call in guest.calls if call != "destroy" or before == "paused"] == calls
     assert (outcome.state, outcome.changed, outcome.error) == (afterwards, bool(calls), None)
     assert (planned.state, planned.action) == (outcome.state, outcome.action)
     assert outcome.action in lifecycle_power.ACTIONS
     if outcome.changed:
         diff = lifecycle_power.diff_of([outcome])
-        assert diff["before"] == {one.title: before} and afterwards in diff["after"][one.title]
+        assert diff["before"] == {guest.title: before} and afterwards in diff["after"][guest.title]
     if state != "rebooted":
         assert not ensure(host, state)[0].changed
 
@@ -204,10 +204,10 @@ def test_from_each_state_to_each(host: Host, before: str, state: str, calls: lis
     ("before", "state"), [("shutoff", "paused"), ("saved", "paused"), ("shutoff", "suspended")]
 )
 def test_what_cannot_be_done_is_an_error(host: Host, before: str, state: str) -> None:
-    one = domain(host, before)
+    guest = domain(host, before)
     (outcome,) = ensure(host, state)
-    assert outcome.error == f"domain {one.title} is {before}, and cannot be {state} from there"
-    assert not outcome.changed and one.calls == [] and outcome.state == before
+    assert outcome.error == f"domain {guest.title} is {before}, and cannot be {state} from there"
+    assert not outcome.changed and guest.calls == [] and outcome.state == before
 
 
 def test_a_missing_domain_is_defined_where_it_is_to_run(host: Host) -> None:
@@ -222,7 +222,7 @@ def test_guests_that_do_not_hear_take_one_timeout_in_all(host: Host) -> None:
     for number in range(4):
         Domain(host, number, deaf=number > 0, slow=25)
     outcomes = ensure(host, "stopped", *(spec(number) for number in range(3)), spec(3, shutdown_timeout=5))
-    assert [one.state for one in outcomes] == ["shutoff"] * 4
+    assert [outcome.state for outcome in outcomes] == ["shutoff"] * 4
     assert 60 <= host.clock.now < 61
     calls = [host.domains[uuid].calls for uuid in UUIDS]
     buttons = [f"button at {second}" for second in (0, 10, 20)]
@@ -232,24 +232,24 @@ def test_guests_that_do_not_hear_take_one_timeout_in_all(host: Host) -> None:
 
 
 def test_no_time_to_shut_down_asks_nobody(host: Host) -> None:
-    one = domain(host, "running")
+    guest = domain(host, "running")
     ensure(host, "stopped", shutdown_timeout=0)
-    assert one.calls == ["destroy"] and host.clock.now == 0
+    assert guest.calls == ["destroy"] and host.clock.now == 0
 
 
 def test_a_hard_reboot_starts_from_the_new_definition_at_once(host: Host) -> None:
-    one = domain(host, "running")
+    guest = domain(host, "running")
     (outcome,) = ensure(host, "rebooted", spec(hard=True, xml=xml(0, memory=128)))
-    assert one.calls == ["destroy", "define", "create"] and one.xml == xml(0, memory=128)
+    assert guest.calls == ["destroy", "define", "create"] and guest.xml == xml(0, memory=128)
     assert outcome.action == "power off and redefine and start"
 
 
 def test_a_start_that_fails_leaves_the_former_definition(host: Host) -> None:
-    one = domain(host, "shutoff")
-    one.broken = "create"
+    guest = domain(host, "shutoff")
+    guest.broken = "create"
     (outcome,) = ensure(host, "running", spec(xml=xml(0, memory=128)))
     assert "instance-00000000 does not start: create is not possible" in str(outcome.error)
-    assert one.xml == xml(0) and outcome.state == "shutoff" and outcome.changed
+    assert guest.xml == xml(0) and outcome.state == "shutoff" and outcome.changed
 
 
 def test_one_that_fails_keeps_no_other_from_it(host: Host) -> None:
@@ -257,13 +257,13 @@ def test_one_that_fails_keeps_no_other_from_it(host: Host) -> None:
         Domain(host, number)
     host.domains[UUIDS[1]].broken = "save"
     outcomes = ensure(host, "suspended", *(spec(number) for number in range(3)))
-    assert [one.state for one in outcomes] == ["saved", "running", "saved"]
-    assert [bool(one.error) for one in outcomes] == [False, True, False]
+    assert [outcome.state for outcome in outcomes] == ["saved", "running", "saved"]
+    assert [bool(outcome.error) for outcome in outcomes] == [False, True, False]
     assert outcomes[1].error == "domain instance-00000001 cannot be suspended: save is not possible"
 
 
 def test_somebody_elses_domain_is_left_alone(host: Host) -> None:
-    one = domain(host, "running")
-    one.title = "mine"
+    guest = domain(host, "running")
+    guest.title = "mine"
     (outcome,) = ensure(host, "stopped")
-    assert "exists on this host as mine" in str(outcome.error) and one.calls == []
+    assert "exists on this host as mine" in str(outcome.error) and guest.calls == []

@@ -53,7 +53,7 @@ def restored(tables: Tables, text: str) -> Tables:
                 for rule in rules:
                     jump = str(ruleset.target(rule))
                     assert jump in chains or not jump.startswith("nova-"), f"{rule} in {name} leads nowhere"
-    return {table: {name: tuple(rules) for name, rules in found.items()} for table, found in after.items()}
+    return {table: {name: tuple(rules) for name, rules in of_table.items()} for table, of_table in after.items()}
 
 
 class Host:

@@ -243,10 +243,10 @@ def test_a_guest_more_or_less_is_one_transaction_for_each_family(
         for state in ("present", "absent"):
             for guest in guests:
                 del written[:]
-                one = merge.Request(tuple(policy.parse_instances([guest])), groups, state=state)
-                assert apply.apply(one, backend=backend).changed
+                alone = merge.Request(tuple(policy.parse_instances([guest])), groups, state=state)
+                assert apply.apply(alone, backend=backend).changed
                 assert len(written) == 2
-                again = apply.apply(one, backend=backend, check_mode=True)
+                again = apply.apply(alone, backend=backend, check_mode=True)
                 assert not again.changed and not again.repaired and not again.warnings
         assert ":nova-" not in saved(backend, ("filter", "security"))
 
@@ -369,7 +369,7 @@ def test_two_at_once_end_as_one_of_them_wants_it(lan: t.Any, backend: str, tmp_p
     wanted = [[{"protocol": "tcp", "port_min": port, "ethertype": family} for family in ("IPv4", "IPv6")]
               for port in (22, 80)]
     runs = [_run_in(lan.hypervisor, str(tmp_path), backend, rules) for rules in wanted]
-    assert [one.wait(60) for one in runs] == [0, 0]
+    assert [run.wait(60) for run in runs] == [0, 0]
     with lan.enter(lan.hypervisor):
         ports = [line.split("--dport ")[1].split()[0] for line in saved(backend).splitlines() if "--dport " in line
                  and line.startswith("-A nova-sg-1")]
@@ -393,13 +393,13 @@ def test_a_kill_leaves_the_old_rules_or_the_new(lan: t.Any, backend: str, tmp_pa
     assert _run_in(lan.hypervisor, str(tmp_path), backend, both[0]).wait(60) == 0
     duration = time.monotonic() - began
     for turn in range(4):
-        one = _run_in(lan.hypervisor, str(tmp_path), backend, both[(turn + 1) % 2])
+        process = _run_in(lan.hypervisor, str(tmp_path), backend, both[(turn + 1) % 2])
         time.sleep(duration * (0.55 + turn * 0.13))
-        one.kill()  # a command that it started may still finish
-        one.wait(60)
+        process.kill()  # a command that it started may still finish
+        process.wait(60)
         time.sleep(0.1)
-        for found, *known in zip(family_rules(), *states):
-            assert found in known
+        for rule, *known in zip(family_rules(), *states):
+            assert rule in known
     for turn in (0, 1):
         assert _run_in(lan.hypervisor, str(tmp_path), backend, both[turn]).wait(60) == 0
         assert family_rules() == states[turn]

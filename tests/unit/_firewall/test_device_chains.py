@@ -85,8 +85,8 @@ def test_a_device_is_one_instances() -> None:
 def test_without_xt_bpf_everything_else_is_judged() -> None:
     """Not every distribution has it among the modules that it installs."""
     host = Host(family="IPv6")
-    one = {"id": 1, "addresses": ["fd00::1"], "devices": ["tap0"], "security_groups": [1]}
-    able, unable = (request(one, groups=[{"id": 1, "rules": []}], targets=targets) for targets in (True, False))
+    instance = {"id": 1, "addresses": ["fd00::1"], "devices": ["tap0"], "security_groups": [1]}
+    able, unable = (request(instance, groups=[{"id": 1, "rules": []}], targets=targets) for targets in (True, False))
     host.apply(unable)
     assert host.rules("security", "nova-target-1") == ("-j RETURN",)
     assert not [rule for rules in host.owned().values() for rule in rules if "bpf" in rule]

@@ -58,7 +58,7 @@ def test_another_ledgers_chains_stay(
     owner.take(MINE)
     rules.append(":nova-inst-1 - [0:0]")
     touched: list[t.Any] = []
-    monkeypatch.setattr(apply, "_Run", lambda *given: touched.append(given))
+    monkeypatch.setattr(apply, "_Run", lambda *call: touched.append(call))
     monkeypatch.setattr(apply, "locked", lambda name: contextlib.nullcontext(name))
     for exclusive in (False, True):
         request = merge.Request(state="present", exclusive=exclusive)

@@ -105,9 +105,9 @@ def test_what_has_no_answer_has_no_rule_for_one() -> None:
 
 
 def test_order_and_repetition_of_rules_are_no_difference() -> None:
-    one = {"protocol": "tcp", "port_min": 22}
-    two = {"protocol": "udp", "port_min": 53}
-    assert group_rules("IPv4", one, two, one) == group_rules("IPv4", two, one)
+    first = {"protocol": "tcp", "port_min": 22}
+    second = {"protocol": "udp", "port_min": 53}
+    assert group_rules("IPv4", first, second, first) == group_rules("IPv4", second, first)
 
 
 def test_a_remote_group_is_a_set_or_its_members() -> None:
@@ -246,10 +246,10 @@ def test_impossible_instances_are_refused(instances: list[dict[str, t.Any]], nam
 
 
 def test_isolated_networks_may_have_the_same_addresses() -> None:
-    one, two = policy.parse_instances([
+    first, second = policy.parse_instances([
         {"id": 1, "addresses": ["10.0.0.5"], "scoped": [{"bridge": "br7", "addresses": ["10.0.0.5", "fd00::5"]}]},
         {"id": 2, "scoped": [{"bridge": "br8", "addresses": ["10.0.0.5"]}]},
     ])
-    assert one.of("IPv4") == [("", "10.0.0.5/32"), ("br7", "10.0.0.5/32")]
-    assert one.of("IPv6") == [("br7", "fd00::5/128")]
-    assert two.of("IPv4") == [("br8", "10.0.0.5/32")]
+    assert first.of("IPv4") == [("", "10.0.0.5/32"), ("br7", "10.0.0.5/32")]
+    assert first.of("IPv6") == [("br7", "fd00::5/128")]
+    assert second.of("IPv4") == [("br8", "10.0.0.5/32")]

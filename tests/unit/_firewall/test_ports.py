@@ -70,22 +70,22 @@ def test_on_a_host(lan: t.Any, tmp_path: pathlib.Path, monkeypatch: pytest.Monke
         out = subprocess.run(["ebtables-save", "-t", "nat"], check=True, capture_output=True, text=True).stdout
         return [line for line in out.splitlines() if not line.startswith("#")]
 
-    one = {"id": 1, "addresses": ["10.0.0.5"], "ports": [BOTH]}
+    instance = {"id": 1, "addresses": ["10.0.0.5"], "ports": [BOTH]}
     two = {"id": 2, "addresses": ["10.0.0.6"], "ports": [V4]}
     with lan.enter(lan.hypervisor):
         subprocess.run(["ebtables", "-t", "nat", "-A", "PREROUTING", "-i", "x", "-j", "ACCEPT"], check=True)
         before = there()
-        assert run(kept, one).changed
-        assert not run(kept, one).changed
-        assert not run(tmp_path / "nothing", one).changed, "what ebtables prints is what was asked for"
+        assert run(kept, instance).changed
+        assert not run(kept, instance).changed
+        assert not run(tmp_path / "nothing", instance).changed, "what ebtables prints is what was asked for"
         assert run(kept, two).changed
         assert "-A nova-ports -i tap1 -j nova-port-1-0" in there()
         assert there()[there().index("-A PREROUTING -j nova-ports") + 1].startswith("-A PREROUTING -i x")
         subprocess.run(["ebtables", "-t", "nat", "-F", "nova-port-1-0"], check=True)
-        repaired = run(kept, one)
+        repaired = run(kept, instance)
         assert set(repaired.after) == {"ports"}
         assert set(repaired.after["ports"]) == {"nova-port-1-0"}
-        run(kept, one, state="absent")
+        run(kept, instance, state="absent")
         assert not [line for line in there() if "nova-port-1" in line]
         run(kept, two, state="absent")
         assert there() == before

@@ -69,7 +69,7 @@ def test_a_member_is_one_on_its_own_network() -> None:
     for scope, allowed in (("br2", []), ("br3", ["10.0.0.3"]), ("", ["10.0.0.1"])):
         db = end("db-1", "10.0.0.2", DB, network=7, scope=scope)
         sources = [end("x", address, network=7, scope=scope) for address in ("10.0.0.1", "10.0.0.3")]
-        assert [one.addresses[0].text for one in sources if ask(one, db, talk)["allowed"]] == allowed
+        assert [source.addresses[0].text for source in sources if ask(source, db, talk)["allowed"]] == allowed
 
 
 def test_what_is_no_protocol_is_refused() -> None:
@@ -86,7 +86,10 @@ def test_it_is_what_happens_to_packets(seed: int) -> None:
         instance["allowed_pairs"] = []
     groups = {group["id"]: {**group, "name": str(group["id"])} for group in policy["security_groups"]}
     remotes = {number: reach.Remote(str(number), {"": group["members"]}) for number, group in groups.items()}
-    own = {f"guest-{one['id']}": [groups[number] for number in one["security_groups"]] for one in policy["instances"]}
+    own = {
+        f"guest-{instance['id']}": [groups[number] for number in instance["security_groups"]]
+        for instance in policy["instances"]
+    }
     talks = [(6, "tcp", 22, None), (6, "TCP", 1023, None), (17, "17", 80, None), (47, "gre", None, None),
              (253, "253", None, None)]
     names = [*(name for name in places if name.startswith("guest-")), "bystander"]

@@ -55,7 +55,7 @@ def drawn(*parts: t.Sequence[t.Any]) -> ET.Element:
 
 
 def words(svg: ET.Element) -> list[str]:
-    return ["".join(one.itertext()).replace("\xa0", " ").strip() for one in svg.iter(f"{SVG}text")]
+    return ["".join(text.itertext()).replace("\xa0", " ").strip() for text in svg.iter(f"{SVG}text")]
 
 
 def test_everything_is_in_it() -> None:
@@ -81,7 +81,7 @@ def test_what_is_on_no_host_has_a_card_of_its_own() -> None:
 def test_of_many_on_one_host_the_rest_is_counted() -> None:
     found = words(drawn([host()], [network()], [server(f"web-{number}") for number in range(20)], [group()]))
     assert f"and {20 - topology.SHOWN} more" in found
-    assert sum(one.startswith("web-") for one in found) == topology.SHOWN
+    assert sum(word.startswith("web-") for word in found) == topology.SHOWN
 
 
 def test_an_empty_cloud_is_a_picture_too() -> None:

@@ -108,10 +108,10 @@ def test_a_property_with_a_value_there_is_none_of(name: str, value: str) -> None
 
 
 def test_properties() -> None:
-    for said, wanted in ((None, "inspect"), (-1, "inspect"), ("none", None), (-2, None), ("0", 0), (3, 3)):
+    for said, expected in ((None, "inspect"), (-1, "inspect"), ("none", None), (-2, None), ("0", 0), (3, 3)):
         image = {"properties": {} if said is None else {"os_partition": said}}
         image_properties.check(image)
-        assert image_properties.partition(image) == wanted
+        assert image_properties.partition(image) == expected
     assert image_properties.cdrom_bus({"properties": {"hw_cdrom_bus": "SATA"}}, "ide") == "sata"
     for name in ("os_config_drive", "img_config_drive"):
         assert image_properties.config_drive_is_mandatory({"properties": {name: "Mandatory"}})

@@ -105,9 +105,9 @@ def test_busybox_understands_the_interfaces_file(root: pathlib.Path) -> None:
     said = subprocess.run(["busybox", "ifup", "-n", "-v", "-a", "-i", str(root / "etc/network/interfaces")],
                           check=True, capture_output=True, text=True)
     lines = (said.stdout + said.stderr).splitlines()
-    for wanted in ("ip addr add 10.30.1.9/22", "ip link set mtu 1450", "via 10.30.0.1 dev eth0",
+    for word in ("ip addr add 10.30.1.9/22", "ip link set mtu 1450", "via 10.30.0.1 dev eth0",
                    "ip addr add fd00::9/64", "via fd00::1 dev eth0", "udhcpc"):
-        assert any(wanted in line for line in lines), (wanted, lines)
+        assert any(word in line for line in lines), (word, lines)
 
 
 @needs_root

@@ -93,14 +93,14 @@ def write(connection: sa.Connection, instances: list[dict[str, t.Any]], project:
     """The rows that `server` would have made."""
     if not connection.execute(sa.select(tables.project).where(tables.project.c.id == project)).first():
         connection.execute(sa.insert(tables.project).values(id=project, name=project, created_at=0))
-    for one in instances:
+    for instance in instances:
         connection.execute(
             sa.insert(tables.instance).values(
-                uuid=one["uuid"],
+                uuid=instance["uuid"],
                 project_id=project,
-                name=one["name"],
-                hostname=one["name"],
-                host=one["host"],
+                name=instance["name"],
+                hostname=instance["name"],
+                host=instance["host"],
                 flavor={},
                 image={},
                 metadata={},
@@ -110,11 +110,11 @@ def write(connection: sa.Connection, instances: list[dict[str, t.Any]], project:
                 updated_at=1,
             )
         )
-        for position, nic in enumerate(one["nics"]):
+        for position, nic in enumerate(instance["nics"]):
             connection.execute(
                 sa.insert(tables.vif).values(
                     id=nic["id"],
-                    instance_uuid=one["uuid"],
+                    instance_uuid=instance["uuid"],
                     network_id=nic["network"]["id"],
                     position=position,
                     mac=nic["mac"],
@@ -123,11 +123,11 @@ def write(connection: sa.Connection, instances: list[dict[str, t.Any]], project:
 
 
 def ips(result: dict[str, t.Any]) -> list[str]:
-    return [nic["ip"] for one in result["instances"] for nic in one["nics"]]
+    return [nic["ip"] for instance in result["instances"] for nic in instance["nics"]]
 
 
 def nic_ids(instances: list[dict[str, t.Any]]) -> list[str]:
-    return [nic["id"] for one in instances for nic in one["nics"]]
+    return [nic["id"] for instance in instances for nic in instance["nics"]]
 
 
 def owners(connection: sa.Connection) -> dict[str, str]:
@@ -141,7 +141,7 @@ def test_hosts_and_interfaces_get_their_addresses_in_one_call(engine: sa.Engine)
         instances = [*some(2, network), *some(1, network, host="hv2", mac="fa:16:3e:00:01:00")]
         result = fixed_ip(connection, {"instances": instances})
         assert ips(result) == ["10.20.0.3", "10.20.0.4", "10.20.0.5"]
-        servers = [one["nics"][0]["dhcp_server"] for one in result["instances"]]
+        servers = [instance["nics"][0]["dhcp_server"] for instance in result["instances"]]
         assert servers == ["10.20.0.1", "10.20.0.1", "10.20.0.2"]
         assert result["changed"] and "warnings" not in result
         assert result["diff"]["after"]["web-2"] == {"private": "10.20.0.4"}
@@ -153,8 +153,8 @@ def test_the_same_interface_gets_the_same_address_and_nothing_changes(engine: sa
     with transaction(engine) as connection:
         instances = some(3, add_network(connection))
         first = fixed_ip(connection, {"instances": instances})
-        for given in (instances, first["instances"]):
-            again = fixed_ip(connection, {"instances": given})
+        for placed in (instances, first["instances"]):
+            again = fixed_ip(connection, {"instances": placed})
             assert not again["changed"] and again["instances"] == first["instances"] and "diff" not in again
 
 
@@ -258,7 +258,7 @@ def test_ipv6_follows_from_the_mac_and_is_recorded(engine: sa.Engine) -> None:
 
 
 def ipv6s(result: dict[str, t.Any]) -> list[str]:
-    return [nic["ipv6"] for one in result["instances"] for nic in one["nics"]]
+    return [nic["ipv6"] for instance in result["instances"] for nic in instance["nics"]]
 
 
 def test_stable_private_addresses_stay_and_tell_nobody_the_mac(engine: sa.Engine) -> None:
@@ -267,7 +267,7 @@ def test_stable_private_addresses_stay_and_tell_nobody_the_mac(engine: sa.Engine
         network = add_network(connection, **modes)
         other = add_network(connection, "other", **{**modes, "cidr": "10.30.0.0/29", "cidr_v6": "fd00:2::/64"})
         instances = some(2, network, other, mac=None)
-        for number, nic in enumerate(nic for one in instances for nic in one["nics"]):
+        for number, nic in enumerate(nic for instance in instances for nic in instance["nics"]):
             nic["mac"] = f"fa:16:3e:00:00:{number:02x}"
         planned = ipv6s(fixed_ip(connection, {"instances": instances}))  # no rows yet, as in check mode
         release_addresses(connection, nic_ids(instances), NOW)

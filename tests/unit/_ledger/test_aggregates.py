@@ -51,7 +51,7 @@ def test_aggregates_are_made_changed_and_removed(run: Run, hosts: t.Any) -> None
     assert changed["diff"]["before"]["aggregates"]["fast"]["hosts"] == ["hv1", "hv2"]
     seen = hosts()
     assert (seen["hv1"].zone, seen["hv2"].zone) == ("az", "nova")
-    assert [(one.name, one.metadata) for one in seen["hv1"].aggregates] == [("fast", {"ssd": "true"})]
+    assert [(aggregate.name, aggregate.metadata) for aggregate in seen["hv1"].aggregates] == [("fast", {"ssd": "true"})]
     assert run("aggregate", aggregates=[{"name": "fast"}], state="absent")["changed"]
     assert not run("aggregate", aggregates=[{"name": "fast"}], state="absent")["changed"]
     assert hosts()["hv1"].zone == "nova"
@@ -65,7 +65,7 @@ def test_check_mode_changes_no_aggregate(run: Run, hosts: t.Any) -> None:
 def test_an_aggregate_that_the_inventory_names_has_its_metadata(run: Run, hosts: t.Any) -> None:
     run("aggregate", aggregates=[{"name": "fast", "zone": "az", "metadata": {"ssd": "1"}}])
     seen = hosts({"name": "hv1", "aggregates": ["fast", "loud"]})["hv1"]
-    assert [(one.name, one.zone, one.metadata) for one in seen.aggregates] == [
+    assert [(aggregate.name, aggregate.zone, aggregate.metadata) for aggregate in seen.aggregates] == [
         ("fast", "az", {"ssd": "1"}),
         ("loud", None, {}),
     ]

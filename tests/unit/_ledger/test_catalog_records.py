@@ -41,8 +41,8 @@ HOST = {
 
 @pytest.fixture
 def connection(ledger: sa.Engine) -> t.Iterator[sa.Connection]:
-    with transaction(ledger) as one:
-        yield one
+    with transaction(ledger) as opened:
+        yield opened
 
 
 def add_server(connection: sa.Connection, name: str, **values: t.Any) -> str:
@@ -66,8 +66,8 @@ def test_hosts_zones_and_aggregates(connection: sa.Connection) -> None:
     server = add_server(connection, "a", host="hv1")
     claim = {"instance_uuid": server, "compute_host_id": 1, "vcpus": 1, "memory_mb": 1, "disk_gb": 1, "created_at": 0}
     connection.execute(sa.insert(tables.allocation).values(**claim))
-    one, two = hypervisor_records.hosts(connection, now)
-    assert (one["running"], one["state"].up, two["running"], two["state"].up) == (1, True, 0, False)
+    first, second = hypervisor_records.hosts(connection, now)
+    assert (first["running"], first["state"].up, second["running"], second["state"].up) == (1, True, 0, False)
     assert list(hypervisor_records.zones(connection, now)) == ["edge", "nova"]
     assert [each["uuid"] for each in hypervisor_records.servers_on(connection, ["hv1", "hv2"])["hv1"]] == [server]
     (ssd,) = hypervisor_records.aggregates(connection)

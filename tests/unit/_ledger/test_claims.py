@@ -67,12 +67,12 @@ def write(connection: sa.Connection, instances: list[dict[str, t.Any]], **fields
     """The rows that `server` would have made."""
     if not connection.execute(sa.select(project.c.id)).first():
         connection.execute(sa.insert(project).values(id=PROJECT, name="demo", created_at=0))
-    for one in instances:
+    for server in instances:
         row = {
-            "uuid": one["uuid"],
+            "uuid": server["uuid"],
             "project_id": PROJECT,
-            "name": one["name"],
-            "hostname": one["name"],
+            "name": server["name"],
+            "hostname": server["name"],
             "flavor": FLAVOR,
             "image": IMAGE,
             "metadata": {},
@@ -85,7 +85,7 @@ def write(connection: sa.Connection, instances: list[dict[str, t.Any]], **fields
         connection.execute(sa.insert(instance).values(**{**row, **fields}))
         connection.execute(
             sa.insert(instance_action).values(
-                instance_uuid=one["uuid"], action="create", request_id="req-1", started_at=1, details={"hints": {}}
+                instance_uuid=server["uuid"], action="create", request_id="req-1", started_at=1, details={"hints": {}}
             )
         )
 
@@ -119,12 +119,14 @@ def test_instances_are_spread_claimed_and_recorded(engine: sa.Engine) -> None:
     with transaction(engine) as connection:
         write(connection, instances)
         result = scheduler(connection, {"instances": instances, "compute_hosts": [facts("hv1"), facts("hv2")]})
-        assert [one["host"] for one in result["instances"]] == ["hv1", "hv2", "hv1", "hv2"]
-        assert [one["alternates"] for one in result["instances"]] == [["hv2"], ["hv1"], ["hv2"], ["hv1"]]
+        assert [server["host"] for server in result["instances"]] == ["hv1", "hv2", "hv1", "hv2"]
+        assert [server["alternates"] for server in result["instances"]] == [["hv2"], ["hv1"], ["hv2"], ["hv1"]]
         assert result["changed"] and result["unplaced"] == []
         assert result["msg"] == "placed 4 of 4 instances: 2 on hv1, 2 on hv2"
         after = result["diff"]["after"]
-        assert {name: one["host"] for name, one in after.items()} == {i["name"]: i["host"] for i in result["instances"]}
+        assert {name: server["host"] for name, server in after.items()} == {
+            i["name"]: i["host"] for i in result["instances"]
+        }
         assert "hv2: weight" in after["web-2"]["why"][0] and "chosen" in after["web-2"]["why"][0]
         assert usage(connection) == {"hv1": (2, 1024, 2), "hv2": (2, 1024, 2)}
         row = rows(connection)["web-1"]
@@ -144,7 +146,7 @@ def test_an_instance_with_a_claim_keeps_it(engine: sa.Engine) -> None:
         compute_host(connection, {"compute_hosts": [facts("hv1", enabled=False), facts("hv2", memory_mb=1)]})
         again = scheduler(connection, {"instances": instances})
         assert not again["changed"] and "diff" not in again
-        assert [one["host"] for one in again["instances"]] == [one["host"] for one in first["instances"]]
+        assert [server["host"] for server in again["instances"]] == [server["host"] for server in first["instances"]]
         assert usage(connection) == before
 
 
@@ -165,13 +167,13 @@ def test_one_without_a_host_gives_up_all_and_nothing_stays_claimed(engine: sa.En
         write(connection, instances)
         result = scheduler(connection, {"instances": instances, "compute_hosts": [facts("hv1")]})
         assert result["instances"] == [] and len(result["unplaced"]) == 9 and result["changed"]
-        messages = {one["instance"]["name"]: one["message"] for one in result["unplaced"]}
+        messages = {refusal["instance"]["name"]: refusal["message"] for refusal in result["unplaced"]}
         assert messages["web-9"] == (
             "No valid host was found for 'web-9': ram removed 1 (hv1: 0 of 512 MiB free); 0 of 1 hosts remain"
         )
         assert "another of its request found no host" in messages["web-1"]
         assert result["msg"] == f"placed 0 of 9 instances. {messages['web-9']} (and 8 more)"
-        assert {one["host"] for one in result["explanations"]} == {None}
+        assert {explanation["host"] for explanation in result["explanations"]} == {None}
         assert usage(connection) == {"hv1": (0, 0, 0)}
         for name, row in rows(connection).items():
             assert (row.vm_state, row.task_state, row.host) == ("error", None, None)
@@ -189,7 +191,7 @@ def test_as_many_as_fit_when_asked(engine: sa.Engine) -> None:
             connection, {"instances": instances, "compute_hosts": [facts("hv1")], "all_or_nothing": False}
         )
         assert len(result["instances"]) == 8
-        assert [one["instance"]["name"] for one in result["unplaced"]] == ["web-9"]
+        assert [refusal["instance"]["name"] for refusal in result["unplaced"]] == ["web-9"]
         assert usage(connection) == {"hv1": (8, 4096, 8)}
         states = {name: row.vm_state for name, row in rows(connection).items()}
         assert states.pop("web-9") == "error" and set(states.values()) == {"building"}
@@ -199,14 +201,14 @@ def test_all_or_nothing_holds_for_each_request_by_itself(engine: sa.Engine) -> N
     # hv1 takes 8: the first request asks for 7, the second for 2 and gets none, the third takes the room that is left
     instances = some(10)
     names = ["first"] * 7 + ["second"] * 2 + ["third"]
-    reservations = {one["uuid"]: name for one, name in zip(instances, names)}
+    reservations = {server["uuid"]: name for server, name in zip(instances, names)}
     with transaction(engine) as connection:
         write(connection, instances)
         result = scheduler(
             connection, {"instances": instances, "compute_hosts": [facts("hv1")], "reservations": reservations}
         )
-        assert {reservations[one["uuid"]] for one in result["instances"]} == {"first", "third"}
-        messages = {one["instance"]["name"]: one["message"] for one in result["unplaced"]}
+        assert {reservations[server["uuid"]] for server in result["instances"]} == {"first", "third"}
+        messages = {refusal["instance"]["name"]: refusal["message"] for refusal in result["unplaced"]}
         assert sorted(messages) == ["web-8", "web-9"]
         assert "another of its request found no host" in messages["web-8"]
         assert messages["web-9"].startswith("No valid host was found for 'web-9'")
@@ -225,7 +227,7 @@ def test_a_request_that_lost_one_before_the_choice_is_given_up(engine: sa.Engine
             connection,
             {"instances": [tried, fresh, other], "compute_hosts": [facts("hv1")], "reservations": reservations},
         )
-        assert [one["uuid"] for one in result["instances"]] == [other["uuid"]]
+        assert [server["uuid"] for server in result["instances"]] == [other["uuid"]]
 
 
 def test_no_more_attempts_than_allowed(engine: sa.Engine) -> None:
@@ -251,7 +253,7 @@ def test_what_another_run_deletes_or_has_built_is_left_alone(
         write(connection, fine)
         before = rows(connection)["web-1"]
         result = scheduler(connection, {"instances": gone + fine, "compute_hosts": [facts("hv1")]})
-        assert [one["name"] for one in result["instances"]] == ["db"]
+        assert [server["name"] for server in result["instances"]] == ["db"]
         assert result["unplaced"][0]["message"] == f"'web-1' is {state}: another run changed it meanwhile"
         assert rows(connection)["web-1"] == before
 
@@ -260,7 +262,7 @@ def test_check_mode_plans_without_rows_and_leaves_nothing(engine: sa.Engine) -> 
     instances = some(2)
     with transaction(engine, check_mode=True) as connection:
         result = scheduler(connection, {"instances": instances, "compute_hosts": [facts("hv1"), facts("hv2")]})
-        assert [one["host"] for one in result["instances"]] == ["hv1", "hv2"]
+        assert [server["host"] for server in result["instances"]] == ["hv1", "hv2"]
     with transaction(engine) as connection:
         assert connection.execute(sa.select(sa.func.count()).select_from(host_table)).scalar() == 0
         assert connection.execute(sa.select(sa.func.count()).select_from(allocation)).scalar() == 0
@@ -268,7 +270,7 @@ def test_check_mode_plans_without_rows_and_leaves_nothing(engine: sa.Engine) -> 
 
 def test_release_gives_back_exactly_once(engine: sa.Engine) -> None:
     instances = some(4)
-    uuids = [one["uuid"] for one in instances]
+    uuids = [server["uuid"] for server in instances]
     with transaction(engine) as connection:
         scheduler(connection, {"instances": instances, "compute_hosts": [facts("hv1"), facts("hv2")]})
         assert release_claims(connection, [uuids[0], uuids[1], uuids[0], "unknown"]) == 2
@@ -284,7 +286,7 @@ def test_hosts_outside_the_limit_are_no_candidates(engine: sa.Engine) -> None:
             connection,
             {"instances": some(2), "compute_hosts": [facts("hv1"), facts("hv2")], "limit_to": ["hv2"]},
         )
-        assert {one["host"] for one in result["instances"]} == {"hv2"}
+        assert {server["host"] for server in result["instances"]} == {"hv2"}
         assert result["explanations"][0]["hosts"] == 1
 
 
@@ -351,7 +353,7 @@ def test_the_write_itself_refuses_to_overcommit(engine: sa.Engine) -> None:
     with transaction(engine) as connection:
         compute_host(connection, {"compute_hosts": [facts("hv1")]})
         states, versions = host_states(connection, 0)
-        one_by_one = [select(states, [request_of(one)])[0] for one in some(9)]
+        one_by_one = [select(states, [request_of(server)])[0] for server in some(9)]
         with pytest.raises(StaleChoiceError):
             _claim(connection, one_by_one, versions, 0)
         _claim(connection, one_by_one[:8], versions, 0)
@@ -406,7 +408,7 @@ def _launch(url: str, rounds: int, sizes: t.Sequence[int]) -> None:
             with transaction(engine) as connection:
                 placed = scheduler(connection, {"instances": instances, "all_or_nothing": False})["instances"]
             with transaction(engine) as connection:
-                release_claims(connection, [one["uuid"] for one in placed[: size // 2]])
+                release_claims(connection, [server["uuid"] for server in placed[: size // 2]])
     engine.dispose()
 
 

@@ -79,7 +79,7 @@ def test_instances_go_where_others_leave_room(engine: sa.Engine) -> None:  # noq
     with transaction(engine) as connection:
         busy = facts("hv1", domains=[guest(memory_mb=3584)])
         result = place(connection, 2, busy, facts("hv2", domains=[]))
-        assert [one["host"] for one in result["instances"]] == ["hv2", "hv2"]
+        assert [instance["host"] for instance in result["instances"]] == ["hv2", "hv2"]
         assert "used by others: 2 vCPUs, 3584 MiB, 10 GiB" in " ".join(result["explanations"][0]["lines"])
 
 
@@ -132,10 +132,12 @@ def test_no_claim_ever_goes_beyond_what_others_leave(
         row = connection.execute(sa.select(host_table)).one()
         limits = (row.vcpus * row.cpu_ratio, row.memory_mb - 512, row.disk_gb)
         used = (row.vcpus_used, row.memory_mb_used, row.disk_gb_used)
-        counted = [one for one in guests if choice == "all" or (choice == "running" and one["state"] == "running")]
+        counted = [
+            domain for domain in guests if choice == "all" or (choice == "running" and domain["state"] == "running")
+        ]
         filed = guests if choice != "none" else []
-        sums = [sum(one[key] for one in counted) for key in ("vcpus", "memory_mb")]
-        sums.append(sum(one["disk_gb"] for one in filed))
+        sums = [sum(domain[key] for domain in counted) for key in ("vcpus", "memory_mb")]
+        sums.append(sum(domain["disk_gb"] for domain in filed))
         placed = len(result["instances"])
         assert used == (placed, 512 * placed, placed)
         for taken, other, limit in zip(used, sums, limits):

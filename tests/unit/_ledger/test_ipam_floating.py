@@ -96,7 +96,7 @@ def rows(ledger: sa.Engine) -> dict[str, tuple[str | None, bool]]:
 
 
 def addresses(result: dict[str, t.Any]) -> list[str]:
-    return [one["address"] for one in result["floating_ips"]]
+    return [address["address"] for address in result["floating_ips"]]
 
 
 # --- Pools ----------------------------------------------------------------------------------------------------------
@@ -326,7 +326,7 @@ def test_a_server_may_have_several(cloud: Run, ledger: sa.Engine) -> None:
     # it has one: which of its interfaces, was not said
     assert not cloud("floating_ip", floating_ips=[{"server": "web"}])["changed"]
     both = cloud("floating_ip", floating_ips=[{"server": "web"}, {"server": "web", "fixed_ip": "10.0.0.1"}])
-    assert [one["fixed_ip"] for one in both["floating_ips"]] == ["10.0.2.1", "10.0.0.1"]
+    assert [address["fixed_ip"] for address in both["floating_ips"]] == ["10.0.2.1", "10.0.0.1"]
     with transaction(ledger) as connection:
         [web] = instances_by(connection, names=["web"])
     assert [nic["floating_ips"] for nic in web["nics"]] == [
@@ -334,8 +334,8 @@ def test_a_server_may_have_several(cloud: Run, ledger: sa.Engine) -> None:
         [{"address": "203.0.113.1", "interface": "eth0"}],
     ]
     # only those that match are released
-    one = cloud("floating_ip", floating_ips=[{"server": "web", "fixed_ip": "10.0.0.1"}], state="absent")
-    assert list(one["diff"]["before"]["floating_ips"]) == ["203.0.113.2"]
+    removed = cloud("floating_ip", floating_ips=[{"server": "web", "fixed_ip": "10.0.0.1"}], state="absent")
+    assert list(removed["diff"]["before"]["floating_ips"]) == ["203.0.113.2"]
 
 
 def test_a_server_that_is_being_built_can_be_led_to(cloud: Run, ledger: sa.Engine) -> None:

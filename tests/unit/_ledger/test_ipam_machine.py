@@ -55,7 +55,7 @@ class Pool:
         return sorted(there, key=lambda ip: (self.released[ip], ip))
 
     def has(self, owner: str) -> int | None:
-        return next((ip for ip, one in self.owner.items() if one == owner), None)
+        return next((ip for ip, other in self.owner.items() if other == owner), None)
 
     def had(self, owner: str) -> int | None:
         theirs = [ip for ip in self.free() if self.last_owner.get(ip) == owner]
@@ -125,28 +125,28 @@ class AddressMachine(RuleBasedStateMachine):
             pool = dataclasses.replace(pool, released=dict(pool.released), owner=dict(pool.owner))
             after.append(pool)
             owners: dict[str, int | None] = {}
-            for one in instances:
-                if pool.serves and any(nic["network"]["id"] == pool.id for nic in one["nics"]):
-                    owners[f"dhcp:{one['host']}"] = None
-            for one in instances:
-                for nic in one["nics"]:
+            for instance in instances:
+                if pool.serves and any(nic["network"]["id"] == pool.id for nic in instance["nics"]):
+                    owners[f"dhcp:{instance['host']}"] = None
+            for instance in instances:
+                for nic in instance["nics"]:
                     if nic["network"]["id"] == pool.id:
                         asked = nic["ip"] or nic["requested_ip"]
                         owners[f"vif:{nic['id']}"] = None if asked is None else to_int(asked)
             missing = [owner for owner in owners if pool.has(owner) is None]
             taken += len(missing)
-            for owner, asked in owners.items():
-                if asked is None or pool.has(owner) == asked:
+            for owner, address in owners.items():
+                if address is None or pool.has(owner) == address:
                     continue
                 if pool.has(owner) is not None:
                     raise Refused("cannot get")
-                if not pool.first <= asked < pool.first + 8:
+                if not pool.first <= address < pool.first + 8:
                     raise Refused("is outside of")
-                if asked in pool.owner:
+                if address in pool.owner:
                     raise Refused("is in use by")
-                if asked not in pool.free():
+                if address not in pool.free():
                     raise Refused("is reserved in")
-                pool.take(asked, owner)
+                pool.take(address, owner)
             for owner in owners:
                 if pool.has(owner) is None and (again := pool.had(owner)) is not None:
                     pool.take(again, owner)
@@ -170,10 +170,10 @@ class AddressMachine(RuleBasedStateMachine):
         self.pools = after
         assert result["changed"] == (taken > 0)
         assert len(result.get("warnings", [])) == warned
-        for one in result["instances"]:
-            for nic in one["nics"]:
+        for instance in result["instances"]:
+            for nic in instance["nics"]:
                 [pool] = [pool for pool in after if pool.id == nic["network"]["id"]]
-                own = pool.has(f"dhcp:{one['host']}")
+                own = pool.has(f"dhcp:{instance['host']}")
                 assert nic["ip"] == to_text(t.cast(int, pool.has(f"vif:{nic['id']}")))
                 assert nic["dhcp_server"] == (None if own is None or not pool.serves else to_text(own))
         return True
@@ -199,9 +199,9 @@ class AddressMachine(RuleBasedStateMachine):
                 )
             new.append({"uuid": self.new_id(), "name": f"i{self.made}", "host": host, "nics": nics})
         if self.call(new):
-            for one in new:
-                self.record(one)
-                self.instances[one["name"]] = one
+            for instance in new:
+                self.record(instance)
+                self.instances[instance["name"]] = instance
 
     @precondition(lambda self: self.instances)
     @rule(data=st.data())
@@ -226,9 +226,9 @@ class AddressMachine(RuleBasedStateMachine):
         pool = self.pools[index]
         needed = any(
             pool.has(f"vif:{nic['id']}") is not None
-            for one in self.instances.values()
-            if one["host"] == host
-            for nic in one["nics"]
+            for instance in self.instances.values()
+            if instance["host"] == host
+            for nic in instance["nics"]
         )
         expected = not needed and pool.give_back(f"dhcp:{host}", self.now)
         assert release_host_address(self.connection, pool.id, host, self.now) == expected
@@ -261,12 +261,13 @@ class AddressMachine(RuleBasedStateMachine):
 
     # --- rows that the operation needs beside it ---
 
-    def record(self, one: dict[str, t.Any]) -> None:
+    def record(self, instance: dict[str, t.Any]) -> None:
         row = {"project_id": "p", "flavor": {}, "image": {}, "metadata": {}, "vm_state": "active", "attempts": []}
-        row |= {"uuid": one["uuid"], "name": one["name"], "hostname": one["name"], "host": one["host"]}
+        row |= {"uuid": instance["uuid"], "name": instance["name"], "hostname": instance["name"],
+                "host": instance["host"]}
         self.connection.execute(sa.insert(tables.instance).values(created_at=0, updated_at=0, **row))
-        for position, nic in enumerate(one["nics"]):
-            values = {"id": nic["id"], "instance_uuid": one["uuid"], "network_id": nic["network"]["id"]}
+        for position, nic in enumerate(instance["nics"]):
+            values = {"id": nic["id"], "instance_uuid": instance["uuid"], "network_id": nic["network"]["id"]}
             self.connection.execute(
                 sa.insert(tables.vif).values(position=position, mac=nic["id"][:17], **values)
             )

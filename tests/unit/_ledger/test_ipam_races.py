@@ -63,7 +63,7 @@ class Worker:
         if len(mine) < MOST and self.rng.random() < 0.55:
             self.launch(self.rng.randint(1, BATCH))
         elif mine:
-            active = [one for one in mine if one["vm_state"] == "active"]
+            active = [instance for instance in mine if instance["vm_state"] == "active"]
             if active and self.rng.random() < 0.2:
                 self.lead_to(self.rng.choice(active))
             else:
@@ -72,7 +72,7 @@ class Worker:
     def mine(self) -> list[dict[str, t.Any]]:
         with transaction(self.engine) as connection:
             found = instances_by(connection, project_id=self.project)
-        return [one for one in found if one["name"].startswith(f"w{self.number}-")]
+        return [instance for instance in found if instance["name"].startswith(f"w{self.number}-")]
 
     def launch(self, count: int) -> None:
         """The steps of a playbook, each in a transaction of its own: record, addresses, result."""
@@ -80,12 +80,13 @@ class Worker:
         row: dict[str, t.Any] = {"project_id": self.project, "flavor": {}, "image": {}, "metadata": {}, "attempts": []}
         row |= {"vm_state": "building", "task_state": "networking", "created_at": 0, "updated_at": int(time.time())}
         rows = [
-            {**row, "uuid": one, "name": f"w{self.number}-{one}", "hostname": one, "host": self.rng.choice(HOSTS)}
-            for one in uuids
+            {**row, "uuid": server, "name": f"w{self.number}-{server}", "hostname": server,
+             "host": self.rng.choice(HOSTS)}
+            for server in uuids
         ]
         nics = [
-            {"id": str(uuid.uuid4()), "instance_uuid": one, "network_id": network, "position": position}
-            for one in uuids
+            {"id": str(uuid.uuid4()), "instance_uuid": instance_uuid, "network_id": network, "position": position}
+            for instance_uuid in uuids
             for position, network in enumerate(self.rng.sample(self.networks, self.rng.randint(1, 2)))
         ]
         with transaction(self.engine) as connection:
@@ -97,27 +98,29 @@ class Worker:
         try:
             with transaction(self.engine) as connection:
                 placed = fixed_ip(connection, {"instances": asked})["instances"]
-            told = {one["uuid"]: {nic["id"]: nic["ip"] for nic in one["nics"]} for one in placed}
-            outcomes = [{"uuids": [one["uuid"]], "state": "active", "host": one["host"]} for one in placed]
+            told = {instance["uuid"]: {nic["id"]: nic["ip"] for nic in instance["nics"]} for instance in placed}
+            outcomes = [
+                {"uuids": [instance["uuid"]], "state": "active", "host": instance["host"]} for instance in placed
+            ]
         except NovaliteError as error:
             assert isinstance(error, ConflictError) or "has no free address left" in str(error), error
             outcomes = [outcome]
         with transaction(self.engine) as connection:
-            for one, addresses in told.items():  # what a guest now believes
+            for instance_uuid, addresses in told.items():  # what a guest now believes
                 table = tables.instance
-                connection.execute(sa.update(table).where(table.c.uuid == one).values(metadata=addresses))
+                connection.execute(sa.update(table).where(table.c.uuid == instance_uuid).values(metadata=addresses))
             server_state(connection, {"outcomes": outcomes})
 
     def terminate(self, doomed: list[dict[str, t.Any]]) -> None:
-        uuids = [one["uuid"] for one in doomed]
+        uuids = [instance["uuid"] for instance in doomed]
         table = tables.instance
         with transaction(self.engine) as connection:
             connection.execute(sa.update(table).where(table.c.uuid.in_(uuids)).values(task_state="deleting"))
         with transaction(self.engine) as connection:
             server_state(connection, {"outcomes": [{"uuids": uuids, "state": "deleted"}]})
 
-    def lead_to(self, one: dict[str, t.Any]) -> None:
-        item = {"address": None, "pool": None, "server": one["name"], "fixed_ip": None}
+    def lead_to(self, instance: dict[str, t.Any]) -> None:
+        item = {"address": None, "pool": None, "server": instance["name"], "fixed_ip": None}
         state = self.rng.choice(["present", "absent"])
         try:
             with transaction(self.engine) as connection:
@@ -162,16 +165,16 @@ def check(ledger: sa.Engine) -> collections.Counter[str]:
     """Who believes to have an address has it, and nobody else believes so."""
     fixed, nic, of_network = tables.fixed_ip, tables.vif, tables.network
     with transaction(ledger) as connection:
-        active = [one for one in instances_by(connection) if one["vm_state"] == "active"]
+        active = [instance for instance in instances_by(connection) if instance["vm_state"] == "active"]
         owners = connection.execute(
             sa.select(fixed.c.network_id, fixed.c.owner).where(fixed.c.owner.is_not(None))
         ).all()
         ipv6 = connection.execute(
             sa.select(nic.c.ipv6).join(of_network, of_network.c.id == nic.c.network_id).where(nic.c.ipv6.is_not(None))
         ).scalars().all()
-    told = [(nic["network"]["id"], one["metadata"][nic["id"]]) for one in active for nic in one["nics"]]
+    told = [(nic["network"]["id"], instance["metadata"][nic["id"]]) for instance in active for nic in instance["nics"]]
     assert len(set(told)) == len(told), "an address twice"
-    assert told == [(nic["network"]["id"], nic["ip"]) for one in active for nic in one["nics"]]
+    assert told == [(nic["network"]["id"], nic["ip"]) for instance in active for nic in instance["nics"]]
     assert len(set(ipv6)) == len(ipv6)
     assert len({(row.network_id, row.owner) for row in owners}) == len(owners), "an owner twice"
     return collections.Counter(row.owner.partition(":")[0] for row in owners)
@@ -212,13 +215,13 @@ def test_killed_controllers_neither_share_nor_lose_an_address(run: Run, ledger: 
 
     with transaction(ledger) as connection:
         found = collections.Counter(
-            one["kind"] for one in ledger_repair(connection, {"build_timeout": 0})["corrections"]
+            correction["kind"] for correction in ledger_repair(connection, {"build_timeout": 0})["corrections"]
         )
     # builds that nobody goes on with; nothing that a transaction would have left half done
     assert set(found) <= {"instance"}
     with transaction(ledger) as connection:
         # a deletion keeps what it has until somebody brings it to its end
-        doomed = [one["uuid"] for one in instances_by(connection) if one["task_state"] == "deleting"]
+        doomed = [instance["uuid"] for instance in instances_by(connection) if instance["task_state"] == "deleting"]
         server_state(connection, {"outcomes": [{"uuids": doomed, "state": "deleted"}]})
     owners = check(ledger)
     with transaction(ledger) as connection:
@@ -231,11 +234,13 @@ def test_killed_controllers_neither_share_nor_lose_an_address(run: Run, ledger: 
             .join(tables.vif, tables.vif.c.instance_uuid == tables.instance.c.uuid)
             .join(tables.floating_ip, tables.floating_ip.c.vif_id == tables.vif.c.id)
         ).scalars().all()
-    holding = [one for one in left if one["vm_state"] == "active"]
+    holding = [instance for instance in left if instance["vm_state"] == "active"]
     # not one address is lost: every one that is owned is an instance's, or the host's of one
-    assert owners["vif"] == sum(len(one["nics"]) for one in holding)
-    assert owners["dhcp"] == len({(nic["network"]["id"], one["host"]) for one in holding for nic in one["nics"]})
-    assert all(nic["ip"] is None for one in left if one not in holding for nic in one["nics"])
+    assert owners["vif"] == sum(len(instance["nics"]) for instance in holding)
+    assert owners["dhcp"] == len(
+        {(nic["network"]["id"], instance["host"]) for instance in holding for nic in instance["nics"]}
+    )
+    assert all(nic["ip"] is None for instance in left if instance not in holding for nic in instance["nics"])
     assert not any(floating)
     print(
         f"\n{ledger.dialect.name}: {SECONDS:g} s, {done} instances ({launched} got their addresses), {killed} workers "

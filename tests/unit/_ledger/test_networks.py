@@ -278,7 +278,7 @@ def test_of_two_networks_that_overlap_at_the_same_moment_one_is_refused(run: Run
             threads.submit(run, "network", networks=[{"name": f"n{number}", "cidr": f"10.20.0.0/{24 + number}"}])
             for number in range(4)
         ]
-        errors = [one.exception() for one in tries]
+        errors = [attempt.exception() for attempt in tries]
     assert [type(error) for error in errors].count(ConflictError) == 3 and errors.count(None) == 1
 
 

@@ -68,12 +68,17 @@ def cluster(ledger: sa.Engine) -> sa.Engine:
         row: dict[str, t.Any] = {"project_id": "d" * 32, "flavor": FLAVOR, "image": IMAGE, "metadata": {}}
         row |= {"attempts": [], "vm_state": "building", "task_state": "scheduling"}
         row |= {"created_at": 1, "updated_at": int(time.time())}
-        names = {one: f"web-{worker}-{number}" for worker in range(WORKERS) for number, one in enumerate(uuids(worker))}
+        names = {
+            instance_uuid: f"web-{worker}-{number}"
+            for worker in range(WORKERS)
+            for number, instance_uuid in enumerate(uuids(worker))
+        }
         connection.execute(
-            sa.insert(instance), [{"uuid": one, "name": name, "hostname": name, **row} for one, name in names.items()]
+            sa.insert(instance),
+            [{"uuid": instance_uuid, "name": name, "hostname": name, **row} for instance_uuid, name in names.items()],
         )
         action = {"action": "create", "request_id": "req-1", "started_at": 1, "details": {"hints": {}}}
-        connection.execute(sa.insert(instance_action), [{"instance_uuid": one, **action} for one in names])
+        connection.execute(sa.insert(instance_action), [{"instance_uuid": name, **action} for name in names])
     return ledger
 
 
@@ -86,7 +91,7 @@ def launch(url: str, worker: int, ready: t.Any) -> None:
     for first in range(0, len(share), BATCH):
         with transaction(engine) as connection:
             asked = instances_by(connection, uuids=share[first : first + BATCH])
-            if all(one["vm_state"] == "active" for one in asked):
+            if all(server["vm_state"] == "active" for server in asked):
                 continue
             # half of them want all of a batch or none of it; a host has room for whole batches only
             placed = scheduler(
@@ -94,7 +99,7 @@ def launch(url: str, worker: int, ready: t.Any) -> None:
                 {"instances": asked, "all_or_nothing": worker % 2 == 0, "service_down_time": 3600},
             )["instances"]
         with transaction(engine) as connection:
-            outcomes = [{"uuids": [one["uuid"]], "state": "active", "host": one["host"]} for one in placed]
+            outcomes = [{"uuids": [server["uuid"]], "state": "active", "host": server["host"]} for server in placed]
             assert server_state(connection, {"outcomes": outcomes})["errors"] == []
 
 
@@ -121,14 +126,14 @@ def check_claims(engine: sa.Engine) -> int:
         ).all()
     names = {row.id: row.name for row in rows}
     assert len(rows) == len(FITS)
-    placed = [(one.instance_uuid, names[one.compute_host_id]) for one in claims]
+    placed = [(claim.instance_uuid, names[claim.compute_host_id]) for claim in claims]
     assert sorted(placed) == sorted(tuple(row) for row in living)
     for row, fits in zip(rows, FITS):
-        mine = [one for one in claims if one.compute_host_id == row.id]
+        mine = [claim for claim in claims if claim.compute_host_id == row.id]
         assert len(mine) <= fits, f"{row.name} has room for {fits}"
-        assert row.vcpus_used == sum(one.vcpus for one in mine) <= (row.vcpus - row.reserved_vcpus) * row.cpu_ratio
-        assert row.memory_mb_used == sum(one.memory_mb for one in mine) <= row.memory_mb - row.reserved_memory_mb
-        assert row.disk_gb_used == sum(one.disk_gb for one in mine) <= row.disk_gb
+        assert row.vcpus_used == sum(claim.vcpus for claim in mine) <= (row.vcpus - row.reserved_vcpus) * row.cpu_ratio
+        assert row.memory_mb_used == sum(claim.memory_mb for claim in mine) <= row.memory_mb - row.reserved_memory_mb
+        assert row.disk_gb_used == sum(claim.disk_gb for claim in mine) <= row.disk_gb
     return len(claims)
 
 
@@ -176,7 +181,7 @@ def test_killed_controllers_leave_nothing_that_repair_does_not_find(
     with transaction(cluster) as connection:
         found = ledger_repair(connection, {"build_timeout": 0})["corrections"]
     # builds that nobody goes on with, and what they held; nothing that a transaction would have left half done
-    assert {one["kind"] for one in found} == {"instance"}
+    assert {correction["kind"] for correction in found} == {"instance"}
     after = states(cluster)
     assert set(after) == {"active", "error"} and after["active"] <= CAPACITY
     assert check_claims(cluster) == after["active"]
@@ -184,9 +189,9 @@ def test_killed_controllers_leave_nothing_that_repair_does_not_find(
         assert ledger_repair(connection, {"build_timeout": 0})["corrections"] == []
         # and the room that the killed had taken is there again
         failed = [
-            {**one, "attempts": []}
-            for one in instances_by(connection, project_id="d" * 32)
-            if one["vm_state"] == "error"
+            {**server, "attempts": []}
+            for server in instances_by(connection, project_id="d" * 32)
+            if server["vm_state"] == "error"
         ]
         again = scheduler(connection, {"instances": failed, "all_or_nothing": False})
         assert len(again["instances"]) == min(len(failed), CAPACITY - after["active"])

@@ -73,7 +73,7 @@ def test_check_mode_tells_the_same_and_writes_nothing(run: Run, ledger: sa.Engin
     assert {key: value for key, value in planned.items() if key != "flavors"} == {
         key: value for key, value in made.items() if key != "flavors"
     }
-    assert [{**one, "id": 0} for one in planned["flavors"]] == [{**one, "id": 0} for one in made["flavors"]]
+    assert [{**flavor, "id": 0} for flavor in planned["flavors"]] == [{**flavor, "id": 0} for flavor in made["flavors"]]
 
 
 @pytest.mark.parametrize(

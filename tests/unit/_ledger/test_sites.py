@@ -277,10 +277,12 @@ def test_any_document_carried_out_leaves_nothing_to_do(
         assert actions(again) == []
         url = f"sqlite:///{mine}/ledger.sqlite"
         running = {row.name for row in contents(url)["instance"] if not row.deleted}
-        wanted = {one["name"] for one in servers if one.get("state") != "absent" and one.get("count", 1) == 1}
+        wanted = {
+            server["name"] for server in servers if server.get("state") != "absent" and server.get("count", 1) == 1
+        }
         assert wanted <= running
         if prune:
-            assert len(running) == sum(one.get("count", 1) for one in servers if one.get("state") != "absent")
+            assert len(running) == sum(server.get("count", 1) for server in servers if server.get("state") != "absent")
 
 
 def test_the_playbook_plans_and_answers_by_its_exit_code(tmp_path: pathlib.Path) -> None:

@@ -36,13 +36,13 @@ def host(ledger: sa.Engine, name: str, **values: t.Any) -> None:
 
 
 def server(ledger: sa.Engine, name: str, project: str = DEMO, **values: t.Any) -> str:
-    one = str(uuid.uuid4())
+    instance_uuid = str(uuid.uuid4())
     known = {
         "hostname": name, "flavor": {"vcpus": 2, "memory_mb": 512}, "image": {}, "metadata": {}, "attempts": [],
         "vm_state": "active", "created_at": 0, "updated_at": 0,
     }  # fmt: skip
-    insert(ledger, tables.instance, uuid=one, project_id=project, name=name, **{**known, **values})
-    return one
+    insert(ledger, tables.instance, uuid=instance_uuid, project_id=project, name=name, **{**known, **values})
+    return instance_uuid
 
 
 def take(ledger: sa.Engine, address: str, owner: str | None, **values: t.Any) -> None:
@@ -57,12 +57,12 @@ def take(ledger: sa.Engine, address: str, owner: str | None, **values: t.Any) ->
 
 
 def plug(ledger: sa.Engine, server_uuid: str, address: str, number: int) -> None:
-    one = str(uuid.uuid4())
+    vif_id = str(uuid.uuid4())
     insert(
-        ledger, tables.vif, id=one, instance_uuid=server_uuid, network_id=1, position=0,
+        ledger, tables.vif, id=vif_id, instance_uuid=server_uuid, network_id=1, position=0,
         mac=f"fa:16:3e:00:00:{number:02x}",
     )  # fmt: skip
-    take(ledger, address, f"vif:{one}")
+    take(ledger, address, f"vif:{vif_id}")
 
 
 def test_a_host_has_what_may_be_promised_however_long_ago_it_was_seen(ledger: sa.Engine) -> None:
@@ -94,24 +94,24 @@ def test_a_map_counts_every_address_once_and_names_only_the_projects_own(ledger:
     take(ledger, "10.9.0.13", None, released_at=int(time.time()) - 3600, last_owner="vif:long gone")
     counts = {"total": 256, "instances": 2, "hosts": 1, "reserved": 4, "resting": 1, "free": 248}
     with reading(ledger) as connection:
-        (one,) = status.networks(connection, DEMO)
-        assert one["addresses"] == counts
-        found = status.address_map(connection, one["uuid"], DEMO)
-        everything = status.address_map(connection, one["uuid"], None)
+        (network,) = status.networks(connection, DEMO)
+        assert network["addresses"] == counts
+        found = status.address_map(connection, network["uuid"], DEMO)
+        everything = status.address_map(connection, network["uuid"], None)
     assert (found["addresses"], found["block"], len(found["cells"])) == (counts, 1, 256)
     assert [cell["first"] for cell in found["cells"] if cell["instances"]] == ["10.9.0.10", "10.9.0.11"]
-    assert [(one["address"], one["name"], one["uuid"]) for one in found["owners"]] == [
+    assert [(owner["address"], owner["name"], owner["uuid"]) for owner in found["owners"]] == [
         ("10.9.0.10", "<b>ours</b>", ours)
     ]
-    assert [one["uuid"] for one in everything["owners"]] == [ours, theirs]
+    assert [owner["uuid"] for owner in everything["owners"]] == [ours, theirs]
 
 
 def test_a_large_network_is_mapped_in_256_cells(ledger: sa.Engine, run: Run) -> None:
     run("network", networks=[{"name": "large", "cidr": "10.8.0.0/20"}])
     take(ledger, "10.8.1.17", "vif:somebody")
     with reading(ledger) as connection:
-        (one,) = status.networks(connection, None)
-        found = status.address_map(connection, one["uuid"], None)
+        (network,) = status.networks(connection, None)
+        found = status.address_map(connection, network["uuid"], None)
     assert (found["block"], len(found["cells"])) == (16, 256)
     assert all(cell["total"] == 16 for cell in found["cells"])
     assert [cell["first"] for cell in found["cells"] if cell["instances"]] == ["10.8.1.16"]
@@ -121,26 +121,26 @@ def test_a_projects_network_is_nobody_elses(ledger: sa.Engine, run: Run) -> None
     insert(ledger, tables.project, id=OTHER, name="other", created_at=0)
     run("network", project="demo", networks=[{"name": "own", "cidr": "10.7.0.0/28"}])
     with reading(ledger) as connection:
-        (one,) = status.networks(connection, DEMO)
+        (network,) = status.networks(connection, DEMO)
         assert status.networks(connection, OTHER) == []
         with pytest.raises(NotFoundError):
-            status.address_map(connection, one["uuid"], OTHER)
+            status.address_map(connection, network["uuid"], OTHER)
 
 
 def test_a_placement_is_the_latest_one_and_the_projects_own(ledger: sa.Engine) -> None:
     insert(ledger, tables.project, id=OTHER, name="other", created_at=0)
-    one, fresh = server(ledger, "one", host="hv1", attempts=["hv2"]), server(ledger, "fresh")
+    placed, fresh = server(ledger, "one", host="hv1", attempts=["hv2"]), server(ledger, "fresh")
     for moment, lines in ((5, ["old"]), (7, ["new"])):
         insert(
-            ledger, tables.instance_action, instance_uuid=one, action="create", request_id="req-1", started_at=moment,
-            details={"scheduler": {"lines": lines}},
+            ledger, tables.instance_action, instance_uuid=placed, action="create", request_id="req-1",
+            started_at=moment, details={"scheduler": {"lines": lines}},
         )  # fmt: skip
     with reading(ledger) as connection:
-        found = status.placement(connection, one, DEMO)
+        found = status.placement(connection, placed, DEMO)
         assert (found["host"], found["attempts"], found["decided_at"]) == ("hv1", ["hv2"], 7)
         assert found["explanation"] == {"lines": ["new"]}
         assert status.placement(connection, fresh, None)["explanation"] is None
-        for whom, project in ((one, OTHER), (str(uuid.uuid4()), None)):
+        for whom, project in ((placed, OTHER), (str(uuid.uuid4()), None)):
             with pytest.raises(NotFoundError):
                 status.placement(connection, whom, project)
 
@@ -153,6 +153,6 @@ def test_usage_counts_the_projects_own(ledger: sa.Engine, run: Run) -> None:
     run("security_group", security_groups=[{"name": "web"}])
     run("project", projects=[{"name": "demo", "quotas": {"cores": 3, "ram": -1}}])
     with reading(ledger) as connection:
-        found = {one["resource"]: (one["used"], one["limit"]) for one in status.usage(connection, DEMO)}
+        found = {quota["resource"]: (quota["used"], quota["limit"]) for quota in status.usage(connection, DEMO)}
     assert (found["instances"], found["cores"], found["ram"]) == ((1, 10), (2, 3), (512, -1))
     assert found["security_groups"] == (1, 10)

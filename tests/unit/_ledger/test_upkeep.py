@@ -128,8 +128,8 @@ def test_a_ledger_moves_to_the_other_database(
     keep(new, tmp_path, "restore", file=str(back))
     again = open_ledger(url=new)
     assert dump(again) == before
-    for one in (engine, server, again):
-        one.dispose()
+    for opened in (engine, server, again):
+        opened.dispose()
 
 
 def test_a_ledger_that_holds_something_is_replaced_on_request_only(

@@ -171,7 +171,7 @@ def test_subjects(kind: str, name: str, expected: str) -> None:
 def test_long_names_are_told_apart() -> None:
     subjects = {auth_failures.subject("login", "192.0.2.1 " + "x" * 300 + end) for end in ("a", "b")}
     assert len(subjects) == 2
-    assert all(len(one) <= 255 for one in subjects)
+    assert all(len(subject) <= 255 for subject in subjects)
 
 
 def test_a_limit_that_grows_slows_and_calms_down(ledger: sa.Engine) -> None:

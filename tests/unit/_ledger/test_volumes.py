@@ -82,38 +82,38 @@ def blank(connection: sa.Connection, size: int = 1, **params: t.Any) -> dict[str
 def test_a_blank_volume_is_available_at_once_and_bound_to_the_host_of_its_first_instance(
     connection: sa.Connection,
 ) -> None:
-    one = blank(connection, name="data")
-    assert (one["status"], one["host"], one["type"], one["format"], one["attachments"]) == (
+    record = blank(connection, name="data")
+    assert (record["status"], record["host"], record["type"], record["format"], record["attachments"]) == (
         "available", None, "file", "qcow2", []
     )  # fmt: skip
     web = server(connection, host="hv2")
-    made = volume_attachments.begin_attach(connection, one["id"], web, project_id=DEMO)
+    made = volume_attachments.begin_attach(connection, record["id"], web, project_id=DEMO)
     assert (made["device"], made["attached_at"]) == ("/dev/vdb", None)
-    now = volumes.one_volume(connection, one["id"])
+    now = volumes.one_volume(connection, record["id"])
     assert (now["status"], now["host"], now["made_at"]) == ("attaching", "hv2", None)
     assert volumes_on(connection, "hv2")["volumes"] == []
 
     assert volume_attachments.finish_attach(connection, made["id"])
-    now = volumes.one_volume(connection, one["id"])
+    now = volumes.one_volume(connection, record["id"])
     assert (now["status"], now["host"]) == ("in-use", "hv2")
     assert now["attachments"][0]["attached_at"] is not None and now["attachments"][0]["host"] == "hv2"
-    assert [each["id"] for each in volumes_on(connection, "hv2")["volumes"]] == [one["id"]]
+    assert [each["id"] for each in volumes_on(connection, "hv2")["volumes"]] == [record["id"]]
     assert json.dumps(now)  # it goes through Ansible
 
-    volume_attachments.begin_detach(connection, one["id"], web, project_id=DEMO)
+    volume_attachments.begin_detach(connection, record["id"], web, project_id=DEMO)
     assert volume_attachments.finish_detach(connection, made["id"])
-    now = volumes.one_volume(connection, one["id"])
+    now = volumes.one_volume(connection, record["id"])
     assert (now["status"], now["host"], now["attachments"]) == ("available", "hv2", [])  # its data is there
     with pytest.raises(ConflictError, match="compute host hv2, and the instance is on hv1"):
-        volume_attachments.begin_attach(connection, one["id"], server(connection, "other", host="hv1"))
+        volume_attachments.begin_attach(connection, record["id"], server(connection, "other", host="hv1"))
 
 
 def test_a_failure_to_attach_leaves_a_volume_of_which_nothing_was_made_to_any_host(connection: sa.Connection) -> None:
-    one = blank(connection)
+    record = blank(connection)
     web = server(connection)
-    made = volume_attachments.begin_attach(connection, one["id"], web)
+    made = volume_attachments.begin_attach(connection, record["id"], web)
     assert volume_attachments.finish_attach(connection, made["id"], error="no\nroom")
-    now = volumes.one_volume(connection, one["id"])
+    now = volumes.one_volume(connection, record["id"])
     assert (now["status"], now["host"], now["attachments"], now["fault"]["message"]) == (
         "available", None, [], "no room"
     )  # fmt: skip
@@ -121,15 +121,15 @@ def test_a_failure_to_attach_leaves_a_volume_of_which_nothing_was_made_to_any_ho
 
 
 def test_a_volume_is_begun_once_only(connection: sa.Connection) -> None:
-    one = blank(connection)
+    record = blank(connection)
     web = server(connection)
-    volume_attachments.begin_attach(connection, one["id"], web)
+    volume_attachments.begin_attach(connection, record["id"], web)
     for begin in (
-        lambda: volume_attachments.begin_attach(connection, one["id"], server(connection, "two")),
-        lambda: volumes.begin_delete(connection, one["id"]),
-        lambda: volumes.begin_extend(connection, one["id"], 3),
-        lambda: volume_snapshots.create_snapshot(connection, DEMO, {"volume_id": one["id"]}),
-        lambda: volume_attachments.begin_detach(connection, one["id"], web),
+        lambda: volume_attachments.begin_attach(connection, record["id"], server(connection, "two")),
+        lambda: volumes.begin_delete(connection, record["id"]),
+        lambda: volumes.begin_extend(connection, record["id"], 3),
+        lambda: volume_snapshots.create_snapshot(connection, DEMO, {"volume_id": record["id"]}),
+        lambda: volume_attachments.begin_detach(connection, record["id"], web),
     ):
         with pytest.raises(ConflictError):
             begin()
@@ -148,22 +148,22 @@ def test_a_volume_is_begun_once_only(connection: sa.Connection) -> None:
 def test_an_instance_in_a_wrong_state_gets_no_volume(
     connection: sa.Connection, columns: dict[str, t.Any], words: str
 ) -> None:
-    one = blank(connection)
+    record = blank(connection)
     web = server(connection, **columns)
     with pytest.raises(ConflictError, match=words):
-        volume_attachments.begin_attach(connection, one["id"], web)
-    assert volumes.one_volume(connection, one["id"])["status"] == "available"
+        volume_attachments.begin_attach(connection, record["id"], web)
+    assert volumes.one_volume(connection, record["id"])["status"] == "available"
 
 
 def test_what_another_project_has_does_not_exist(connection: sa.Connection) -> None:
-    one = blank(connection)
+    record = blank(connection)
     for ask in (
-        lambda: volumes.one_volume(connection, one["id"], OTHER),
-        lambda: volumes.begin_delete(connection, one["id"], project_id=OTHER),
-        lambda: volumes.begin_extend(connection, one["id"], 2, project_id=OTHER),
-        lambda: volumes.create_volume(connection, OTHER, {"source_volume_id": one["id"]}),
-        lambda: volume_snapshots.create_snapshot(connection, OTHER, {"volume_id": one["id"]}),
-        lambda: volume_attachments.begin_attach(connection, one["id"], server(connection), project_id=OTHER),
+        lambda: volumes.one_volume(connection, record["id"], OTHER),
+        lambda: volumes.begin_delete(connection, record["id"], project_id=OTHER),
+        lambda: volumes.begin_extend(connection, record["id"], 2, project_id=OTHER),
+        lambda: volumes.create_volume(connection, OTHER, {"source_volume_id": record["id"]}),
+        lambda: volume_snapshots.create_snapshot(connection, OTHER, {"volume_id": record["id"]}),
+        lambda: volume_attachments.begin_attach(connection, record["id"], server(connection), project_id=OTHER),
     ):
         with pytest.raises(NotFoundError):
             ask()
@@ -174,10 +174,10 @@ def test_what_another_project_has_does_not_exist(connection: sa.Connection) -> N
 
 def test_a_volume_of_an_image_is_made_on_the_emptiest_host(connection: sa.Connection) -> None:
     blank(connection, size=5, host="hv1")
-    one = volumes.create_volume(connection, DEMO, {"image": IMAGE})
-    assert (one["host"], one["status"], one["size_gb"], one["bootable"]) == ("hv2", "creating", 3, True)
-    assert volumes.finish_create(connection, one["id"])
-    assert volumes.one_volume(connection, one["id"])["made_at"] is not None
+    record = volumes.create_volume(connection, DEMO, {"image": IMAGE})
+    assert (record["host"], record["status"], record["size_gb"], record["bootable"]) == ("hv2", "creating", 3, True)
+    assert volumes.finish_create(connection, record["id"])
+    assert volumes.one_volume(connection, record["id"])["made_at"] is not None
     with pytest.raises(NovaliteError, match=r"2GB cannot be smaller .* 3GB"):
         volumes.create_volume(connection, DEMO, {"image": IMAGE, "size_gb": 2})
 
@@ -197,9 +197,9 @@ def test_only_the_hosts_of_a_limit_are_chosen(connection: sa.Connection) -> None
 
 
 def test_a_snapshot_and_what_is_made_of_it_are_beside_the_volume(connection: sa.Connection) -> None:
-    one = blank(connection, size=2)
-    snapshot = volume_snapshots.create_snapshot(connection, DEMO, {"volume_id": one["id"], "name": "s"})
-    host = volumes.one_volume(connection, one["id"])["host"]
+    record = blank(connection, size=2)
+    snapshot = volume_snapshots.create_snapshot(connection, DEMO, {"volume_id": record["id"], "name": "s"})
+    host = volumes.one_volume(connection, record["id"])["host"]
     assert host is not None and snapshot["host"] == host
     with pytest.raises(ConflictError, match="snapshot status"):
         volumes.create_volume(connection, DEMO, {"snapshot_id": snapshot["id"]})
@@ -210,68 +210,68 @@ def test_a_snapshot_and_what_is_made_of_it_are_beside_the_volume(connection: sa.
         volume_snapshots.begin_delete_snapshot(connection, snapshot["id"])
     volumes.finish_create(connection, copy["id"])
     with pytest.raises(ConflictError, match="dependent snapshots"):
-        volumes.begin_delete(connection, one["id"])
+        volumes.begin_delete(connection, record["id"])
     volume_snapshots.begin_delete_snapshot(connection, snapshot["id"])
     assert volume_snapshots.finish_delete_snapshot(connection, snapshot["id"])
-    volumes.begin_delete(connection, one["id"])
-    assert volumes.finish_delete(connection, one["id"])
+    volumes.begin_delete(connection, record["id"])
+    assert volumes.finish_delete(connection, record["id"])
     assert [each["id"] for each in volumes_by(connection)] == [copy["id"]]
 
 
 def test_a_volume_is_extended_where_it_is(connection: sa.Connection) -> None:
-    one = blank(connection)
-    assert volumes.begin_extend(connection, one["id"], 2)["status"] == "available"  # nothing is anywhere
-    assert volumes.one_volume(connection, one["id"])["size_gb"] == 2
-    made = volume_attachments.begin_attach(connection, one["id"], server(connection))
+    record = blank(connection)
+    assert volumes.begin_extend(connection, record["id"], 2)["status"] == "available"  # nothing is anywhere
+    assert volumes.one_volume(connection, record["id"])["size_gb"] == 2
+    made = volume_attachments.begin_attach(connection, record["id"], server(connection))
     volume_attachments.finish_attach(connection, made["id"])
-    now = volumes.begin_extend(connection, one["id"], 4)
+    now = volumes.begin_extend(connection, record["id"], 4)
     assert (now["status"], now["size_gb"], now["new_size_gb"]) == ("extending", 2, 4)
     assert used(connection, DEMO)["gigabytes"] == 4
-    volumes.finish_extend(connection, one["id"])
-    now = volumes.one_volume(connection, one["id"])
+    volumes.finish_extend(connection, record["id"])
+    now = volumes.one_volume(connection, record["id"])
     assert (now["status"], now["size_gb"], now["new_size_gb"]) == ("in-use", 4, None)
     with pytest.raises(NovaliteError, match="must be greater"):
-        volumes.begin_extend(connection, one["id"], 4)
+        volumes.begin_extend(connection, record["id"], 4)
 
 
 def test_what_a_dead_job_left_comes_to_an_end(connection: sa.Connection) -> None:
-    one, two = blank(connection, host="hv1"), blank(connection)
+    first, second = blank(connection, host="hv1"), blank(connection)
     web = server(connection)
-    made = volume_attachments.begin_attach(connection, two["id"], web)
-    assert volumes.settle(connection, [one["id"], two["id"]], "its worker died") == [one["id"]]
-    assert volumes.one_volume(connection, one["id"])["status"] == "error"
-    assert volume_attachments.settle(connection, [two["id"]], "its worker died") == [two["id"]]
-    now = volumes.one_volume(connection, two["id"])
+    made = volume_attachments.begin_attach(connection, second["id"], web)
+    assert volumes.settle(connection, [first["id"], second["id"]], "its worker died") == [first["id"]]
+    assert volumes.one_volume(connection, first["id"])["status"] == "error"
+    assert volume_attachments.settle(connection, [second["id"]], "its worker died") == [second["id"]]
+    now = volumes.one_volume(connection, second["id"])
     assert (now["status"], len(now["attachments"])) == ("error_attaching", 1)
     # the guest may have it or not: to detach it is the way out
-    volume_attachments.begin_detach(connection, two["id"], web)
+    volume_attachments.begin_detach(connection, second["id"], web)
     volume_attachments.finish_detach(connection, made["id"])
-    assert volumes.one_volume(connection, two["id"])["status"] == "available"
+    assert volumes.one_volume(connection, second["id"])["status"] == "available"
 
 
 def test_an_instance_takes_only_those_volumes_with_it_that_it_was_told_to(connection: sa.Connection) -> None:
     web = server(connection)
     kept, gone, snapped = (blank(connection) for _each in range(3))
-    for one, doomed in ((kept, False), (gone, True), (snapped, True)):
-        made = volume_attachments.begin_attach(connection, one["id"], web, delete_on_termination=doomed)
+    for record, doomed in ((kept, False), (gone, True), (snapped, True)):
+        made = volume_attachments.begin_attach(connection, record["id"], web, delete_on_termination=doomed)
         volume_attachments.finish_attach(connection, made["id"])
     volume_snapshots.create_snapshot(connection, DEMO, {"volume_id": snapped["id"], "force": True})
-    assert [one["id"] for one in volume_attachments.leaving_with(connection, [web])] == [gone["id"]]
+    assert [record["id"] for record in volume_attachments.leaving_with(connection, [web])] == [gone["id"]]
     volume_attachments.release(connection, [web])
     left = volumes_by(connection, project_id=DEMO)
-    assert {(one["id"], one["status"], len(one["attachments"])) for one in left} == {
+    assert {(record["id"], record["status"], len(record["attachments"])) for record in left} == {
         (kept["id"], "available", 0), (snapped["id"], "available", 0)
     }  # fmt: skip
 
 
 def test_the_default_type_is_there_before_anything_was_written(connection: sa.Connection) -> None:
-    assert [one["name"] for one in volume_types.types_by(connection)] == ["file"]
+    assert [volume_type["name"] for volume_type in volume_types.types_by(connection)] == ["file"]
     assert volume_types.type_of(connection, None)["id"] == volume_types.DEFAULT_ID
     made = volume_types.create_type(
         connection, {"name": "fast", "backend": "lvm", "options": {"volume_group": "vg0", "hosts": ["hv2"]}}
     )
-    one = volumes.create_volume(connection, DEMO, {"image": IMAGE, "type": "fast"})
-    assert (one["host"], one["format"]) == ("hv2", "raw")
+    record = volumes.create_volume(connection, DEMO, {"image": IMAGE, "type": "fast"})
+    assert (record["host"], record["format"]) == ("hv2", "raw")
     with pytest.raises(ConflictError, match="only on hv2"):
         blank(connection, type="fast", host="hv1")
     with pytest.raises(ConflictError, match="with volumes present"):
@@ -346,9 +346,9 @@ def test_no_order_of_requests_exceeds_a_quota(
 
 
 def test_two_volumes_of_one_name_have_two_handles(connection: sa.Connection) -> None:
-    one, two = blank(connection, name="data"), blank(connection, name="data")
-    assert one["display_name"] == two["display_name"] == "data"
-    assert one["name"] == "data" and two["name"] != "data"
+    first, second = blank(connection, name="data"), blank(connection, name="data")
+    assert first["display_name"] == second["display_name"] == "data"
+    assert first["name"] == "data" and second["name"] != "data"
     with pytest.raises(ConflictError, match="already"):
         blank(connection, handle="data")
     assert connection.execute(sa.select(sa.func.count()).select_from(volume)).scalar() == 2

@@ -29,7 +29,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._network import rou
 DOORS = {
     "bridge": lambda values, state, *rest: bridging.ensure(bridge.parse(values, state), state, *rest),
     "router": lambda values, *rest: routing.ensure(router.parse(values), *rest),
-    "wait": lambda values, *rest: dataclasses.asdict(wait.wait_for_ssh([wait.Guest(**one) for one in values], *rest)),
+    "wait": lambda values, *rest: dataclasses.asdict(wait.wait_for_ssh([wait.Guest(**row) for row in values], *rest)),
     "dhcp": lambda values, *rest: dhcp.ensure(dnsmasq.parse(values), *rest),
 }
 for door, *arguments in json.loads(sys.argv[1]):
@@ -112,10 +112,10 @@ class Place:
         return found
 
 
-def cable(one: Place, first: str, other: Place, second: str) -> None:
+def cable(place: Place, first: str, other: Place, second: str) -> None:
     """A wire between two places, up at both ends."""
-    one.ip("link", "add", first, "type", "veth", "peer", "name", second, "netns", str(other.process.pid))
-    one.ip("link", "set", first, "up")
+    place.ip("link", "add", first, "type", "veth", "peer", "name", second, "netns", str(other.process.pid))
+    place.ip("link", "set", first, "up")
     other.ip("link", "set", second, "up")
 
 

@@ -90,8 +90,8 @@ def test_a_mac_that_could_change_is_fixed() -> None:
     assert commands(bridge.plan_present(SPEC, host(port, loose))) == ["link set br100 address 52:54:00:00:00:01"]
     alone = dataclasses.replace(SPEC, interface=None)
     assert commands(bridge.plan_present(alone, host(loose))) == ["link set br100 address 52:54:00:00:00:01"]
-    one, two = (commands(bridge.plan_present(alone, host()))[0] for _ in range(2))
-    assert one != two, "two hosts on one wire must not get the same MAC"
+    first, second = (commands(bridge.plan_present(alone, host()))[0] for _ in range(2))
+    assert first != second, "two hosts on one wire must not get the same MAC"
 
 
 def test_our_address_comes_first() -> None:

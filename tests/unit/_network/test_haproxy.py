@@ -86,11 +86,11 @@ def test_what_is_written_is_read_again() -> None:
 
 def test_people_see_that_a_key_changed_and_not_the_key() -> None:
     proxy = Proxy("br100", None, UUID)
-    one, other = text(proxy), text(proxy).replace("AP9rZXk", "BP9rZXk")
-    assert one != other
-    assert "AP9rZXk" not in "\n".join(haproxy.shown(one))
-    assert haproxy.shown(one) != haproxy.shown(other)
-    assert haproxy.shown(one) == haproxy.shown(text(proxy))
+    written, other = text(proxy), text(proxy).replace("AP9rZXk", "BP9rZXk")
+    assert written != other
+    assert "AP9rZXk" not in "\n".join(haproxy.shown(written))
+    assert haproxy.shown(written) != haproxy.shown(other)
+    assert haproxy.shown(written) == haproxy.shown(text(proxy))
 
 
 def test_a_proxy_is_tied_to_its_network() -> None:

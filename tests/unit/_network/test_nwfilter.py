@@ -187,9 +187,9 @@ def test_order_and_blanks_are_no_difference_but_rules_are() -> None:
 
 
 def test_allowed_pairs_come_before_the_accepts_and_behind_the_drops() -> None:
-    (one,) = nwfilter.parse([{"name": "nova-instance-a", "references": ["nova-base", "nova-ipv6"], "allowed_pairs": [
+    (parsed,) = nwfilter.parse([{"name": "nova-instance-a", "references": ["nova-base", "nova-ipv6"], "allowed_pairs": [
         {"mac": "00:00:5E:00:01:01", "cidr": "10.0.0.0/24"}, {"mac": "fa:16:3e:00:00:01", "cidr": "fd00::9"}]}])
-    assert [(rule[2], rule[3]) for rule in one.rules] == [
+    assert [(rule[2], rule[3]) for rule in parsed.rules] == [
         ("arp", {"srcmacaddr": "00:00:5e:00:01:01", "arpsrcmacaddr": "00:00:5e:00:01:01", "arpsrcipaddr": "10.0.0.0",
                  "arpsrcipmask": "24"}),
         ("ip", {"srcmacaddr": "00:00:5e:00:01:01", "srcipaddr": "10.0.0.0", "srcipmask": "24"}),
@@ -197,7 +197,7 @@ def test_allowed_pairs_come_before_the_accepts_and_behind_the_drops() -> None:
     ]
     drops = [rule[1] for filter_ in nwfilter.STATIC.values() for rule in filter_.rules if rule[0] == "drop"]
     dhcp, advertisement, redirect, dhcpv6, _everything = sorted(drops)
-    assert dhcp < one.rules[1][1] < advertisement <= redirect <= dhcpv6 < one.rules[2][1]
+    assert dhcp < parsed.rules[1][1] < advertisement <= redirect <= dhcpv6 < parsed.rules[2][1]
 
 
 @pytest.mark.parametrize(

@@ -246,17 +246,17 @@ def test_a_guest_gets_its_address_and_the_next_one_gets_it_after(site: Site) -> 
 
 @pytest.mark.parametrize("lan", [1], indirect=True)
 def test_the_server_ends_with_its_last_guest(site: Site) -> None:
-    one, two = ("fa:16:3e:00:00:01", "10.99.0.11", "one"), ("fa:16:3e:00:00:02", "10.99.0.12", "two")
-    site.ensure(one, two)
+    first, second = ("fa:16:3e:00:00:01", "10.99.0.11", "one"), ("fa:16:3e:00:00:02", "10.99.0.12", "two")
+    site.ensure(first, second)
     pid = site.pid()
-    assert site.ensure(one, state="absent")["changed"]
-    assert not site.ensure(one, state="absent")["changed"]
+    assert site.ensure(first, state="absent")["changed"]
+    assert not site.ensure(first, state="absent")["changed"]
     os.kill(pid, 0)
-    assert site.ensure(two, state="absent", check_mode=True)["changed"]
-    assert site.ensure(two, state="absent")["changed"]
+    assert site.ensure(second, state="absent", check_mode=True)["changed"]
+    assert site.ensure(second, state="absent")["changed"]
     assert not os.path.exists(os.path.join(site.directory, "networks/br0"))
     assert not pathlib.Path(f"/proc/{pid}/cmdline").exists() or not pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
-    assert not site.ensure(two, state="absent")["changed"]
+    assert not site.ensure(second, state="absent")["changed"]
 
 
 @pytest.mark.parametrize("lan", [1], indirect=True)

@@ -192,13 +192,13 @@ def forwarding(kernel: pathlib.Path) -> str:
 
 def test_a_setting_is_given_back_when_its_last_user_goes(kernel: pathlib.Path) -> None:
     wanted = {"ipv4/ip_forward": "1"}
-    one, two = additions.user_of("br1", MINE), additions.user_of("br1", THEIRS)
-    assert additions.claim(one, wanted) and additions.claim(two, wanted)
-    assert not additions.claim(one, wanted)
+    first, second = additions.user_of("br1", MINE), additions.user_of("br1", THEIRS)
+    assert additions.claim(first, wanted) and additions.claim(second, wanted)
+    assert not additions.claim(first, wanted)
     assert forwarding(kernel) == "1"
-    assert additions.release(one) == {} and forwarding(kernel) == "1"
-    assert additions.release(two) == {"ipv4/ip_forward": ("1", "0")} and forwarding(kernel) == "0"
-    assert additions.release(two) == {}
+    assert additions.release(first) == {} and forwarding(kernel) == "1"
+    assert additions.release(second) == {"ipv4/ip_forward": ("1", "0")} and forwarding(kernel) == "0"
+    assert additions.release(second) == {}
 
 
 def test_a_setting_that_was_so_already_stays(kernel: pathlib.Path) -> None:

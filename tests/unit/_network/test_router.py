@@ -30,7 +30,7 @@ FOREIGN = {
 
 def restored(table: str, current: t.Mapping[str, t.Sequence[str]], text: str) -> Chains:
     """What iptables-restore --noflush makes of a table; it fails where iptables would."""
-    chains = {name: list(found) for name, found in current.items()}
+    chains = {name: list(lines) for name, lines in current.items()}
     for line in text.splitlines():
         if line.startswith(":"):
             chains[line[1:].split(" ")[0]] = []
@@ -48,7 +48,7 @@ def restored(table: str, current: t.Mapping[str, t.Sequence[str]], text: str) ->
             chains[name].remove(rule)
         elif words[0] == "-X":
             assert not chains[name]
-            assert not any(f"-j {name}" in rule for found in chains.values() for rule in found)
+            assert not any(f"-j {name}" in rule for chain in chains.values() for rule in chain)
             del chains[name]
         else:
             assert line in (f"*{table}", "COMMIT")
@@ -68,16 +68,16 @@ def applied(current: dict[str, Chains], wanted: router.TablesOf) -> dict[str, Ch
 def of_nobody(tables: dict[str, Chains]) -> dict[str, Chains]:
     """Without what is a router's."""
     return {
-        table: {name: [rule for rule in found if rules.option(rule, "-j") not in rules.CHAINS[table]]
-                for name, found in chains.items() if name not in rules.CHAINS[table]}
+        table: {name: [rule for rule in chain if rules.option(rule, "-j") not in rules.CHAINS[table]]
+                for name, chain in chains.items() if name not in rules.CHAINS[table]}
         for table, chains in tables.items()
     }
 
 
 def test_a_network_with_a_floating_ip() -> None:
-    (one,) = router.parse([{**FLAT, "snat": True, "floating": [FLOATING]}])
+    (gateway,) = router.parse([{**FLAT, "snat": True, "floating": [FLOATING]}])
     tag = "-m comment --comment br100"
-    assert router.merged({}, [router.root_rules(one, None)]) == {
+    assert router.merged({}, [router.root_rules(gateway, None)]) == {
         "nat": {
             "nova-prerouting": [f"-d 203.0.113.9/32 {tag} -j DNAT --to-destination 10.20.0.5"],
             "nova-output": [f"-d 203.0.113.9/32 {tag} -j DNAT --to-destination 10.20.0.5"],
@@ -102,12 +102,12 @@ def test_a_network_with_a_floating_ip() -> None:
 
 
 def test_security_groups_judge_before_a_router_accepts() -> None:
-    (one,) = router.parse([{**FLAT, "snat": True}])
-    tables = applied(host(), router.merged({}, [router.root_rules(one, None)]))
+    (gateway,) = router.parse([{**FLAT, "snat": True}])
+    tables = applied(host(), router.merged({}, [router.root_rules(gateway, None)]))
     assert tables["filter"]["FORWARD"][:2] == ["-j nova-local", "-j nova-forward"]
     # Docker came after us, and put itself in front.
     tables["filter"]["FORWARD"].insert(0, "-j DOCKER-FORWARD")
-    wanted = router.merged(tables, [router.root_rules(one, None)], lambda bridge: True)
+    wanted = router.merged(tables, [router.root_rules(gateway, None)], lambda bridge: True)
     again = applied(tables, wanted)
     assert again["filter"]["FORWARD"][:2] == ["-j nova-forward", "-j DOCKER-FORWARD"]
     assert applied(again, router.merged(again, [], lambda bridge: False)) == again
@@ -121,38 +121,38 @@ ROUTERS = st.builds(
     ),
     st.integers(1, 4), st.booleans(), st.booleans(), st.sets(st.integers(2, 5), max_size=3),
 )
-ONE_EACH = st.lists(ROUTERS, max_size=4, unique_by=lambda one: one.bridge)
+ONE_EACH = st.lists(ROUTERS, max_size=4, unique_by=lambda gateway: gateway.bridge)
 
 
 def tables_of(routers: t.Sequence[Router]) -> list[router.TablesOf]:
-    return [router.root_rules(one, f"169.254.192.{2 * int(one.bridge[2:]) + 1}") for one in routers]
+    return [router.root_rules(record, f"169.254.192.{2 * int(record.bridge[2:]) + 1}") for record in routers]
 
 
 @given(ONE_EACH, ONE_EACH)
 def test_each_run_changes_its_own_networks_only(first: list[Router], second: list[Router]) -> None:
     start = host()
     tables = applied(start, router.merged({}, tables_of(first)))
-    names = {one.bridge for one in second}
+    names = {gateway.bridge for gateway in second}
     wanted = router.merged(tables, tables_of(second), lambda bridge: bridge in names)
     after = applied(tables, wanted)
     assert of_nobody(after) == of_nobody(start)
     # It is what a run with all of them would have made, and the same again is nothing.
-    both = [*(one for one in first if one.bridge not in names), *second]
+    both = [*(gateway for gateway in first if gateway.bridge not in names), *second]
     assert after == applied(start, router.merged({}, tables_of(both)))
     for table in after:
         assert rules.delta(table, after[table], wanted[table]) == ""
         assert rules.difference(table, after[table], wanted[table]) == ({}, {})
-    for one in both:
-        expected = {each.floating: each.fixed for each in one.floating} if one.namespace is None else {}
-        assert router.floating_of(after["nat"], one.bridge) == expected
+    for gateway in both:
+        expected = {each.floating: each.fixed for each in gateway.floating} if gateway.namespace is None else {}
+        assert router.floating_of(after["nat"], gateway.bridge) == expected
     assert applied(after, router.merged(after, [], lambda bridge: True)) == start
 
 
 def test_an_isolated_network_lets_nothing_past_its_namespace() -> None:
-    (one,) = router.parse([{**FLAT, "namespace": "nova-br100", "floating": [FLOATING]}])
-    root = router.root_rules(one, "169.254.192.3")
-    assert not any("10.20.0" in rule for chains in root.values() for found in chains.values() for rule in found)
-    inside = router.merged({}, [router.inner_rules(one, "169.254.192.2", "169.254.192.3")], bridges=False)
+    (gateway,) = router.parse([{**FLAT, "namespace": "nova-br100", "floating": [FLOATING]}])
+    root = router.root_rules(gateway, "169.254.192.3")
+    assert not any("10.20.0" in rule for chains in root.values() for chain in chains.values() for rule in chain)
+    inside = router.merged({}, [router.inner_rules(gateway, "169.254.192.2", "169.254.192.3")], bridges=False)
     assert not any("physdev" in rule for rule in inside["nat"]["nova-postrouting"])
     tag = "-m comment --comment br100"
     assert inside["filter"]["nova-forward"][-2:] == [

@@ -91,8 +91,8 @@ def way_out(bridge: str, *floating: tuple[str, str], snat: bool = True) -> dict[
 
 def done(results: list[t.Any]) -> list[bool]:
     """Whether each call changed something; an error is none of them."""
-    assert all(isinstance(one, dict) for one in results), results
-    return [one["changed"] for one in results]
+    assert all(isinstance(result, dict) for result in results), results
+    return [result["changed"] for result in results]
 
 
 def links(place: t.Any) -> dict[str, dict[str, t.Any]]:
@@ -104,42 +104,42 @@ def test_projects_with_the_same_addresses(bed: t.Any) -> None:
         wanted = [tenant(bridge, host, 3 - host) for bridge in ("br10000", "br10001")]
         calls = [["bridge", wanted, "present", check] for check in (True, False, False)]
         assert done(place.call(*calls)) == [True, True, False]
-    one = bed.guest(bed.hv1, "br10000", "10.0.0.5/24", "10.0.0.2")
+    guest = bed.guest(bed.hv1, "br10000", "10.0.0.5/24", "10.0.0.2")
     two = bed.guest(bed.hv2, "br10000", "10.0.0.6/24", "10.0.0.3")
     other = bed.guest(bed.hv1, "br10001", "10.0.0.5/24", "10.0.0.2")
     bed.guest(bed.hv2, "br10001", "10.0.0.7/24", "10.0.0.3")
-    assert one.reaches("10.0.0.6") and one.reaches("10.0.0.3") and other.reaches("10.0.0.7")
-    assert not one.reaches("10.0.0.7") and not other.reaches("10.0.0.6")
+    assert guest.reaches("10.0.0.6") and guest.reaches("10.0.0.3") and other.reaches("10.0.0.7")
+    assert not guest.reaches("10.0.0.7") and not other.reaches("10.0.0.6")
 
     both = [way_out("br10000", ("10.0.0.5", FLOAT)), way_out("br10001")]
     calls = [["router", both, "present", check] for check in (True, False, False)]
     assert done(bed.hv1.call(*calls)) == [True, True, False]
     # each alone is no change either: neither depends on what else is given
     assert done(bed.hv1.call(*(["router", [each], "present"] for each in both))) == [False, False]
-    assert one.reaches("192.0.2.1") and other.reaches("192.0.2.1"), "out under the host's address"
-    assert bed.outside.reaches(FLOAT) and bed.hv1.reaches(FLOAT) and other.reaches(FLOAT) and one.reaches(FLOAT)
+    assert guest.reaches("192.0.2.1") and other.reaches("192.0.2.1"), "out under the host's address"
+    assert bed.outside.reaches(FLOAT) and bed.hv1.reaches(FLOAT) and other.reaches(FLOAT) and guest.reaches(FLOAT)
     # Not past the namespace to the host itself, nor to the other project's side of the host.
-    one.ip("route", "add", "192.0.2.11/32", "dev", "eth0")
-    assert not one.reaches("192.0.2.11")
+    guest.ip("route", "add", "192.0.2.11/32", "dev", "eth0")
+    assert not guest.reaches("192.0.2.11")
     transits = [row["addr_info"][0]["local"] for name, row in links(bed.hv1).items() if name.startswith("nt-")]
     assert len(transits) == 2
     assert not other.reaches(str(ipaddress.ip_address(transits[0]) + 1))
     assert two.reaches("10.0.0.5")
 
-    with one.running(ECHO) as server:
+    with guest.running(ECHO) as server:
         assert server() == "ready"
         with bed.outside.running(CLIENT, FLOAT) as say:
             assert say() == "answer"
             assert done(bed.hv1.call(["router", [way_out("br10000"), both[1]], "present"])) == [True]
             assert say() == "silence", "what is open is cut, too"
-            assert not bed.outside.reaches(FLOAT) and one.reaches("192.0.2.1")
+            assert not bed.outside.reaches(FLOAT) and guest.reaches("192.0.2.1")
     assert done(bed.hv1.call(["router", [way_out("br10000", snat=False)], "present"])) == [True]
-    assert not one.reaches("192.0.2.1") and other.reaches("192.0.2.1")
+    assert not guest.reaches("192.0.2.1") and other.reaches("192.0.2.1")
 
     wanted = [tenant(bridge, 1, 2) for bridge in ("br10000", "br10001")]
     kept = bed.hv1.call(["bridge", wanted, "absent"])[0]["kept"]
     assert [ports[0][:3] for ports in kept.values()] == ["tap", "tap"], "guests are still connected"
-    one.end()
+    guest.end()
     other.end()
     for _attempt in range(50):
         if not any(name.startswith("tap") for name in links(bed.hv1)):
@@ -171,7 +171,7 @@ def test_tunnels_lead_where_the_list_says(bed: t.Any) -> None:
 def test_a_network_of_the_host(bed: t.Any) -> None:
     bridge = {"name": "br100", "addresses": ["10.20.0.1/24"]}
     assert done(bed.hv1.call(["bridge", [bridge], "present"])) == [True]
-    one, two = (bed.guest(bed.hv1, "br100", f"10.20.0.{number}/24", "10.20.0.1") for number in (5, 6))
+    first, second = (bed.guest(bed.hv1, "br100", f"10.20.0.{number}/24", "10.20.0.1") for number in (5, 6))
     bed.outside.ip("route", "add", "10.20.0.0/24", "via", "192.0.2.11")  # only to see under which address they come
     for rule in ("-A FORWARD -i br9 -j ACCEPT", "-t nat -A POSTROUTING -s 172.17.0.0/16 -j MASQUERADE",
                  "-N nova-local", "-I FORWARD -j nova-local"):
@@ -183,7 +183,7 @@ def test_a_network_of_the_host(bed: t.Any) -> None:
     assert done(bed.hv1.call(*calls)) == [True, True, False]
     rules = [line for line in bed.hv1.run("iptables-save", "-t", "filter").stdout.splitlines() if "-A FORWARD" in line]
     assert rules[:2] == ["-A FORWARD -j nova-local", "-A FORWARD -j nova-forward"], "security groups judge first"
-    assert bed.outside.reaches(FLOAT) and bed.hv1.reaches(FLOAT) and two.reaches(FLOAT)
+    assert bed.outside.reaches(FLOAT) and bed.hv1.reaches(FLOAT) and second.reaches(FLOAT)
 
     def seen(guest: t.Any) -> str:
         """The address under which the outside sees a guest's ping."""
@@ -192,10 +192,10 @@ def test_a_network_of_the_host(bed: t.Any) -> None:
             guest.reaches("192.0.2.1")
             return watch()
 
-    assert (seen(one), seen(two)) == (FLOAT, "10.20.0.6"), "no SNAT was asked for"
+    assert (seen(first), seen(second)) == (FLOAT, "10.20.0.6"), "no SNAT was asked for"
     assert done(bed.hv1.call(["router", [{**wanted, "snat": True}], "present"])) == [True]
-    assert (seen(one), seen(two)) == (FLOAT, "192.0.2.11")
-    assert two.reaches("10.20.0.5")
+    assert (seen(first), seen(second)) == (FLOAT, "192.0.2.11")
+    assert second.reaches("10.20.0.5")
     # Another run that knows of other networks only leaves it alone, unless it is to be the only one.
     calls = [["router", [way_out("br100")], "absent"], ["router", [], "present", False, True]]
     assert done(bed.hv1.call(*calls[1:])) == [True]

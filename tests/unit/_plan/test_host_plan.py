@@ -73,8 +73,8 @@ def instance(number: int, host: str, **changes: t.Any) -> dict[str, t.Any]:
     return {**copy.deepcopy(base), **changes}
 
 
-def render(one: t.Mapping[str, t.Any], facts: t.Mapping[str, t.Any]) -> str:
-    return f"<domain type='{facts['domain_type']}' name='{one['domain_name']}'/>"
+def render(server: t.Mapping[str, t.Any], facts: t.Mapping[str, t.Any]) -> str:
+    return f"<domain type='{facts['domain_type']}' name='{server['domain_name']}'/>"
 
 
 def test_each_host_gets_its_own_instances_in_one_plan() -> None:
@@ -114,8 +114,8 @@ def test_what_instances_share_is_named_once() -> None:
 
 
 def test_the_firewall_knows_every_address_and_the_own_dhcp_server() -> None:
-    one = instance(1, "hv1")
-    one["nics"].append(
+    server = instance(1, "hv1")
+    server["nics"].append(
         {
             "id": "vif-b",
             "mac": "fa:16:3e:00:01:01",
@@ -125,7 +125,7 @@ def test_the_firewall_knows_every_address_and_the_own_dhcp_server() -> None:
             "network": {**NETWORK, "bridge": "br200", "dhcp": False, "cidr": "10.30.0.0/24"},
         }
     )
-    plan = plan_by_host([one], {"hv1": {"domain_type": "qemu"}}, render)["hv1"]
+    plan = plan_by_host([server], {"hv1": {"domain_type": "qemu"}}, render)["hv1"]
     assert plan["firewall_instances"] == [
         {
             "id": 1,
@@ -147,11 +147,12 @@ def test_the_firewall_knows_every_address_and_the_own_dhcp_server() -> None:
 
 
 def servers_of(*nics: dict[str, t.Any]) -> tuple[list[str], list[str]]:
-    one = instance(1, "hv1")
-    one["nics"] = [{**one["nics"][0], "id": f"{number}", **{key: nic[key] for key in nic if key in one["nics"][0]},
+    server = instance(1, "hv1")
+    server["nics"] = [{**server["nics"][0], "id": f"{number}",
+                    **{key: nic[key] for key in nic if key in server["nics"][0]},
                     "network": {**NETWORK, "bridge": f"br{number}", "id": number, "cidr_v6": "fd00::/64", **nic}}
                    for number, nic in enumerate(nics, 1)]
-    plan = plan_by_host([one], {"hv1": {"domain_type": "qemu"}}, render)["hv1"]
+    plan = plan_by_host([server], {"hv1": {"domain_type": "qemu"}}, render)["hv1"]
     (rules,) = plan["firewall_instances"]
     for bridge in plan["bridges"]:
         known = [text.partition("/")[0] for text in bridge["addresses"]]
@@ -170,11 +171,11 @@ def test_the_firewall_knows_the_router_that_this_host_is() -> None:
 
 
 def test_an_isolated_network_has_a_scope_and_a_conntrack_zone_of_its_own() -> None:
-    one = instance(1, "hv1")
-    nic = one["nics"][0]
+    server = instance(1, "hv1")
+    nic = server["nics"][0]
     nic["allowed_address_pairs"] = [{"ip_address": "10.20.0.99", "mac_address": None}]
     nic["network"] = {**NETWORK, "id": 65537, "bridge": "br10000", "isolated": True}
-    plan = plan_by_host([one], {"hv1": {"domain_type": "qemu"}}, render)["hv1"]
+    plan = plan_by_host([server], {"hv1": {"domain_type": "qemu"}}, render)["hv1"]
     (rules,) = plan["firewall_instances"]
     assert rules["addresses"] == []
     assert rules["scoped"] == [{"bridge": "br10000", "addresses": ["10.20.0.3", "fe80::f816:3eff:fe00:1"]}]
@@ -184,10 +185,10 @@ def test_an_isolated_network_has_a_scope_and_a_conntrack_zone_of_its_own() -> No
 
 
 def test_what_everybody_talks_to_is_not_judged_by_one_instances_groups() -> None:
-    one = instance(1, "hv1")
+    server = instance(1, "hv1")
     pairs = ["10.9.0.0/29", "10.20.0.0/30", "10.20.0.1/32", "10.20.0.255", "10.0.0.0/8"]
-    one["nics"][0]["allowed_address_pairs"] = [{"ip_address": pair, "mac_address": None} for pair in pairs]
-    plan = plan_by_host([one], {"hv1": {"domain_type": "qemu"}}, render)["hv1"]
+    server["nics"][0]["allowed_address_pairs"] = [{"ip_address": pair, "mac_address": None} for pair in pairs]
+    plan = plan_by_host([server], {"hv1": {"domain_type": "qemu"}}, render)["hv1"]
     judged = [pair["cidr"] for pair in plan["firewall_instances"][0]["allowed_pairs"]]
     # without the network's own address, this host's and the broadcast address; what is too large allows nothing
     assert judged == ["10.9.0.0/29", "10.20.0.2", "10.20.0.3"]
@@ -195,11 +196,11 @@ def test_what_everybody_talks_to_is_not_judged_by_one_instances_groups() -> None
 
 
 def test_a_host_may_hold_its_guests_to_their_addresses_with_chains_of_its_own() -> None:
-    one = instance(1, "hv1")
-    one["nics"][0]["id"] = "0c0f9e5e-7d0e-4bb5-8f0c-0d6f1e1b2c3d"
-    one["nics"].append({**one["nics"][0], "id": "1c", "ipv6": "fd00::9", "mac": "fa:16:3e:00:01:01", "ip": None,
+    server = instance(1, "hv1")
+    server["nics"][0]["id"] = "0c0f9e5e-7d0e-4bb5-8f0c-0d6f1e1b2c3d"
+    server["nics"].append({**server["nics"][0], "id": "1c", "ipv6": "fd00::9", "mac": "fa:16:3e:00:01:01", "ip": None,
                         "allowed_address_pairs": [{"ip_address": "10.9.0.0/24", "mac_address": "00:00:5e:00:01:01"}]})
-    plan = plan_by_host([one], {"hv1": {"domain_type": "qemu", "antispoof": "chains"}}, render)["hv1"]
+    plan = plan_by_host([server], {"hv1": {"domain_type": "qemu", "antispoof": "chains"}}, render)["hv1"]
     assert plan["filters"] == []
     assert plan["firewall_instances"][0]["ports"] == [
         {"device": "tap0c0f9e5e-7d", "mac": "fa:16:3e:00:00:01", "addresses": ["10.20.0.3"], "allowed_pairs": []},
@@ -248,8 +249,8 @@ def test_the_partition_to_inject_into_is_the_images_to_say() -> None:
 
 
 def test_a_guest_is_told_its_addresses_where_no_dhcp_does() -> None:
-    one = instance(1, "hv1")
-    assert plan_by_host([one], {}, lambda *_: "")["hv1"]["injections"][0]["network"] is None
+    server = instance(1, "hv1")
+    assert plan_by_host([server], {}, lambda *_: "")["hv1"]["injections"][0]["network"] is None
     flat = {**NETWORK, "dhcp": False, "cidr": "10.30.0.0/22", "gateway": "10.30.0.1", "cidr_v6": "fd00::/64",
             "gateway_v6": "fd00::1", "dns": ["10.30.0.53"], "mtu": 1450}
     static = {"id": "vif-b", "mac": "fa:16:3e:00:01:01", "ip": "10.30.0.9", "ipv6": "fd00::9", "dhcp_server": None,
@@ -258,11 +259,11 @@ def test_a_guest_is_told_its_addresses_where_no_dhcp_does() -> None:
     routed["dhcp_server"] = "10.30.0.2"  # the host is the router
 
     def network_of(*nics: dict[str, t.Any]) -> list[dict[str, t.Any]]:
-        found = plan_by_host([{**one, "nics": list(nics)}], {}, lambda *_: "")["hv1"]["injections"][0]["network"]
+        found = plan_by_host([{**server, "nics": list(nics)}], {}, lambda *_: "")["hv1"]["injections"][0]["network"]
         assert isinstance(found, dict)
         return found["nics"]
 
-    assert network_of(static, one["nics"][0]) == [
+    assert network_of(static, server["nics"][0]) == [
         {
             "mac": "fa:16:3e:00:01:01",
             "name": "eth0",
@@ -283,7 +284,7 @@ def test_a_guest_is_told_its_addresses_where_no_dhcp_does() -> None:
         },
     ]
     # DHCP gives the first one its default route; IPv6 has one of its own
-    second = network_of(one["nics"][0], static)[1]
+    second = network_of(server["nics"][0], static)[1]
     assert second["ipv4"]["gateway"] is None and second["ipv6"]["gateway"] == "fd00::1"
     assert network_of(routed)[0]["ipv4"]["gateway"] == "10.30.0.2"
 
@@ -292,27 +293,27 @@ def test_what_a_guest_is_told_goes_with_the_ways_that_its_image_takes() -> None:
     told = {"user_data": "eA==", "files": [{"path": "/a", "content": "YQ=="}], "password_hash": "$6$s$h"}
     image = instance(1, "hv1")["image"]
     whole = {"project": {"id": "p", "name": "p"}, "availability_zone": None, "metadata": {}}
-    one = {**instance(1, "hv1", guest=told, config_drive=True), **whole}
-    one["image"] = {**image, "id": "5d7b1a3e-8a57-4a3c-9d34-6a9f0f5f8f41",
+    server = {**instance(1, "hv1", guest=told, config_drive=True), **whole}
+    server["image"] = {**image, "id": "5d7b1a3e-8a57-4a3c-9d34-6a9f0f5f8f41",
                     "properties": {"os_host_mount": "yes", "os_partition": "none"}}
-    one["flavor"] = {**one["flavor"], "ephemeral_gb": 0, "swap_mb": 0}
-    one["security_groups"] = [{"id": 3, "name": "default", "rules": [RULE]}]
-    mounted = {**one["image"], "properties": {"os_host_mount": "yes"}}
-    both = {**one, "image": mounted, "uuid": "00000000-0000-4000-8000-000000000002"}
-    plan = plan_by_host([one, both], {}, lambda *_: "")["hv1"]
-    assert [drive["uuid"] for drive in plan["config_drives"]] == [one["uuid"], both["uuid"]]
+    server["flavor"] = {**server["flavor"], "ephemeral_gb": 0, "swap_mb": 0}
+    server["security_groups"] = [{"id": 3, "name": "default", "rules": [RULE]}]
+    mounted = {**server["image"], "properties": {"os_host_mount": "yes"}}
+    both = {**server, "image": mounted, "uuid": "00000000-0000-4000-8000-000000000002"}
+    plan = plan_by_host([server, both], {}, lambda *_: "")["hv1"]
+    assert [drive["uuid"] for drive in plan["config_drives"]] == [server["uuid"], both["uuid"]]
     (injection,) = plan["injections"]
     assert (injection["uuid"], injection["password_hash"]) == (both["uuid"], "$6$s$h")
     assert injection["files"] == told["files"] and plan["secret"]
-    del one["guest"]  # it runs, or goes
-    kept = plan_by_host([one], {}, lambda *_: "")["hv1"]
+    del server["guest"]  # it runs, or goes
+    kept = plan_by_host([server], {}, lambda *_: "")["hv1"]
     assert kept["injections"] == kept["config_drives"] == [] and not kept["secret"]
 
 
 def on_network(number: int, host: str, **changes: t.Any) -> dict[str, t.Any]:
-    one = instance(number, host)
-    one["nics"][0]["network"] |= changes
-    return one
+    server = instance(number, host)
+    server["nics"][0]["network"] |= changes
+    return server
 
 
 def test_a_vxlan_network_spans_its_hosts_from_namespaces_of_its_own() -> None:
@@ -362,26 +363,26 @@ def test_a_vxlan_network_spans_its_hosts_from_namespaces_of_its_own() -> None:
 def test_a_plan_knows_what_keeps_a_host_from_the_ssh_server_of_its_guest(
     rules: list[dict[str, t.Any]], reached: bool
 ) -> None:
-    one = instance(1, "hv1", security_groups=[{"id": 9, "name": "shop", "rules": rules}])
-    one["nics"][0]["dhcp_server"] = "10.20.0.1"
-    (guest,) = plan_by_host([one], {"hv1": {"domain_type": "qemu"}}, render)["hv1"]["guests"]
+    server = instance(1, "hv1", security_groups=[{"id": 9, "name": "shop", "rules": rules}])
+    server["nics"][0]["dhcp_server"] = "10.20.0.1"
+    (guest,) = plan_by_host([server], {"hv1": {"domain_type": "qemu"}}, render)["hv1"]["guests"]
     assert (guest["hindrance"] is None) is reached
     if not reached:
         assert "no rule lets it in (groups of web-1: shop), for its compute host at 10.20.0.1" in guest["hindrance"]
 
 
 def test_nobody_is_called_unreachable_where_the_host_has_no_address_of_its_own() -> None:
-    one = instance(1, "hv1", security_groups=[])
-    one["nics"][0]["dhcp_server"] = None
-    (guest,) = plan_by_host([one], {"hv1": {"domain_type": "qemu"}}, render)["hv1"]["guests"]
+    server = instance(1, "hv1", security_groups=[])
+    server["nics"][0]["dhcp_server"] = None
+    (guest,) = plan_by_host([server], {"hv1": {"domain_type": "qemu"}}, render)["hv1"]["guests"]
     assert guest["hindrance"] is None
 
 
 def test_a_host_routes_only_where_there_is_something_to_route() -> None:
-    one = instance(1, "hv1")
-    assert plan_by_host([one], {"hv1": {"domain_type": "qemu"}}, render)["hv1"]["routers"] == []
-    one["nics"][0]["floating_ips"] = [{"address": "203.0.113.9", "interface": "eth0"}]
-    (router,) = plan_by_host([one], {"hv1": {"domain_type": "qemu"}}, render)["hv1"]["routers"]
+    server = instance(1, "hv1")
+    assert plan_by_host([server], {"hv1": {"domain_type": "qemu"}}, render)["hv1"]["routers"] == []
+    server["nics"][0]["floating_ips"] = [{"address": "203.0.113.9", "interface": "eth0"}]
+    (router,) = plan_by_host([server], {"hv1": {"domain_type": "qemu"}}, render)["hv1"]["routers"]
     assert router["floating"] == [{"fixed": "10.20.0.3", "floating": "203.0.113.9", "interface": "eth0"}]
     assert router["snat"] is False
 

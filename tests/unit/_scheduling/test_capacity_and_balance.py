@@ -42,7 +42,7 @@ hosts_of = st.lists(
         enabled=st.booleans(),
     ),
     max_size=6,
-    unique_by=lambda one: one.name,
+    unique_by=lambda state: state.name,
 )
 
 
@@ -51,18 +51,18 @@ hosts_of = st.lists(
 def test_what_fits_is_what_a_scheduler_places(hosts: list[HostState], vcpus: int, memory_mb: int, disk_gb: int) -> None:
     wanted = request(vcpus=vcpus, memory_mb=memory_mb, disk_gb=disk_gb)
     rooms = capacity_tools.room(hosts, wanted, OPTIONS)
-    asked = sum(one.fits for one in rooms) + 1
+    asked = sum(room.fits for room in rooms) + 1
     decisions = select(hosts, [dataclasses.replace(wanted, uuid=str(i)) for i in range(asked)])
-    counts = {one.host: one.fits for one in rooms}
-    placed = [one.host for one in decisions if one.host]
+    counts = {room.host: room.fits for room in rooms}
+    placed = [decision.host for decision in decisions if decision.host]
     assert {name: placed.count(name) for name in counts} == counts
-    assert all(one.bottleneck and one.reason for one in rooms)
+    assert all(room.bottleneck and room.reason for room in rooms)
 
 
 def test_the_bottleneck_is_named() -> None:
     hosts = [host("a", memory_mb=2048), host("b", memory_mb=3072), host("c", disk_gb=1), host("d", enabled=False)]
     rooms = capacity_tools.room(hosts, request(), OPTIONS)
-    assert [(one.fits, one.bottleneck) for one in rooms] == [(2, "ram"), (3, "ram"), (1, "disk"), (0, "compute")]
+    assert [(room.fits, room.bottleneck) for room in rooms] == [(2, "ram"), (3, "ram"), (1, "disk"), (0, "compute")]
     assert list(capacity_tools.bottlenecks(rooms).items()) == [("ram", 2), ("compute", 1), ("disk", 1)]
 
 
@@ -71,9 +71,9 @@ def loaded(counts: dict[str, int], **fields: t.Any) -> tuple[list[HostState], li
     for name, count in counts.items():
         state = host(name, **fields.get(name, {}))
         for number in range(count):
-            one = request(f"{name}-{number}")
-            state = state.after(one)
-            placed.append(balance.Placed(one, name))
+            claimed = request(f"{name}-{number}")
+            state = state.after(claimed)
+            placed.append(balance.Placed(claimed, name))
         hosts.append(state)
     return hosts, placed
 
@@ -104,14 +104,19 @@ def test_a_group_is_kept_apart_and_together() -> None:
     hosts, placed = loaded({"a": 3, "b": 1})
     apart = Group("g", "anti-affinity", 1, {"a-0": "a", "b-0": "b"})
     pinned = [
-        balance.Placed(dataclasses.replace(one.request, group=apart), one.host)
-        if one.request.uuid in apart.members
-        else balance.Placed(dataclasses.replace(one.request, requested_host=one.host), one.host)
-        for one in placed
+        balance.Placed(dataclasses.replace(placed_guest.request, group=apart), placed_guest.host)
+        if placed_guest.request.uuid in apart.members
+        else balance.Placed(
+            dataclasses.replace(placed_guest.request, requested_host=placed_guest.host), placed_guest.host
+        )
+        for placed_guest in placed
     ]
     assert balance.moves(hosts, pinned, OPTIONS) == []
     together = Group("g", "affinity", 1, {"a-0": "a", "a-1": "a", "a-2": "a"})
-    pinned = [balance.Placed(dataclasses.replace(one.request, group=together), one.host) for one in placed[:3]]
+    pinned = [
+        balance.Placed(dataclasses.replace(placed_guest.request, group=together), placed_guest.host)
+        for placed_guest in placed[:3]
+    ]
     assert balance.moves(hosts, pinned, OPTIONS) == []
     alone = Group("g", "affinity", 1, {"a-0": "a"})
     (move,) = balance.moves(

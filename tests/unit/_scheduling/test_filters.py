@@ -38,7 +38,7 @@ def request(**fields: t.Any) -> Request:
 
 
 @pytest.mark.parametrize(
-    ("one", "reason"),
+    ("state", "reason"),
     [
         (host(), None),
         (host(up=False), "is down"),
@@ -47,8 +47,8 @@ def request(**fields: t.Any) -> Request:
         (host(enabled=False, disabled_reason="new disks"), "is disabled: new disks"),
     ],
 )
-def test_compute(one: HostState, reason: str | None) -> None:
-    assert compute.passes(one, request(), OPTIONS) == reason
+def test_compute(state: HostState, reason: str | None) -> None:
+    assert compute.passes(state, request(), OPTIONS) == reason
 
 
 def test_availability_zone() -> None:
@@ -65,7 +65,7 @@ def test_requested_host_and_retry() -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "asked", "reason"),
+    ("state", "asked", "reason"),
     [
         (host(memory_mb_used=7680), request(), None),  # to the last MiB
         (host(memory_mb_used=7681), request(), "511 of 512 MiB free"),
@@ -76,8 +76,8 @@ def test_requested_host_and_retry() -> None:
         (host(memory_mb=1024, ram_ratio=4.0), request(memory_mb=1025), "has 1024 MiB in all, 1025 are asked for"),
     ],
 )
-def test_ram(one: HostState, asked: Request, reason: str | None) -> None:
-    assert ram.passes(one, asked, OPTIONS) == reason
+def test_ram(state: HostState, asked: Request, reason: str | None) -> None:
+    assert ram.passes(state, asked, OPTIONS) == reason
 
 
 def test_vcpu_and_disk_follow_the_same_rule_with_their_own_ratios() -> None:
@@ -132,7 +132,7 @@ def test_messages_and_records_stay_small_with_many_hosts() -> None:
     (decision,) = select(hosts, [request()])
     assert "compute removed 1000 (hv0000: is down, hv0001: is down, hv0002: is down, ...)" in decision.message
     recorded = explanation(decision)
-    step = next(one for one in recorded["filters"] if one["filter"] == "compute")
+    step = next(record for record in recorded["filters"] if record["filter"] == "compute")
     assert (step["start"], step["end"], len(step["removed"])) == (1000, 0, NAMED_IN_DATA)
     assert json.loads(json.dumps(recorded)) == recorded
 

@@ -34,15 +34,15 @@ def request(number: int = 1, **fields: t.Any) -> Request:
     return Request(**{**fixed, **fields})
 
 
-def refusal(name: str, one: HostState, asked: Request, **options: t.Any) -> str | None:
+def refusal(name: str, state: HostState, asked: Request, **options: t.Any) -> str | None:
     """What the filter says, asked as the scheduler asks it."""
     settings = Options(enabled_filters=[name], **options)
     (only,) = plugins.filters_for(settings)
-    reason = only.passes(one, asked, settings)
+    reason = only.passes(state, asked, settings)
     if not only.concerns(asked, settings):
         assert reason is None, "a filter that is not concerned refuses nothing"
     if only.refused is not None:
-        assert (only.refused([one], asked, settings) == [0]) == (reason is not None)
+        assert (only.refused([state], asked, settings) == [0]) == (reason is not None)
     return reason
 
 
@@ -55,7 +55,7 @@ PAIR = Group("g", "anti-affinity", 1, {"a": "hv1"})
 
 
 @pytest.mark.parametrize(
-    ("name", "one", "asked", "options", "reason"),
+    ("name", "state", "asked", "options", "reason"),
     [
         ("vcpu", host(vcpus_used=9), request(vcpus=0), {}, None),
         ("retry", host("HV1"), request(ignore_hosts=["hv1"]), {}, "failed to build it before"),
@@ -202,9 +202,9 @@ PAIR = Group("g", "anti-affinity", 1, {"a": "hv1"})
     ],
 )
 def test_a_refusal_says_why(
-    name: str, one: HostState, asked: Request, options: dict[str, t.Any], reason: str | None
+    name: str, state: HostState, asked: Request, options: dict[str, t.Any], reason: str | None
 ) -> None:
-    assert refusal(name, one, asked, **options) == reason
+    assert refusal(name, state, asked, **options) == reason
 
 
 @pytest.mark.parametrize("query", ["nonsense", '{"a": 1}', '["near", 1]', "[" * 3000, '["not", ["eval", 1]]'])
@@ -272,13 +272,13 @@ def test_a_group_sees_the_members_that_the_same_call_placed(policy: str, most: i
     asked = [request(number, group=group, vcpus=1 + number % 2) for number in range(4)]
     options = Options(soft_affinity_weight_multiplier=50.0, soft_anti_affinity_weight_multiplier=50.0)
     decisions = select([host("hv1"), host("hv2")], asked, "filter_scheduler", options=options)
-    assert [one.host for one in decisions] == placed
+    assert [decision.host for decision in decisions] == placed
 
 
 def test_an_aggregate_overrides_a_multiplier_for_its_hosts() -> None:
     big = host("big", vcpus=16, **aggregate(cpu_weight_multiplier="-1", ram_weight_multiplier="no number"))
     (decision,) = select([big, host("small")], [request()], "filter_scheduler")
-    assert [(one.name, one.score) for one in decision.weighed] == [("small", 2.5), ("big", 1.0)]
+    assert [(state.name, state.score) for state in decision.weighed] == [("small", 2.5), ("big", 1.0)]
 
 
 def test_requirements_and_rank_of_a_request() -> None:

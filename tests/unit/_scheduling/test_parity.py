@@ -34,13 +34,13 @@ def test_every_ranking_weight_and_choice_is_novas() -> None:
         if any(excluded(case, answer) for excluded in differences.OF_A_CASE):
             continue
         compared += 1
-        ours = [list(one) if one else None for one in our_side.answer(case)]
+        ours = [list(decision) if decision else None for decision in our_side.answer(case)]
         ranked += ours[0] is not None and len(ours[0][0]) > 1
         if ours != answer["steps"]:
             different.append(seed)
         if not any(excluded(case, answer) for excluded in differences.OF_THE_LITERAL_LOOP):
             literal += 1
-            chosen = None if None in ours else [one[0][0] for one in ours if one]
+            chosen = None if None in ours else [decision[0][0] for decision in ours if decision]
             if chosen != answer["literal"]:
                 different.append(seed)
     assert different == []

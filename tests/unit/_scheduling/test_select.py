@@ -59,7 +59,7 @@ hosts_of_any_kind = st.lists(
         ram_ratio=st.sampled_from([0.9, 1.0, 1.5]),
     ),
     max_size=8,
-    unique_by=lambda one: one.name,
+    unique_by=lambda state: state.name,
 )
 requests_of_any_kind = st.lists(
     st.builds(
@@ -86,18 +86,21 @@ def test_never_over_capacity_and_never_on_a_host_that_is_no_candidate(
             used[decision.host].append(decision.request)
             assert decision.host not in decision.request.ignore_hosts
             assert decision.host not in decision.alternates
-    for one in hosts:
-        if not used[one.name]:
+    for hypervisor in hosts:
+        if not used[hypervisor.name]:
             continue
-        assert one.up and one.enabled
-        assert {taken.availability_zone for taken in used[one.name]} <= {None, one.zone}
-        vcpus = one.vcpus_used + sum(taken.vcpus for taken in used[one.name])
-        memory = one.memory_mb_used + sum(taken.memory_mb for taken in used[one.name])
-        disk = one.disk_gb_used + sum(taken.disk_gb for taken in used[one.name])
-        assert vcpus <= (one.vcpus - one.reserved_vcpus) * one.cpu_ratio
-        assert memory <= (one.memory_mb - one.reserved_memory_mb) * one.ram_ratio
+        assert hypervisor.up and hypervisor.enabled
+        assert {taken.availability_zone for taken in used[hypervisor.name]} <= {None, hypervisor.zone}
+        vcpus = hypervisor.vcpus_used + sum(taken.vcpus for taken in used[hypervisor.name])
+        memory = hypervisor.memory_mb_used + sum(taken.memory_mb for taken in used[hypervisor.name])
+        disk = hypervisor.disk_gb_used + sum(taken.disk_gb for taken in used[hypervisor.name])
+        assert vcpus <= (hypervisor.vcpus - hypervisor.reserved_vcpus) * hypervisor.cpu_ratio
+        assert memory <= (hypervisor.memory_mb - hypervisor.reserved_memory_mb) * hypervisor.ram_ratio
         # who asks for no disk fits where too much is used already
-        assert disk == one.disk_gb_used or disk <= (one.disk_gb - one.reserved_disk_gb) * one.disk_ratio
+        assert (
+            disk == hypervisor.disk_gb_used
+            or disk <= (hypervisor.disk_gb - hypervisor.reserved_disk_gb) * hypervisor.disk_ratio
+        )
 
 
 @given(hosts_of_any_kind, requests_of_any_kind, st.sampled_from(["simple", "zone", "filter_scheduler"]))
@@ -105,7 +108,7 @@ def test_a_batch_decides_as_single_calls_on_updated_hosts_would(
     hosts: list[HostState], requests: list[Request], choice: str
 ) -> None:
     """The examination that is kept up to date must not differ from a fresh one, explanations included."""
-    state = {one.name: one for one in hosts}
+    state = {hypervisor.name: hypervisor for hypervisor in hosts}
     for decision in select(hosts, requests, choice):
         (alone,) = select(state.values(), [decision.request], choice)
         assert alone == decision
@@ -117,7 +120,7 @@ def test_a_refused_host_is_explained_as_what_was_claimed_since_left_it() -> None
     """Refused for its memory at first, then another kind of request took the last vCPU, which is asked about before."""
     small, large = request("small", memory_mb=64), request("large", memory_mb=512)
     decisions = select([host("hv1", vcpus=1, memory_mb=356, cpu_ratio=1.0, ram_ratio=1.0)], [large, small, large])
-    refusals = [{one.name: dict(one.removed) for one in decision.filters if one.removed} for decision in decisions]
+    refusals = [{step.name: dict(step.removed) for step in decision.filters if step.removed} for decision in decisions]
     assert [decision.host for decision in decisions] == [None, "hv1", None]
     assert refusals == [
         {"ram": {"hv1": "has 356 MiB in all, 512 are asked for"}}, {}, {"vcpu": {"hv1": "0 of 1 vCPUs free"}},
@@ -174,7 +177,7 @@ def test_weights_are_normalised_over_what_passed() -> None:
         host("off", vcpus=9999, memory_mb=99999, enabled=False),
     ]
     (decision,) = select(hosts, [request()], "filter_scheduler")
-    assert [(one.name, one.score) for one in decision.weighed] == [("a", 2.5), ("b", 2.5), ("c", 2.375)]
+    assert [(state.name, state.score) for state in decision.weighed] == [("a", 2.5), ("b", 2.5), ("c", 2.375)]
     assert decision.weighed[0].details == {"cpu": 0.5, "ram": 1.0, "disk": 1.0}
 
 
@@ -218,12 +221,12 @@ def test_an_unknown_choice_is_refused_with_those_that_exist() -> None:
 def test_a_filter_that_runs_once_is_asked_once_for_equal_requests() -> None:
     asked: collections.Counter[str] = collections.Counter()
 
-    def static(one: HostState, _request: Request, _options: Options) -> str | None:
-        asked[f"static {one.name}"] += 1
+    def static(state: HostState, _request: Request, _options: Options) -> str | None:
+        asked[f"static {state.name}"] += 1
         return None
 
-    def dynamic(one: HostState, _request: Request, _options: Options) -> str | None:
-        asked[f"dynamic {one.name}"] += 1
+    def dynamic(state: HostState, _request: Request, _options: Options) -> str | None:
+        asked[f"dynamic {state.name}"] += 1
         return None
 
     filters = [plugins.Filter("dynamic", dynamic), plugins.Filter("static", static, once=True)]
@@ -236,12 +239,12 @@ def test_a_filter_that_looks_at_other_hosts_is_asked_about_all_again() -> None:
     """Affinity: once one host holds an instance, every other host is refused, though nothing changed on it."""
     placed: list[str] = []
 
-    def together(one: HostState, _request: Request, _options: Options) -> str | None:
-        return None if not placed or one.num_instances else "has none of the group"
+    def together(state: HostState, _request: Request, _options: Options) -> str | None:
+        return None if not placed or state.num_instances else "has none of the group"
 
-    def remember(one: HostState, _request: Request, _options: Options) -> str | None:
-        if one.num_instances and one.name not in placed:
-            placed.append(one.name)
+    def remember(state: HostState, _request: Request, _options: Options) -> str | None:
+        if state.num_instances and state.name not in placed:
+            placed.append(state.name)
         return None
 
     filters = [plugins.Filter("remember", remember), plugins.Filter("affinity", together, looks_around=True)]

@@ -99,11 +99,11 @@ def test_an_address_that_several_have_is_looked_up_by_uuid() -> None:
 
 
 def test_a_floating_ip_is_reached_directly_and_only_if_asked_for() -> None:
-    one = listed(nics=[nic(floating_ips=[{"address": "192.0.2.7", "interface": "eth0"}])])
-    found = connection(one, Way(floating=True, ssh_config="/x"))
+    server = listed(nics=[nic(floating_ips=[{"address": "192.0.2.7", "interface": "eth0"}])])
+    found = connection(server, Way(floating=True, ssh_config="/x"))
     assert found["ansible_host"] == "192.0.2.7"
     assert "ansible_ssh_common_args" not in found
-    assert connection(one, Way(ssh_config="/x"))["ansible_host"] == "10.20.0.5"
+    assert connection(server, Way(ssh_config="/x"))["ansible_host"] == "10.20.0.5"
     assert connection(listed(), Way(floating=True, ssh_config="/x"))["ansible_host"] == "10.20.0.5"
 
 

@@ -91,9 +91,9 @@ def test_a_guest_of_an_isolated_network_is_reached_from_inside_it(tmp_path: path
     """What ssh would run, with stand-ins for ssh and what root alone may do: it carries both ways to the end."""
     path = tmp_path / "a path" / "ssh_config"
     path.parent.mkdir()
-    one = guest("web", "u-1", "127.0.0.1")
-    one["nics"][0]["network"] = {"bridge": "br10000", "isolated": True}
-    path.write_text(render([one], HYPERVISORS, "/k", None, str(path)))
+    web = guest("web", "u-1", "127.0.0.1")
+    web["nics"][0]["network"] = {"bridge": "br10000", "isolated": True}
+    path.write_text(render([web], HYPERVISORS, "/k", None, str(path)))
     options = effective(path, "web")
     assert "proxyjump" not in options
     bin_dir = tmp_path / "bin"

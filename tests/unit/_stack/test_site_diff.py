@@ -36,7 +36,9 @@ def brought_about(wanted: dict[str, t.Any], live: dict[str, t.Any]) -> dict[str,
     after = {**live, **wanted}
     after["metadata"] = {**live["metadata"], **wanted.get("metadata", {})}
     if "networks" in wanted:
-        after["networks"] = [{**one, "fixed_ip": one["fixed_ip"] or "10.0.0.99"} for one in wanted["networks"]]
+        after["networks"] = [
+            {**network, "fixed_ip": network["fixed_ip"] or "10.0.0.99"} for network in wanted["networks"]
+        ]
     return after
 
 

@@ -64,7 +64,11 @@ servers:
   - {name: old, state: absent}
 """)
     assert (site.name, site.project, site.quotas, site.prune) == ("shop", "shop", {"cores": 4}, False)
-    assert [(one.name, one.absent) for one in site.servers] == [("web-1", False), ("web-2", False), ("old", True)]
+    assert [(instance.name, instance.absent) for instance in site.servers] == [
+        ("web-1", False),
+        ("web-2", False),
+        ("old", True),
+    ]
     assert site.servers[1].fields == {
         "image": "linux", "flavor": "small", "networks": ["front"], "metadata": {"owner": "me", "role": "web"},
     }

@@ -47,14 +47,14 @@ def test_what_nothing_lies_above_stays(below: dict[str, t.Any], above: dict[str,
 
 @given(mappings, mappings, mappings)
 def test_merging_is_associative_and_leaves_its_arguments_alone(
-    one: dict[str, t.Any], two: dict[str, t.Any], three: dict[str, t.Any]
+    first: dict[str, t.Any], second: dict[str, t.Any], third: dict[str, t.Any]
 ) -> None:
-    before = repr((one, two, three))
-    left = merged(merged(one, two), three)
-    right = merged(one, merged(two, three))
-    assert repr((one, two, three)) == before
+    before = repr((first, second, third))
+    left = merged(merged(first, second), third)
+    right = merged(first, merged(second, third))
+    assert repr((first, second, third)) == before
     # what lies lower down shows where a mapping was laid over something else: only the last such place can differ
-    if not _mixed(one, two, three):
+    if not _mixed(first, second, third):
         assert left == right
 
 

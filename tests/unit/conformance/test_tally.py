@@ -27,7 +27,7 @@ def test_each_test_has_one_outcome() -> None:
         line("tearDownClass (a.b.One)", "fail", "left over"),
     ]
     found = tally.settle(TESTS, lines)
-    assert [(one.test, one.word, one.text) for one in found] == [
+    assert [(outcome.test, outcome.word, outcome.text) for outcome in found] == [
         ("a.b.One.test_x", tally.PASSED, ""),
         ("a.b.One.test_y", tally.SKIPPED, "no such feature"),
         ("a.b.Two.test_z", tally.FAILED, "no server"),
@@ -41,13 +41,15 @@ def test_each_test_has_one_outcome() -> None:
 
 
 def test_what_was_not_reported_has_failed() -> None:
-    assert [one.word for one in tally.settle(TESTS, [])] == [tally.FAILED] * 4
+    assert [outcome.word for outcome in tally.settle(TESTS, [])] == [tally.FAILED] * 4
 
 
 def test_the_list_of_skips_names_tests_with_a_reason() -> None:
     skips = [{"reason": "not here", "tests": [r"Two\.test_z", "nosuch"]}]
     found, unused = tally.left_out(TESTS, skips)
-    assert [(one.test, one.word, one.text) for one in found] == [("a.b.Two.test_z", tally.SKIPPED, "not here")]
+    assert [(outcome.test, outcome.word, outcome.text) for outcome in found] == [
+        ("a.b.Two.test_z", tally.SKIPPED, "not here")
+    ]
     assert unused == ["nosuch"]
 
 

@@ -80,8 +80,8 @@ def _link(path: str, to: str) -> Make:
 
 def _all(*changes: Make) -> Make:
     def change(tree: pathlib.Path) -> None:
-        for one in changes:
-            one(tree)
+        for make in changes:
+            make(tree)
 
     return change
 

@@ -213,7 +213,9 @@ def tell(image: pathlib.Path, guest: HostileGuest, properties: dict[str, str]) -
         ensure_images([pushed], STATE, rules=Rules(pushed=True))
         disk = create_disks([Disk(instance["uuid"], checksum)], STATE)["disks"][0]["path"]
         before = pathlib.Path(disk).read_bytes()
-        requests = [Request(one["uuid"], tuple(one["keys"]), one["user"]) for one in plan["injections"]]
+        requests = [
+            Request(injection["uuid"], tuple(injection["keys"]), injection["user"]) for injection in plan["injections"]
+        ]
         result["injected"] = inject_all(requests, STATE, "fuse")["changed"]
         (drive,) = plan["config_drives"]
         contents = {path: base64.b64decode(text) for path, text in drive["files"].items()}

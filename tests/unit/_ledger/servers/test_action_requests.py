@@ -26,8 +26,8 @@ from ansible_collections.novalite.cloud.plugins.modules import server_action as 
 
 @pytest.fixture(autouse=True)
 def no_domains(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plans, "guest_of", lambda one, facts, **_where: one)
-    monkeypatch.setattr(plans, "render", lambda one: f"<domain>{one['uuid']}</domain>")
+    monkeypatch.setattr(plans, "guest_of", lambda instance, facts, **_where: instance)
+    monkeypatch.setattr(plans, "render", lambda guest: f"<domain>{guest['uuid']}</domain>")
 
 
 def ask(cloud: t.Any, action: str, *servers: t.Any, check_mode: bool = False, **params: t.Any) -> dict[str, t.Any]:
@@ -39,11 +39,11 @@ def ask(cloud: t.Any, action: str, *servers: t.Any, check_mode: bool = False, **
 
 
 def server(cloud: t.Any, name: str = "web", vm_state: str = "active", host: str = "hv1", **values: t.Any) -> str:
-    (one,) = cloud.server({"name": name, "flavor": "m1.nano", "image": "ami-tiny"})["to_build"]
-    cloud.place(one["uuid"], host)
-    cloud.state({"uuids": [one["uuid"]], "state": "active", "host": host})
-    change(cloud, one["uuid"], vm_state=vm_state, **values)
-    return str(one["uuid"])
+    (instance,) = cloud.server({"name": name, "flavor": "m1.nano", "image": "ami-tiny"})["to_build"]
+    cloud.place(instance["uuid"], host)
+    cloud.state({"uuids": [instance["uuid"]], "state": "active", "host": host})
+    change(cloud, instance["uuid"], vm_state=vm_state, **values)
+    return str(instance["uuid"])
 
 
 def change(cloud: t.Any, uuid: str, **values: t.Any) -> None:
@@ -56,7 +56,10 @@ def begin(cloud: t.Any, action: str, *uuids: str, **details: t.Any) -> None:
 
 
 def states(cloud: t.Any) -> dict[str, tuple[str, str | None, int]]:
-    return {one["name"]: (one["vm_state"], one["task_state"], one["power_state"]) for one in cloud.info()}
+    return {
+        instance["name"]: (instance["vm_state"], instance["task_state"], instance["power_state"])
+        for instance in cloud.info()
+    }
 
 
 def test_by_name_it_begins_and_a_second_time_there_is_nothing_to_do(cloud: t.Any) -> None:
@@ -124,9 +127,9 @@ def test_by_uuid_it_goes_on_with_what_was_begun(cloud: t.Any) -> None:
     before = cloud.dump()
     going = ask(cloud, "reboot", uuids=[web, db, old, "gone"])
     assert cloud.dump() == before and not going["changed"]
-    assert [one["uuid"] for one in going["instances"]] == [web]
+    assert [instance["uuid"] for instance in going["instances"]] == [web]
     assert going["hosts"]["hv1"]["domains"][0]["hard"]
-    assert {one["uuid"]: one["reason"] for one in going["skipped"]} == {
+    assert {instance["uuid"]: instance["reason"] for instance in going["skipped"]} == {
         "gone": "there is no such instance any more",
         db: "'reboot' is not under way: it is in vm_state active",
         old: "'reboot' is not under way: it is in vm_state active and task_state pausing",
@@ -143,18 +146,18 @@ def test_what_failed_is_told_for_each(cloud: t.Any) -> None:
         ]},
         {"host": "hv2", "error": "Stop them: libvirtd does not answer"},
     ])
-    assert sorted(one["message"] for one in result["errors"]) == [
+    assert sorted(error["message"] for error in result["errors"]) == [
         "'cache': Stop them: libvirtd does not answer", "'db': it hangs", "'far': host hv3 did not answer",
     ]
     assert states(cloud) == {
         "web": ("stopped", None, 4), "db": ("active", None, 1), "cache": ("active", None, 1), "far": ("active", None, 1)
     }
-    messages = {one["name"]: one["actions"][0]["message"] for one in cloud.info(actions=True)}
+    messages = {instance["name"]: instance["actions"][0]["message"] for instance in cloud.info(actions=True)}
     assert messages == {
         "web": None, "db": "it hangs", "cache": "Stop them: libvirtd does not answer",
         "far": "host hv3 did not answer",
     }
-    assert (db, cache, far) == tuple(one["uuid"] for one in result["errors"])
+    assert (db, cache, far) == tuple(error["uuid"] for error in result["errors"])
 
 
 def test_a_deletion_meanwhile_wins(cloud: t.Any) -> None:
@@ -178,7 +181,7 @@ def test_an_action_whose_run_died_can_be_taken_over(cloud: t.Any) -> None:
     change(cloud, uuid, updated_at=int(time.time()) - 601)
     assert ask(cloud, "stop", "web")["instances"][0]["task_state"] == "powering-off"
     actions = cloud.info(actions=True)[0]["actions"]
-    assert [(one["action"], one["finished_at"] is None) for one in actions] == [
+    assert [(action["action"], action["finished_at"] is None) for action in actions] == [
         ("stop", True), ("pause", False), ("stop", False), ("create", False),
     ]
 
@@ -199,9 +202,9 @@ def test_an_action_that_a_job_waits_for_is_not_dead(cloud: t.Any) -> None:
 
     with pytest.raises(ConflictError, match=r"pausing since 60[0-9] s"):
         ask(cloud, "stop", "web")
-    assert not [one for one in repair()["corrections"] if one["kind"] == "instance"]
+    assert not [correction for correction in repair()["corrections"] if correction["kind"] == "instance"]
     cloud.write(sa.update(tables_jobs.job).values(state="failed"))
-    (found,) = (one for one in repair()["corrections"] if one["kind"] == "instance")
+    (found,) = (correction for correction in repair()["corrections"] if correction["kind"] == "instance")
     assert found["reason"].startswith("its pause was abandoned") and found["before"] == {"task_state": "pausing"}
     assert states(cloud)["web"] == ("active", None, 1)
     assert cloud.info(actions=True)[0]["actions"][0]["message"] == found["reason"]

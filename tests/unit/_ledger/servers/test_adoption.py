@@ -101,13 +101,24 @@ def test_a_domain_is_recorded_as_it_is(cloud: t.Any) -> None:
     adopt(cloud, guest, check_mode=True)
     assert cloud.dump() == before
     result = adopt(cloud, guest)
-    one = result["server"]
+    instance = result["server"]
     assert result["changed"] and result["left_out"] == []
-    assert (one["uuid"], one["name"], one["domain_name"], one["host"]) == (guest["uuid"], "db", "db", "hv1")
-    assert (one["vm_state"], one["task_state"], one["power_state"]) == ("active", None, 1)
-    assert one["flavor"]["name"] == "adopted.2c4096m20g" and one["security_groups"] == [] and one["key"] is None
-    assert [(nic["mac"], nic["ip"], nic["network"]["name"]) for nic in one["nics"]] == [(MAC, "10.20.0.9", "private")]
-    assert one["adopted"]["disks"] == guest["disks"] and cloud.info(names=["db"]) == [one]
+    assert (instance["uuid"], instance["name"], instance["domain_name"], instance["host"]) == (
+        guest["uuid"],
+        "db",
+        "db",
+        "hv1",
+    )
+    assert (instance["vm_state"], instance["task_state"], instance["power_state"]) == ("active", None, 1)
+    assert (
+        instance["flavor"]["name"] == "adopted.2c4096m20g"
+        and instance["security_groups"] == []
+        and instance["key"] is None
+    )
+    assert [(nic["mac"], nic["ip"], nic["network"]["name"]) for nic in instance["nics"]] == [
+        (MAC, "10.20.0.9", "private")
+    ]
+    assert instance["adopted"]["disks"] == guest["disks"] and cloud.info(names=["db"]) == [instance]
     assert used(cloud) == (2, 4096, 30)
     assert f"<uuid>{guest['uuid']}</uuid>" in result["mark"] and "<adopted>true</adopted>" in result["mark"]
     again = adopt(cloud, guest)
@@ -323,7 +334,7 @@ def test_reconcile_follows_it_and_repairs_nothing(
     with transaction(cloud.engine) as connection:
         params = {"host": "hv1", "found": found, "since": int(time.time()), "state_dir": "/s"}
         result = host_differences(connection, params)
-    assert [one["repair"] for one in result["rows"]] == rows
+    assert [row["repair"] for row in result["rows"]] == rows
     assert not result["left"] and result["keep"] is None and result["define"] == [] and result["restart"] == []
     assert result["unknown"] == []
     ((now,),) = cloud.rows(sa.select(tables.instance.c.vm_state))

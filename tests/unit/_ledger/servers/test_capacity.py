@@ -32,7 +32,7 @@ def test_how_many_more_fit(cloud: t.Any) -> None:
     result = ask(cloud, capacity_info, flavor="m1.large", image="ami-tiny")
     assert (result["fits"], result["bottleneck"]) == (3, "ram")
     assert result["msg"] == "3 more of m1.large fit; ram is in the way of more on 3 of 3 hosts"
-    assert [one["fits"] for one in result["hosts"]] == [1, 1, 1]
+    assert [host["fits"] for host in result["hosts"]] == [1, 1, 1]
     assert ask(cloud, capacity_info, flavor="m1.large", requirements='name = "hv2"')["fits"] == 1
     assert ask(cloud, capacity_info, flavor="m1.large", options={"enabled_filters": ["vcpu"]})["bottleneck"] == "vcpu"
 
@@ -41,9 +41,9 @@ def test_moves_are_proposed_as_commands(cloud: t.Any) -> None:
     built = cloud.server(
         {"name": "web", "count": 3, "flavor": "m1.large", "image": "ami-tiny", "key": "test", "metadata": {"a": "b"}}
     )["to_build"]
-    for one in built:
-        cloud.place(one["uuid"], "hv1")
-        cloud.state({"uuids": [one["uuid"]], "state": "active", "host": "hv1"})
+    for instance in built:
+        cloud.place(instance["uuid"], "hv1")
+        cloud.state({"uuids": [instance["uuid"]], "state": "active", "host": "hv1"})
     result = ask(cloud, balance_plan)
     assert result["score_after"] < result["score_before"] and len(result["moves"]) == 2
     move = result["moves"][0]

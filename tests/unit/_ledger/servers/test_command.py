@@ -97,7 +97,7 @@ def test_list_is_of_one_project_or_of_all(cloud: Cloud, novalite: t.Callable[...
     assert [line.split()[0] for line in novalite("list", "--project", "other").splitlines()[1:]] == ["db"]
     (record,) = json.loads(novalite("list", "-A", "--host", "hv1", "-o", "json"))
     assert record["uuid"] == web and record["status"] == "ACTIVE" and record["addresses"]["private"][0] in lines[1]
-    assert [one["name"] for one in json.loads(novalite("list", "-A", "-o", "json"))] == ["db", "web"]
+    assert [instance["name"] for instance in json.loads(novalite("list", "-A", "-o", "json"))] == ["db", "web"]
     assert "unknown project 'shop'" in novalite("list", "-p", "shop", code=1)
 
 

@@ -23,7 +23,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.
 )
 from tests.unit._ledger.servers.test_group_members import addresses, launch
 
-OPERATIONS = {one.__name__: one for one in (
+OPERATIONS = {operation.__name__: operation for operation in (
     firewall_plan, server_security_groups, reachability, security_group_info, security_group)}
 DEFAULTS: dict[str, dict[str, t.Any]] = {
     "security_group": {"project": "demo", "state": "present", "plan": True},
@@ -65,7 +65,7 @@ def test_every_host_is_told_all_that_it_has(cloud: t.Any) -> None:
     number = ids(cloud)
     hosts = call(cloud, "firewall_plan")["hosts"]
     assert sorted(hosts) == ["hv1", "hv2", "hv3"]
-    assert [one["id"] for one in hosts["hv1"]["instances"]] == [made["db"]["id"]]
+    assert [instance["id"] for instance in hosts["hv1"]["instances"]] == [made["db"]["id"]]
     assert hosts["hv1"]["security_groups"][-1] == {"id": number["web"], "members": addresses(made["web"])}
     assert hosts["hv1"]["bridges"] == hosts["hv1"]["serving"] == [made["db"]["nics"][0]["network"]["bridge"]]
     call(cloud, "server_security_groups", servers=[{"name": "alone", "security_groups": ["alone"]}], state="absent")
@@ -82,7 +82,9 @@ def test_every_host_is_told_all_that_it_has(cloud: t.Any) -> None:
 def test_one_that_is_going_keeps_its_chains_until_it_is_gone(cloud: t.Any) -> None:
     made = three(cloud)
     cloud.server({"name": "web", "count": 1}, state="absent")
-    assert [one["id"] for one in call(cloud, "firewall_plan")["hosts"]["hv2"]["instances"]] == [made["web"]["id"]]
+    assert [instance["id"] for instance in call(cloud, "firewall_plan")["hosts"]["hv2"]["instances"]] == [
+        made["web"]["id"]
+    ]
 
 
 def test_a_changed_rule_reaches_who_carries_the_group(cloud: t.Any) -> None:

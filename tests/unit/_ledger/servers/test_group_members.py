@@ -20,9 +20,9 @@ FACTS = {"domain_type": "qemu", "arch": "x86_64", "machine": "pc", "emulator": "
 
 
 def launch(cloud: t.Any, name: str, host: str, *groups: str) -> dict[str, t.Any]:
-    (one,) = cloud.server(
+    (instance,) = cloud.server(
         {"name": name, "flavor": "m1.nano", "image": "ami-tiny", "security_groups": list(groups)})["to_build"]
-    cloud.place(one["uuid"], host)
+    cloud.place(instance["uuid"], host)
     (placed,) = cloud.info(names=[name])
     return t.cast("dict[str, t.Any]", placed)
 
@@ -37,7 +37,7 @@ def plan(cloud: t.Any, **params: t.Any) -> dict[str, t.Any]:
 
 
 def addresses(*ones: dict[str, t.Any]) -> list[str]:
-    return sorted(address for one in ones for nic in one["nics"]
+    return sorted(address for instance in ones for nic in instance["nics"]
                   for address in (nic["ip"], eui64("fe80::/64", nic["mac"])))
 
 
@@ -48,7 +48,7 @@ def groups(cloud: t.Any) -> dict[str, int]:
     with transaction(cloud.engine) as connection:
         made = security_group(connection, {"project": "demo", "state": "present", "security_groups": [
             group("db", {"remote_group": "web"}), group("web"), group("own", {"remote_group": "own"})]})
-    return {one["name"]: one["id"] for one in made["security_groups"]}
+    return {record["name"]: record["id"] for record in made["security_groups"]}
 
 
 def test_a_host_is_told_the_members_of_the_groups_that_its_rules_name(cloud: t.Any) -> None:
@@ -85,7 +85,7 @@ def test_a_pair_never_covers_the_address_of_another_projects_port(cloud: t.Any) 
     launch(cloud, "db", "hv1", "db")
     web = launch(cloud, "web", "hv2", "web")
     victim, mate = launch(cloud, "victim", "hv1"), launch(cloud, "mate", "hv1")
-    addresses_of = {one["name"]: one["nics"][0]["ip"] for one in (victim, mate)}
+    addresses_of = {instance["name"]: instance["nics"][0]["ip"] for instance in (victim, mate)}
     cloud.write(
         sa.insert(tables.project).values(id="stranger", name="stranger", created_at=1),
         sa.update(tables.instance).where(tables.instance.c.uuid == victim["uuid"]).values(project_id="stranger"),
@@ -103,11 +103,11 @@ def test_a_pair_never_covers_the_address_of_another_projects_port(cloud: t.Any) 
 
 def test_a_group_that_names_itself(cloud: t.Any) -> None:
     ids = groups(cloud)
-    one, two = launch(cloud, "one", "hv1", "own"), launch(cloud, "two", "hv2", "own")
-    hosts = plan(cloud, instances=[two])
+    first, second = launch(cloud, "one", "hv1", "own"), launch(cloud, "two", "hv2", "own")
+    hosts = plan(cloud, instances=[second])
     (own,) = hosts["hv2"]["build"]["security_groups"]
-    assert (own["id"], own["members"], len(own["rules"])) == (ids["own"], addresses(one, two), 1)
-    assert hosts["hv1"]["groups"]["security_groups"] == [{"id": ids["own"], "members": addresses(one, two)}]
+    assert (own["id"], own["members"], len(own["rules"])) == (ids["own"], addresses(first, second), 1)
+    assert hosts["hv1"]["groups"]["security_groups"] == [{"id": ids["own"], "members": addresses(first, second)}]
 
 
 def test_without_such_rules_nobody_is_asked(cloud: t.Any) -> None:

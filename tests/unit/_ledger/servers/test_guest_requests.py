@@ -75,8 +75,8 @@ def test_recorded_but_shown_to_nobody(cloud: t.Any) -> None:
 def test_the_plan_of_a_host_has_it_and_says_that_it_is_secret(cloud: t.Any) -> None:
     plain = {"name": "db", "flavor": "m1.nano", "image": "ami-tiny"}
     for entry in (ASK, plain):
-        (one,) = ask(cloud, entry)["to_build"]
-        cloud.place(one["uuid"])
+        (instance,) = ask(cloud, entry)["to_build"]
+        cloud.place(instance["uuid"])
     params: dict[str, t.Any] = {"existing": [], "leaving": [], "compute_hosts": [{"name": "hv1", **FACTS}],
                                 "state_dir": "/var/lib/novalite"}
     web, db = (cloud.info(name=name)[0] for name in ("web", "db"))
@@ -99,9 +99,9 @@ def task(action: t.Any, args: dict[str, t.Any]) -> dict[str, t.Any]:
 def test_tasks_hide_secrets_and_leave_names_alone(cloud: t.Any) -> None:
     # a weak password may be any word of the result
     result = task(ServerAction, {"servers": [{**ASK, "admin_password": "web"}], "ledger_url": cloud.url})
-    (one,) = result["to_build"]
-    assert one["name"] == "web" and CANARY not in json.dumps(result) and "_ansible_no_log" not in result
-    cloud.place(one["uuid"])
+    (instance,) = result["to_build"]
+    assert instance["name"] == "web" and CANARY not in json.dumps(result) and "_ansible_no_log" not in result
+    cloud.place(instance["uuid"])
     plan = task(PlanAction, {"instances": cloud.info(name="web"), "compute_hosts": [{"name": "hv1", **FACTS}],
                              "ledger_url": cloud.url})
     assert plan["_ansible_no_log"] is True and "secret" not in plan
@@ -135,15 +135,15 @@ def test_one_that_starts_from_a_volume_has_its_key_on_a_config_drive(
 ) -> None:
     entry = {"name": "web", "flavor": "m1.nano", "image": "ami-tiny", **said}
     assert cloud.server({**entry, "volumes": [{"size": 1, "boot": True}]})["to_build"][0]["config_drive"] is has
-    (one,) = cloud.server({**entry, "name": "plain", "volumes": [{"size": 1}]})["to_build"]
-    assert one["config_drive"] is said.get("config_drive", False)
+    (instance,) = cloud.server({**entry, "name": "plain", "volumes": [{"size": 1}]})["to_build"]
+    assert instance["config_drive"] is said.get("config_drive", False)
 
 
 def test_a_failed_server_is_begun_anew_with_other_user_data(cloud: t.Any) -> None:
     def failed(**change: t.Any) -> dict[str, t.Any]:
-        (one,) = ask(cloud, {**ASK, **change})["to_build"]
-        cloud.state({"uuids": [one["uuid"]], "state": "error", "reason": "no room"})
-        return t.cast("dict[str, t.Any]", one)
+        (instance,) = ask(cloud, {**ASK, **change})["to_build"]
+        cloud.state({"uuids": [instance["uuid"]], "state": "error", "reason": "no room"})
+        return t.cast("dict[str, t.Any]", instance)
 
     first = failed()
     again = failed(admin_password="another")

@@ -29,22 +29,22 @@ Result = dict[str, t.Any]
 BASE = "sha256:" + "0" * 64
 
 
-def running(one: Result, **other: t.Any) -> Result:
+def running(instance: Result, **other: t.Any) -> Result:
     """What a host looks like that is as the ledger says."""
-    name = f"instance-{one['id']:08x}"
-    mac = one["nics"][0]["mac"]
+    name = f"instance-{instance['id']:08x}"
+    mac = instance["nics"][0]["mac"]
     tap: Result = {"device": "vnet0", "bridge": "br-private", "master": "br-private", "filter": f"nova-instance-{name}"}
-    domain = {"uuid": one["uuid"], "name": name, "macs": [mac], "state": "running", "reason": "", "taps": [tap]}
+    domain = {"uuid": instance["uuid"], "name": name, "macs": [mac], "state": "running", "reason": "", "taps": [tap]}
     tap["unfiltered"] = False
     return {
         "domains": [{**domain, **other}],
-        "disks": [one["uuid"]],
-        "files": {one["uuid"]: ["disk", "disk.info", "kernel", "ramdisk"]},
+        "disks": [instance["uuid"]],
+        "files": {instance["uuid"]: ["disk", "disk.info", "kernel", "ramdisk"]},
         "volumes": [],
         "missing_bases": {},
         "residue": [],
         "filters": [f"nova-instance-{name}"],
-        "chains": [{"id": one["id"], "addresses": []}],
+        "chains": [{"id": instance["id"], "addresses": []}],
         "dhcp_networks": [],
         "bridges": ["br-private"],
     }
@@ -57,7 +57,7 @@ def compare(cloud: t.Any, found: Result, check_mode: bool = False, since: int | 
 
 
 def told(result: Result) -> list[tuple[str, str, str]]:
-    return [(one["object"], one["there"], one["repair"]) for one in result["rows"]]
+    return [(row["object"], row["there"], row["repair"]) for row in result["rows"]]
 
 
 def now(cloud: t.Any) -> tuple[str, str | None]:
@@ -67,12 +67,12 @@ def now(cloud: t.Any) -> tuple[str, str | None]:
 
 @pytest.fixture
 def web(cloud: t.Any, monkeypatch: pytest.MonkeyPatch) -> Result:
-    monkeypatch.setattr(plans, "guest_of", lambda one, facts, **_where: one)
-    monkeypatch.setattr(plans, "render", lambda one: f"<domain {one['uuid']}>")
-    (one,) = cloud.server({"name": "web", "flavor": "m1.nano", "image": "ami-tiny"})["to_build"]
-    cloud.place(one["uuid"], "hv2")
-    cloud.state({"uuids": [one["uuid"]], "state": "active", "host": "hv2"})
-    return t.cast(Result, one)
+    monkeypatch.setattr(plans, "guest_of", lambda instance, facts, **_where: instance)
+    monkeypatch.setattr(plans, "render", lambda guest: f"<domain {guest['uuid']}>")
+    (instance,) = cloud.server({"name": "web", "flavor": "m1.nano", "image": "ami-tiny"})["to_build"]
+    cloud.place(instance["uuid"], "hv2")
+    cloud.state({"uuids": [instance["uuid"]], "state": "active", "host": "hv2"})
+    return t.cast(Result, instance)
 
 
 def test_a_host_as_it_should_be_differs_in_nothing(cloud: t.Any, web: Result) -> None:
@@ -91,7 +91,7 @@ def test_a_guest_that_was_ended_is_begun_again(cloud: t.Any, web: Result, state:
     assert now(cloud) == ("active", None)
     result = compare(cloud, found)
     assert told(result) == told(check) and len(told(result)) == 1
-    assert [one["uuid"] for one in result["restart"]] == [web["uuid"]] and result["restart"][0]["hard"]
+    assert [instance["uuid"] for instance in result["restart"]] == [web["uuid"]] and result["restart"][0]["hard"]
     assert result["restart"][0]["xml"].startswith("<domain")
     assert now(cloud) == ("active", "rebooting_hard")
     # and nobody begins it twice
@@ -106,7 +106,7 @@ def test_a_guest_that_went_by_itself_is_followed(
     cloud: t.Any, web: Result, state: str, reason: str, vm_state: str
 ) -> None:
     result = compare(cloud, running(web, state=state, reason=reason))
-    assert [one["repair"] for one in result["rows"]] == [f"recorded as {vm_state}"]
+    assert [row["repair"] for row in result["rows"]] == [f"recorded as {vm_state}"]
     assert now(cloud) == (vm_state, None) and result["restart"] == []
     assert compare(cloud, running(web, state=state, reason=reason))["rows"] == []
 
@@ -122,7 +122,7 @@ def test_a_guest_that_an_action_switched_off_before_it_was_killed(
         assert ledger_repair(connection, {"build_timeout": 0})["changed"]
     off = running(web, state="shutoff", reason="shutdown", taps=[])
     if again:
-        assert [one["uuid"] for one in compare(cloud, off)["restart"]] == [web["uuid"]]
+        assert [instance["uuid"] for instance in compare(cloud, off)["restart"]] == [web["uuid"]]
     else:
         assert compare(cloud, off)["restart"] == [] and now(cloud) == ("stopped", None)
 
@@ -165,8 +165,12 @@ def test_a_guest_whose_move_was_killed_before_it_started_is_started(
         (f"domain {web['domain_name']} (web)", "missing" if state[0] == "missing" else "shutoff (shutdown)",
          "defined and started" if state[0] == "missing" else "started"),
     ]  # fmt: skip
-    assert [one["uuid"] for one in result["restart"]] == [web["uuid"]] == [one["uuid"] for one in result["grow"]]
-    assert [one["ephemeral_gb"] for one in result["disks"]] == [1] and result["images"] == []
+    assert (
+        [instance["uuid"] for instance in result["restart"]]
+        == [web["uuid"]]
+        == [instance["uuid"] for instance in result["grow"]]
+    )
+    assert [disk["ephemeral_gb"] for disk in result["disks"]] == [1] and result["images"] == []
     assert now(cloud) == ("resized", "rebooting_hard")
     with transaction(cloud.engine) as connection:
         server_actions.finish(connection, "reboot", [web["uuid"]], power_state=server_actions.RUNNING)
@@ -197,7 +201,7 @@ def test_copies_that_a_resize_left_go_or_are_the_disks(
         ("disks of web", "of the other size", "brought back") if back
         else ("copies of the disks of web", "there", "removed")
     )  # fmt: skip
-    assert [one["uuid"] for one in result["restart"]] == ([web["uuid"]] if state == "shutoff" else [])
+    assert [instance["uuid"] for instance in result["restart"]] == ([web["uuid"]] if state == "shutoff" else [])
 
 
 def test_copies_that_a_resize_waits_with_stay(cloud: t.Any, web: Result) -> None:
@@ -210,7 +214,7 @@ def test_a_guest_that_was_off_before_its_move_stays_off(cloud: t.Any, web: Resul
     waiting(cloud, web, was="stopped")
     whole = {**running(web), "files": {web["uuid"]: ["disk", "disk.eph0", "disk.swap", "kernel", "ramdisk"]}}
     result = compare(cloud, {**whole, "domains": []})
-    assert [one["uuid"] for one in result["define"]] == [web["uuid"]] and result["restart"] == []
+    assert [instance["uuid"] for instance in result["define"]] == [web["uuid"]] and result["restart"] == []
     off = {**whole, "domains": running(web, state="shutoff", taps=[])["domains"]}
     again = compare(cloud, off)
     assert (again["rows"], again["changed"]) == ([], False)
@@ -234,7 +238,7 @@ def test_a_guest_that_shut_itself_down_while_it_waited_is_not_started(cloud: t.A
     files = {web["uuid"]: ["disk", "disk.eph0", "disk.swap", "kernel", "ramdisk"]}
     off = {**running(web, state="shutoff", reason="shutdown", taps=[]), "files": files}
     result = compare(cloud, off)
-    assert [one["repair"] for one in result["rows"]] == ["recorded as shutoff"] and result["restart"] == []
+    assert [row["repair"] for row in result["rows"]] == ["recorded as shutoff"] and result["restart"] == []
     assert now(cloud) == ("resized", None)
     assert compare(cloud, off)["rows"] == []
 
@@ -242,24 +246,26 @@ def test_a_guest_that_shut_itself_down_while_it_waited_is_not_started(cloud: t.A
 def test_a_disk_that_a_moved_guest_lost_is_still_on_its_source(cloud: t.Any, web: Result) -> None:
     waiting(cloud, web)
     result = compare(cloud, {**running(web), "files": {}})
-    assert [one["repair"] for one in result["rows"]] == ["none: revert the resize"]
+    assert [row["repair"] for row in result["rows"]] == ["none: revert the resize"]
     assert now(cloud) == ("resized", None) and result["restart"] == []
 
 
 def test_a_stopped_guest_without_a_domain_is_defined(cloud: t.Any, web: Result) -> None:
     cloud.write(sa.update(tables.instance).values(vm_state="stopped", power_state=4))
     result = compare(cloud, {**running(web), "domains": []})
-    assert [one["uuid"] for one in result["define"]] == [web["uuid"]] and result["restart"] == []
+    assert [instance["uuid"] for instance in result["define"]] == [web["uuid"]] and result["restart"] == []
 
 
 def test_a_lost_disk_is_an_error_and_the_claim_stays(cloud: t.Any, web: Result) -> None:
     found = running(web)
     found["files"] = {}
     assert told(compare(cloud, found))[0][:2] == ("disk of web", "missing")
-    (one,) = cloud.info(actions=True)
-    assert (one["vm_state"], one["host"]) == ("error", "hv2")
-    assert one["fault"]["message"].startswith("its disk is gone from hv2; its guest still runs on what it has open")
-    assert one["actions"][0]["action"] == "reconcile" and one["actions"][0]["finished_at"] is not None
+    (instance,) = cloud.info(actions=True)
+    assert (instance["vm_state"], instance["host"]) == ("error", "hv2")
+    assert instance["fault"]["message"].startswith(
+        "its disk is gone from hv2; its guest still runs on what it has open"
+    )
+    assert instance["actions"][0]["action"] == "reconcile" and instance["actions"][0]["finished_at"] is not None
     assert len(cloud.rows(sa.select(tables.allocation))) == 1
     assert compare(cloud, found)["rows"] == []
 
@@ -282,7 +288,7 @@ def test_devices_that_are_not_plugged_in_or_not_guarded(cloud: t.Any, web: Resul
     if bridge["name"] == "br-private":
         assert bridge["taps"] == ["vnet0"]
     assert result["keep"]["renew"] == ["vnet0"]
-    assert {one["repair"] for one in result["rows"]} == {"plugged in", "written anew"}
+    assert {row["repair"] for row in result["rows"]} == {"plugged in", "written anew"}
 
 
 def test_what_leads_to_a_strangers_disk_is_not_touched(cloud: t.Any, web: Result) -> None:
@@ -342,7 +348,7 @@ def test_the_report_has_all_of_it(cloud: t.Any, web: Result) -> None:
     }
     with transaction(cloud.engine) as connection:
         result = difference_report(connection, given)
-    assert [one["object"] for one in result["report"]["differences"]] == [
+    assert [difference["object"] for difference in result["report"]["differences"]] == [
         "vif x", "instance old", "bridge br1", f"chain nova-inst-{web['id']} (web)", "chain nova-local",
     ]  # fmt: skip
     assert result["report"]["failures"] == ["hv3: it did not answer"] and result["pending"] == 5

@@ -30,16 +30,16 @@ def names(cloud: t.Any) -> list[str]:
 
 
 def server(cloud: t.Any, host: str = "hv1") -> dict[str, t.Any]:
-    (one,) = cloud.server({"name": "web", "flavor": "m1.tiny", "image": "ami-tiny"})["to_build"]
-    cloud.place(one["uuid"], host)
-    cloud.state({"uuids": [one["uuid"]], "state": "active", "host": host})
-    return one
+    (instance,) = cloud.server({"name": "web", "flavor": "m1.tiny", "image": "ami-tiny"})["to_build"]
+    cloud.place(instance["uuid"], host)
+    cloud.state({"uuids": [instance["uuid"]], "state": "active", "host": host})
+    return instance
 
 
 def test_a_host_with_nothing_on_it_leaves_and_comes_back(cloud: t.Any) -> None:
-    one = server(cloud)
+    instance = server(cloud)
     cloud.server({"name": "web"}, state="absent")
-    cloud.state({"uuids": [one["uuid"]], "state": "deleted", "host": "hv1"})
+    cloud.state({"uuids": [instance["uuid"]], "state": "deleted", "host": "hv1"})
     cloud.write(
         sa.insert(tables.aggregate).values(id=1, name="fast", metadata={}),
         sa.insert(tables.aggregate_host).values(aggregate_id=1, host="hv1"),
@@ -69,21 +69,21 @@ def test_an_instance_keeps_its_host(cloud: t.Any) -> None:
 
 def test_a_claim_keeps_its_host(cloud: t.Any) -> None:
     """Its instance is on its way there, or a killed run left it, and reconcile.yml is going to give it back."""
-    one = server(cloud)
+    instance = server(cloud)
     cloud.write(sa.update(tables.instance).values(host="hv2"))
     with pytest.raises(HostInUseError, match="instances: web"):
         leave(cloud)
     cloud.write(sa.update(tables.instance).values(deleted=tables.instance.c.id))
-    with pytest.raises(HostInUseError, match=f"instances: {one['uuid']}"):
+    with pytest.raises(HostInUseError, match=f"instances: {instance['uuid']}"):
         leave(cloud)
 
 
 @pytest.mark.parametrize("side", ["source_host", "dest_host"])
 def test_a_move_that_waits_for_its_end_keeps_both_hosts(side: str, cloud: t.Any) -> None:
-    one = server(cloud, "hv2")
+    instance = server(cloud, "hv2")
     flavor = {"name": "m1.tiny"}
     move = {
-        "uuid": "m", "instance_uuid": one["uuid"], "type": "resize", "old_flavor": flavor, "new_flavor": flavor,
+        "uuid": "m", "instance_uuid": instance["uuid"], "type": "resize", "old_flavor": flavor, "new_flavor": flavor,
         "old_vm_state": "active", "created_at": 1, "updated_at": 1, side: "hv1",
     }  # fmt: skip
     cloud.write(sa.insert(migration).values(**move, status="finished"))
@@ -94,12 +94,12 @@ def test_a_move_that_waits_for_its_end_keeps_both_hosts(side: str, cloud: t.Any)
 
 
 def test_a_volume_keeps_its_host(cloud: t.Any) -> None:
-    one = {
+    row = {
         "id": "v", "project_id": DEMO, "name": "data", "size_gb": 1, "type_id": "t", "format": "raw", "host": "hv1",
         "status": "available", "metadata": {}, "created_at": 1, "updated_at": 1,
     }  # fmt: skip
     kind = {"id": "t", "name": "local", "backend": "file", "options": {}, "extra_specs": {}, "created_at": 1}
-    cloud.write(sa.insert(volume_type).values(**kind), sa.insert(volume).values(**one))
+    cloud.write(sa.insert(volume_type).values(**kind), sa.insert(volume).values(**row))
     with pytest.raises(HostInUseError, match="volumes: data"):
         leave(cloud)
 

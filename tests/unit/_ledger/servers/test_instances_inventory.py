@@ -34,7 +34,7 @@ class Inventory:
         inherited = {key: value for key, value in os.environ.items() if not key.startswith(("ANSIBLE_", "NOVALITE_"))}
         command = str(pathlib.Path(sys.executable).with_name("ansible-inventory"))
         return subprocess.run(
-            [command, "--list", *(f"--inventory={one}" for one in sources)],
+            [command, "--list", *(f"--inventory={source}" for source in sources)],
             env={
                 **inherited, "NOVALITE_HOME": str(self.home), "ANSIBLE_COLLECTIONS_PATH": str(ROOT / "collections"),
                 "ANSIBLE_LOCAL_TEMP": str(self.home / "tmp"), "COLUMNS": "400",
@@ -65,7 +65,7 @@ def inventory(tmp_path: pathlib.Path) -> Inventory:
 
 def launch(cloud: t.Any, name: str, host: str = "hv1", **more: t.Any) -> list[str]:
     built = cloud.server({"name": name, "flavor": "m1.nano", "image": "ami-tiny", **more})["to_build"]
-    uuids = [one["uuid"] for one in built]
+    uuids = [instance["uuid"] for instance in built]
     for uuid in uuids:
         cloud.place(uuid, host)
     cloud.state({"uuids": uuids, "host": host, "state": "active"})

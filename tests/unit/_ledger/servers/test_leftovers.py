@@ -30,15 +30,15 @@ def compare(cloud: t.Any, host: str, found: dict[str, t.Any]) -> dict[str, t.Any
         return leftovers(connection, {"host": host, "found": {**NOTHING, **marks, **found}})
 
 
-def traces(one: dict[str, t.Any], number: int | None = None, mac: str | None = None) -> dict[str, t.Any]:
+def traces(instance: dict[str, t.Any], number: int | None = None, mac: str | None = None) -> dict[str, t.Any]:
     """Everything that a build of the instance leaves on a host."""
-    number = one["id"] if number is None else number
-    mac = mac or one["nics"][0]["mac"]
+    number = instance["id"] if number is None else number
+    mac = mac or instance["nics"][0]["mac"]
     name = f"instance-{number:08x}"
-    hosts = [{"mac": mac, "ip": "10.20.0.5", "hostname": one["name"]}]
+    hosts = [{"mac": mac, "ip": "10.20.0.5", "hostname": instance["name"]}]
     return {
-        "domains": [{"uuid": one["uuid"], "name": name, "macs": [mac]}],
-        "disks": [one["uuid"]],
+        "domains": [{"uuid": instance["uuid"], "name": name, "macs": [mac]}],
+        "disks": [instance["uuid"]],
         "filters": [f"nova-instance-{name}"],
         "chains": [{"id": number, "addresses": ["10.20.0.5"]}],
         "dhcp_networks": [
@@ -50,9 +50,9 @@ def traces(one: dict[str, t.Any], number: int | None = None, mac: str | None = N
 
 @pytest.fixture
 def web(cloud: t.Any) -> dict[str, t.Any]:
-    (one,) = cloud.server({"name": "web", "flavor": "m1.nano", "image": "ami-tiny"})["to_build"]
-    cloud.place(one["uuid"], "hv2")
-    return t.cast("dict[str, t.Any]", one)
+    (instance,) = cloud.server({"name": "web", "flavor": "m1.nano", "image": "ami-tiny"})["to_build"]
+    cloud.place(instance["uuid"], "hv2")
+    return t.cast("dict[str, t.Any]", instance)
 
 
 def test_nothing_of_a_placed_instance_is_left_over(cloud: t.Any, web: dict[str, t.Any]) -> None:
@@ -68,8 +68,8 @@ def test_all_of_an_instance_that_is_elsewhere_is_left_over(cloud: t.Any, web: di
     assert plan["disks"] == [{"uuid": web["uuid"]}]
     assert plan["filters"] == [{"name": f"nova-instance-{web['domain_name']}"}]
     assert plan["firewall_instances"] == [{"id": web["id"], "addresses": ["10.20.0.5"]}]
-    assert [one["hosts"][0]["mac"] for one in plan["dhcp_networks"]] == [web["nics"][0]["mac"]]
-    assert [one["name"] for one in plan["last_bridges"]] == ["br-private"]
+    assert [network["hosts"][0]["mac"] for network in plan["dhcp_networks"]] == [web["nics"][0]["mac"]]
+    assert [bridge["name"] for bridge in plan["last_bridges"]] == ["br-private"]
 
 
 def test_of_an_instance_that_waits_to_be_confirmed_its_source_keeps_the_disks(
@@ -89,7 +89,7 @@ def test_of_an_instance_that_waits_to_be_confirmed_its_source_keeps_the_disks(
         sa.update(tables.instance).values(vm_state="resized", task_state="rebooting_hard"),
     )
     plan = compare(cloud, "hv1", traces(web))["plan"]
-    assert [one["uuid"] for one in plan["domains"]] == [web["uuid"]] and plan["disks"] == []
+    assert [domain["uuid"] for domain in plan["domains"]] == [web["uuid"]] and plan["disks"] == []
     assert plan["filters"] and plan["firewall_instances"] and plan["dhcp_networks"] and plan["last_bridges"]
     assert not compare(cloud, "hv2", traces(web))["left"]
 
@@ -103,7 +103,7 @@ def test_a_guest_of_another_ledger_keeps_what_it_stands_on(cloud: t.Any, web: di
     # the other ledger counts from 1, too: the same number, chain and filter
     foreign = traces({"uuid": "f" * 8 + "-0000-4000-8000-000000000000", "name": "x"}, web["id"], "fa:16:3e:00:00:01")
     result = compare(cloud, "hv1", foreign)
-    assert not result["left"] and [one["uuid"] for one in result["unknown"]] == [foreign["disks"][0]]
+    assert not result["left"] and [instance["uuid"] for instance in result["unknown"]] == [foreign["disks"][0]]
 
 
 def test_what_others_made_is_not_left_over(cloud: t.Any, web: dict[str, t.Any]) -> None:

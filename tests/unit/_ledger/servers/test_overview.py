@@ -19,8 +19,8 @@ def look(cloud: t.Any, **params: t.Any) -> dict[str, t.Any]:
 
 
 def test_what_is_claimed_and_what_may_be(cloud: t.Any) -> None:
-    [one] = cloud.server({"name": "web", "flavor": "m1.tiny", "image": "ami-tiny"})["to_build"]
-    cloud.place(one["uuid"], "hv2")
+    [instance] = cloud.server({"name": "web", "flavor": "m1.tiny", "image": "ami-tiny"})["to_build"]
+    cloud.place(instance["uuid"], "hv2")
     found = look(cloud, picture=True)
     hosts = {host["name"]: host for host in found["hosts"]}
     assert hosts["hv2"]["vcpus"] == [1, 32.0]

@@ -25,8 +25,8 @@ ENDS = {"hv1": "192.0.2.11", "hv2": "192.0.2.12"}
 
 @pytest.fixture(autouse=True)
 def no_domains(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plans, "guest_of", lambda one, facts, **_where: one)
-    monkeypatch.setattr(plans, "render", lambda one: "<domain/>")
+    monkeypatch.setattr(plans, "guest_of", lambda instance, facts, **_where: instance)
+    monkeypatch.setattr(plans, "render", lambda guest: "<domain/>")
 
 
 def plan(cloud: t.Any, **params: t.Any) -> dict[str, t.Any]:
@@ -61,16 +61,16 @@ def tenant(cloud: t.Any) -> t.Any:
 
 
 def launched(cloud: t.Any, name: str, host: str) -> dict[str, t.Any]:
-    (one,) = cloud.server({"name": name, "flavor": "m1.nano", "image": "ami-tiny"})["to_build"]
-    cloud.place(one["uuid"], host)
+    (instance,) = cloud.server({"name": name, "flavor": "m1.nano", "image": "ami-tiny"})["to_build"]
+    cloud.place(instance["uuid"], host)
     return instances(cloud, name)[0]
 
 
-def float_to(cloud: t.Any, one: dict[str, t.Any], address: str) -> None:
+def float_to(cloud: t.Any, instance: dict[str, t.Any], address: str) -> None:
     cloud.write(
         sa.insert(tables.floating_ip).values(
             id=str(uuid.uuid4()), pool="public", address=int(ipaddress.IPv4Address(address)),
-            project_id=one["project"]["id"], vif_id=one["nics"][0]["id"],
+            project_id=instance["project"]["id"], vif_id=instance["nics"][0]["id"],
         )
     )
 
@@ -88,7 +88,7 @@ def test_hosts_flood_to_each_other_as_they_join_and_leave(tenant: t.Any) -> None
     assert plan(tenant, instances=[third])["hv1"]["peers"]["bridges"] == [], "nobody new"
     assert plan(tenant, leaving=[second])["hv1"]["peers"]["bridges"] == [], "the third is still there"
     hosts = plan(tenant, leaving=[second, third])
-    assert [one["name"] for one in hosts["hv2"]["remove"]["last_bridges"]] == ["br10000"]
+    assert [bridge["name"] for bridge in hosts["hv2"]["remove"]["last_bridges"]] == ["br10000"]
     assert remotes(hosts["hv1"]["peers"]) == []
     refreshed = plan(tenant, network_hosts=["hv1"])["hv1"]["network"]
     assert remotes(refreshed) == [ENDS["hv2"]]
@@ -101,16 +101,18 @@ def test_two_deletions_at_the_same_time_do_not_leave_the_bridge_to_each_other(te
     tenant.write(
         sa.update(tables.instance).where(tables.instance.c.uuid.in_(uuids)).values(task_state="deleting")
     )
-    for one in (first, second):
-        assert [of["name"] for of in plan(tenant, leaving=[one])["hv2"]["remove"]["last_bridges"]] == ["br10000"]
+    for leaver in (first, second):
+        assert [of["name"] for of in plan(tenant, leaving=[leaver])["hv2"]["remove"]["last_bridges"]] == ["br10000"]
 
 
 def test_what_a_host_has_to_translate_stands_on_bridges_that_stay(tenant: t.Any) -> None:
     """A floating IP for another server meets one that is being launched, and one that is being deleted."""
-    one = launched(tenant, "a", "hv1")
+    instance = launched(tenant, "a", "hv1")
     network = plan(tenant, network_hosts=["hv1"])["hv1"]["network"]
     assert [of["name"] for of in network["bridges"]] == [of["bridge"] for of in network["routers"]] == ["br10000"]
-    tenant.write(sa.update(tables.instance).where(tables.instance.c.uuid == one["uuid"]).values(task_state="deleting"))
+    tenant.write(
+        sa.update(tables.instance).where(tables.instance.c.uuid == instance["uuid"]).values(task_state="deleting")
+    )
     network = plan(tenant, network_hosts=["hv1"])["hv1"]["network"]
     assert network == {"bridges": [], "routers": [], "ledger": network["ledger"]}
 
@@ -135,25 +137,25 @@ def test_a_host_without_a_tunnel_end_is_named(tenant: t.Any) -> None:
 
 def test_floating_ips_of_those_who_stay(cloud: t.Any) -> None:
     cloud.write(sa.insert(tables.floating_pool).values(name="public", cidr="203.0.113.0/24", interface="eth0"))
-    one, two = launched(cloud, "a", "hv1"), launched(cloud, "b", "hv1")
-    assert plan(cloud, instances=[one])["hv1"]["build"]["routers"] == [], "nothing to translate"
-    float_to(cloud, one, "203.0.113.1")
-    float_to(cloud, two, "203.0.113.2")
+    here, there = launched(cloud, "a", "hv1"), launched(cloud, "b", "hv1")
+    assert plan(cloud, instances=[here])["hv1"]["build"]["routers"] == [], "nothing to translate"
+    float_to(cloud, here, "203.0.113.1")
+    float_to(cloud, there, "203.0.113.2")
     first, second = (
         {"fixed": each["nics"][0]["ip"], "floating": f"203.0.113.{number}", "interface": "eth0"}
-        for number, each in ((1, one), (2, two))
+        for number, each in ((1, here), (2, there))
     )
-    one, two = instances(cloud, "a", "b")
-    (router,) = plan(cloud, instances=[one])["hv1"]["build"]["routers"]
+    here, there = instances(cloud, "a", "b")
+    (router,) = plan(cloud, instances=[here])["hv1"]["build"]["routers"]
     assert router["floating"] == [first, second], "what is given for a network is all of it"
-    (router,) = plan(cloud, existing=[two])["hv1"]["keep"]["routers"]
+    (router,) = plan(cloud, existing=[there])["hv1"]["keep"]["routers"]
     assert router["floating"] == [first, second], "also where it is only started again"
-    (router,) = plan(cloud, instances=[one], existing=[two])["hv1"]["build"]["routers"]
+    (router,) = plan(cloud, instances=[here], existing=[there])["hv1"]["build"]["routers"]
     assert router["floating"] == [first, second]
-    removal = plan(cloud, leaving=[one])["hv1"]["remove"]
+    removal = plan(cloud, leaving=[here])["hv1"]["remove"]
     assert [router["floating"] for router in removal["staying_routers"]] == [[second]]
     assert removal["last_routers"] == []
-    removal = plan(cloud, leaving=[one, two])["hv1"]["remove"]
+    removal = plan(cloud, leaving=[here, there])["hv1"]["remove"]
     assert removal["staying_routers"] == []
     assert [router["bridge"] for router in removal["last_routers"]] == [router["bridge"]]
     (router,) = plan(cloud, network_hosts=["hv1"])["hv1"]["network"]["routers"]

@@ -49,8 +49,8 @@ def full(cloud: Cloud) -> Cloud:
     with transaction(cloud.engine) as connection:
         connection.execute(sa.insert(tables.keypair).values(**row))
         connection.execute(sa.insert(tables.quota).values(project_id=OTHER, resource="cores", hard_limit=3))
-        one = {"uuid": str(uuid.uuid4()), "project_id": OTHER, "name": "db"}
-        number = connection.execute(sa.insert(tables.security_group).values(**one).returning(
+        record = {"uuid": str(uuid.uuid4()), "project_id": OTHER, "name": "db"}
+        number = connection.execute(sa.insert(tables.security_group).values(**record).returning(
             tables.security_group.c.id)).scalar_one()  # fmt: skip
         connection.execute(sa.insert(tables.security_group_rule).values(
             id=str(uuid.uuid4()), group_id=number, ethertype="IPv4", protocol="tcp", port_min=5432, port_max=5432,
@@ -109,7 +109,7 @@ def known(dump: dict[str, list[t.Any]]) -> dict[str, list[t.Any]]:
     rows = {name: sorted(json.dumps(list(row), sort_keys=True) for row in of_table) for name, of_table in dump.items()
             if name not in LOST}  # fmt: skip
     for name in ("flavor", "image", "compute_host"):  # those that nothing uses are on no host
-        rows[name] = [row for row in rows[name] if any(one in row for one in ("m1.nano", "m1.tiny", "ami-tiny", "hv1",
+        rows[name] = [row for row in rows[name] if any(word in row for word in ("m1.nano", "m1.tiny", "ami-tiny", "hv1",
                                                                                 "hv2"))]  # fmt: skip
     return rows
 
@@ -141,7 +141,7 @@ def test_a_lost_ledger_is_made_again(full: Cloud) -> None:
     assert late["id"] == 18
     full.place(late["uuid"], "hv1")
     [late] = full.info(name="late")
-    assert late["nics"][0]["ip"] not in {nic["ip"] for one in servers for nic in one["nics"]}
+    assert late["nics"][0]["ip"] not in {nic["ip"] for server in servers for nic in server["nics"]}
 
 
 def test_a_restored_copy_is_completed(full: Cloud) -> None:
@@ -288,8 +288,8 @@ def test_no_secret_leaves_the_ledger(full: Cloud) -> None:
 
 
 def test_a_build_brings_its_record_along(full: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plans, "guest_of", lambda one, facts, **_where: one)
-    monkeypatch.setattr(plans, "render", lambda one: "<domain/>")
+    monkeypatch.setattr(plans, "guest_of", lambda instance, facts, **_where: instance)
+    monkeypatch.setattr(plans, "render", lambda guest: "<domain/>")
     [web] = full.info(names=["web-1"])
     with transaction(full.engine) as connection:
         plan = server_plan(connection, {"instances": [web], "existing": [], "leaving": [], "compute_hosts": [],

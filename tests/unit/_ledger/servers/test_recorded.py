@@ -23,12 +23,12 @@ def _of(cloud: t.Any, uuids: list[str], **params: t.Any) -> dict[str, t.Any]:
 
 
 def _names(instances: list[dict[str, t.Any]]) -> list[str]:
-    return [one["name"] for one in instances]
+    return [instance["name"] for instance in instances]
 
 
 def test_what_is_recorded_is_built_and_what_runs_is_left(cloud: t.Any) -> None:
     made = cloud.server({**WEB, "count": 3})["to_build"]
-    first, second, third = (one["uuid"] for one in made)
+    first, second, third = (instance["uuid"] for instance in made)
     cloud.place(first)
     cloud.state({"uuids": [first], "state": "active", "host": "hv1"})
     cloud.server({"name": "web-3"}, state="absent")

@@ -30,19 +30,19 @@ def repair(cloud: t.Any, check_mode: bool = False, **params: t.Any) -> Result:
 def launched(cloud: t.Any, name: str, state: str | None = "active", **more: t.Any) -> Result:
     """A server that went through every step of a launch up to the report."""
     asked = {"name": name, "flavor": "m1.tiny", "image": "ami-tiny", **more}
-    (one,) = cloud.server(asked)["to_build"]
+    (instance,) = cloud.server(asked)["to_build"]
     with transaction(cloud.engine) as connection:
-        placed = scheduler(connection, {"instances": [one], "service_down_time": 10**10})["instances"]
+        placed = scheduler(connection, {"instances": [instance], "service_down_time": 10**10})["instances"]
     with transaction(cloud.engine) as connection:
         (ready,) = fixed_ip(connection, {"instances": placed})["instances"]
     if state is not None:
-        cloud.state({"uuids": [one["uuid"]], "state": state})
+        cloud.state({"uuids": [instance["uuid"]], "state": state})
     return t.cast(Result, ready)
 
 
 def delete(cloud: t.Any, name: str) -> None:
     doomed = cloud.server({"name": name}, state="absent")["to_delete"]
-    cloud.state({"uuids": [one["uuid"] for one in doomed], "state": "deleted"})
+    cloud.state({"uuids": [instance["uuid"] for instance in doomed], "state": "deleted"})
 
 
 def used(cloud: t.Any, host: str) -> tuple[int, int, int]:
@@ -63,7 +63,7 @@ def claim(cloud: t.Any, instance_uuid: str, host: str) -> None:
 
 
 def kinds(result: Result) -> list[str]:
-    return [one["kind"] for one in result["corrections"]]
+    return [correction["kind"] for correction in result["corrections"]]
 
 
 def silent(cloud: t.Any, seconds: int, instance_uuid: str) -> None:
@@ -84,20 +84,20 @@ def test_a_ledger_in_order_is_left_alone(cloud: t.Any) -> None:
 
 
 def test_a_build_that_nobody_goes_on_with_becomes_an_error_and_gives_everything_back(cloud: t.Any) -> None:
-    one = launched(cloud, "one", state=None)
-    silent(cloud, 700, one["uuid"])
+    instance = launched(cloud, "one", state=None)
+    silent(cloud, 700, instance["uuid"])
     assert repair(cloud, build_timeout=800)["corrections"] == []
     result = repair(cloud)
     (correction,) = result["corrections"]
-    assert (correction["kind"], correction["name"]) == ("instance", f"one ({one['uuid']})")
-    assert correction["before"] == {"vm_state": "building", "task_state": "networking", "host": one["host"]}
+    assert (correction["kind"], correction["name"]) == ("instance", f"one ({instance['uuid']})")
+    assert correction["before"] == {"vm_state": "building", "task_state": "networking", "host": instance["host"]}
     assert correction["after"] == {"vm_state": "error", "task_state": None, "host": None}
     (now,) = cloud.info(actions=True)
     assert re.match(r"its build was abandoned: no sign of life for 7\d\d s ", now["fault"]["message"])
-    assert f"(networking on {one['host']})" in now["fault"]["message"]
-    assert now["attempts"] == [one["host"]]  # where something of it may be left
+    assert f"(networking on {instance['host']})" in now["fault"]["message"]
+    assert now["attempts"] == [instance["host"]]  # where something of it may be left
     assert now["actions"][0]["finished_at"] is not None
-    assert used(cloud, one["host"]) == (0, 0, 0)
+    assert used(cloud, instance["host"]) == (0, 0, 0)
     assert now["nics"][0]["ip"] is None
     assert repair(cloud)["corrections"] == []
     assert len(cloud.server({"name": "one"})["to_build"]) == 1  # and it can be launched again
@@ -107,8 +107,8 @@ def test_a_build_without_a_host_and_one_to_be_deleted(cloud: t.Any) -> None:
     (waiting,) = cloud.server({"name": "waiting", "flavor": "m1.tiny", "image": "ami-tiny"})["to_build"]
     doomed = launched(cloud, "doomed", state=None)
     cloud.server({"name": "doomed"}, state="absent")
-    for one in (waiting, doomed):
-        silent(cloud, 10000, one["uuid"])
+    for instance in (waiting, doomed):
+        silent(cloud, 10000, instance["uuid"])
     # a deletion is not given up: nobody knows whether the guest runs
     (correction,) = repair(cloud)["corrections"]
     assert correction["name"] == f"waiting ({waiting['uuid']})" and "(scheduling)" in correction["reason"]
@@ -125,39 +125,39 @@ def test_a_build_without_a_host_and_one_to_be_deleted(cloud: t.Any) -> None:
     ],
 )
 def test_a_claim_without_an_owner_is_released(cloud: t.Any, damage: dict[str, t.Any], reason: str) -> None:
-    one, other = launched(cloud, "one"), launched(cloud, "other")
-    cloud.write(sa.delete(tables.vif).where(tables.vif.c.instance_uuid == one["uuid"]))
-    cloud.write(sa.update(tables.instance).where(tables.instance.c.uuid == one["uuid"]).values(**damage))
+    instance, other = launched(cloud, "one"), launched(cloud, "other")
+    cloud.write(sa.delete(tables.vif).where(tables.vif.c.instance_uuid == instance["uuid"]))
+    cloud.write(sa.update(tables.instance).where(tables.instance.c.uuid == instance["uuid"]).values(**damage))
     result = repair(cloud)
     assert kinds(result) == ["allocation", "compute_host", "fixed_ip"]
     assert result["corrections"][0]["reason"] == reason
     assert result["corrections"][0]["before"] == {"vcpus": 1, "memory_mb": 512, "disk_gb": 1}
-    assert result["diff"]["before"][f"compute_host {one['host']}"]["memory_mb_used"] == 512
-    assert result["diff"]["after"][f"compute_host {one['host']}"]["memory_mb_used"] == 0
-    assert (used(cloud, one["host"]), used(cloud, other["host"])) == ((0, 0, 0), (1, 512, 1))
+    assert result["diff"]["before"][f"compute_host {instance['host']}"]["memory_mb_used"] == 512
+    assert result["diff"]["after"][f"compute_host {instance['host']}"]["memory_mb_used"] == 0
+    assert (used(cloud, instance["host"]), used(cloud, other["host"])) == ((0, 0, 0), (1, 512, 1))
     assert repair(cloud)["corrections"] == []
 
 
 def test_of_two_claims_the_one_where_the_instance_is_stays(cloud: t.Any) -> None:
-    one = launched(cloud, "one")
-    elsewhere = "hv3" if one["host"] != "hv3" else "hv1"
-    claim(cloud, one["uuid"], elsewhere)
+    instance = launched(cloud, "one")
+    elsewhere = "hv3" if instance["host"] != "hv3" else "hv1"
+    claim(cloud, instance["uuid"], elsewhere)
     result = repair(cloud)
     assert kinds(result) == ["allocation"]  # its sums were never raised
-    assert result["corrections"][0]["name"] == f"of {one['uuid']} on {elsewhere}"
-    assert (used(cloud, one["host"]), used(cloud, elsewhere)) == ((1, 512, 1), (0, 0, 0))
+    assert result["corrections"][0]["name"] == f"of {instance['uuid']} on {elsewhere}"
+    assert (used(cloud, instance["host"]), used(cloud, elsewhere)) == ((1, 512, 1), (0, 0, 0))
 
 
 def test_sums_are_made_those_of_the_claims(cloud: t.Any) -> None:
-    one = launched(cloud, "one")
+    instance = launched(cloud, "one")
     table = tables.compute_host
     cloud.write(sa.update(table).values(vcpus_used=7, memory_mb_used=-5, disk_gb_used=1))
     generations = dict(cloud.rows(sa.select(table.c.name, table.c.generation)))
     result = repair(cloud)
     assert kinds(result) == ["compute_host"] * 3
-    assert result["diff"]["before"][f"compute_host {one['host']}"]["vcpus_used"] == 7
+    assert result["diff"]["before"][f"compute_host {instance['host']}"]["vcpus_used"] == 7
     assert {host: used(cloud, host) for host in generations} == {
-        host: (1, 512, 1) if host == one["host"] else (0, 0, 0) for host in generations
+        host: (1, 512, 1) if host == instance["host"] else (0, 0, 0) for host in generations
     }
     # who chose by the old sums has to choose again
     assert dict(cloud.rows(sa.select(table.c.name, table.c.generation))) == {
@@ -174,8 +174,8 @@ def test_addresses_and_interfaces_of_what_is_gone_are_given_back(cloud: t.Any) -
     )
     result = repair(cloud)
     assert kinds(result) == ["allocation", "compute_host", "fixed_ip", "fixed_ip", "vif"]
-    addresses = {one["name"] for one in result["corrections"] if one["kind"] == "fixed_ip"}
-    assert addresses == {f"{one['nics'][0]['ip']} in private" for one in (deleted, lost)}
+    addresses = {correction["name"] for correction in result["corrections"] if correction["kind"] == "fixed_ip"}
+    assert addresses == {f"{instance['nics'][0]['ip']} in private" for instance in (deleted, lost)}
     pool = tables.fixed_ip
     owners = set(cloud.rows(sa.select(pool.c.owner).where(pool.c.owner.like("vif:%"))))
     assert owners == {(f"vif:{kept['nics'][0]['id']}",)}
@@ -186,8 +186,8 @@ def test_addresses_and_interfaces_of_what_is_gone_are_given_back(cloud: t.Any) -
 
 
 def test_check_mode_reports_the_same_and_changes_nothing(cloud: t.Any) -> None:
-    one = launched(cloud, "one", state=None)
-    silent(cloud, 700, one["uuid"])
+    instance = launched(cloud, "one", state=None)
+    silent(cloud, 700, instance["uuid"])
     claim(cloud, "nobody", "hv3")
     cloud.write(sa.update(tables.compute_host).values(vcpus_used=1))
     before = cloud.dump()

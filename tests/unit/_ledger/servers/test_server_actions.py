@@ -43,11 +43,11 @@ AFTERWARDS = {
 
 
 def instance(cloud: t.Any, vm_state: str = "active", name: str = "web", **values: t.Any) -> str:
-    (one,) = cloud.server({"name": name, "flavor": "m1.nano", "image": "ami-tiny"})["to_build"]
-    cloud.place(one["uuid"], "hv1")
-    cloud.state({"uuids": [one["uuid"]], "state": "active", "host": "hv1"})
-    change(cloud, one["uuid"], vm_state=vm_state, **values)
-    return str(one["uuid"])
+    (server,) = cloud.server({"name": name, "flavor": "m1.nano", "image": "ami-tiny"})["to_build"]
+    cloud.place(server["uuid"], "hv1")
+    cloud.state({"uuids": [server["uuid"]], "state": "active", "host": "hv1"})
+    change(cloud, server["uuid"], vm_state=vm_state, **values)
+    return str(server["uuid"])
 
 
 def change(cloud: t.Any, uuid: str, **values: t.Any) -> None:
@@ -81,10 +81,10 @@ def test_an_action_begins_in_the_states_that_nova_allows(cloud: t.Any, action: s
     for vm_state in STATES:
         change(cloud, uuid, vm_state=vm_state, task_state=None)
         if vm_state in ALLOWED[action, kind]:
-            (one,) = begin(cloud, action, uuid, kind=kind)
-            assert one["vm_state"] == vm_state
-            assert one["task_state"] == server_actions.action_of(action, {"type": kind}).task_state
-            assert one["task_state"] in server_actions.task_states(action)
+            (begun,) = begin(cloud, action, uuid, kind=kind)
+            assert begun["vm_state"] == vm_state
+            assert begun["task_state"] == server_actions.action_of(action, {"type": kind}).task_state
+            assert begun["task_state"] in server_actions.task_states(action)
         else:
             before = cloud.dump()
             message = f"^Cannot '{action}' instance {uuid} while it is in vm_state {vm_state}$"
@@ -139,15 +139,18 @@ def test_an_action_fails(
 
 
 def test_all_or_none_begin(cloud: t.Any) -> None:
-    one, two = instance(cloud), instance(cloud, "stopped", "db")
+    first, second = instance(cloud), instance(cloud, "stopped", "db")
     before = cloud.dump()
-    with pytest.raises(ConflictError, match=two):
-        begin(cloud, "stop", one, two)
+    with pytest.raises(ConflictError, match=second):
+        begin(cloud, "stop", first, second)
     with pytest.raises(NotFoundError, match=f"^Instance {ABSENT} could not be found.$"):
-        begin(cloud, "stop", one, ABSENT)
+        begin(cloud, "stop", first, ABSENT)
     assert cloud.dump() == before
-    change(cloud, two, vm_state="active")
-    assert [found["uuid"] for found in begin(cloud, "stop", two, one, one, user_id="u" * 32)] == [one, two]
+    change(cloud, second, vm_state="active")
+    assert [server["uuid"] for server in begin(cloud, "stop", second, first, first, user_id="u" * 32)] == [
+        first,
+        second,
+    ]
     c = tables.instance_action.c
     asked = cloud.rows(sa.select(c.user_id, c.project_id).where(c.action == "stop"))
     assert [tuple(row) for row in asked] == [("u" * 32, "d" * 32)] * 2

@@ -70,9 +70,9 @@ def test_a_project_has_a_quota_of_groups(cloud: t.Any) -> None:
 def test_a_server_joins_by_hint_and_leaves_when_deleted(cloud: t.Any, by: str) -> None:
     group = make(cloud, "db", "anti-affinity")["server_groups"][0]
     built = cloud.server(ask("db", 2, hints={"group": group[by]}))["to_build"]
-    assert [one["request"] for one in built] == [{"group": group["id"]}] * 2
+    assert [instance["request"] for instance in built] == [{"group": group["id"]}] * 2
     members = make(cloud, "db", None)["server_groups"][0]["members"]
-    assert members == sorted(one["uuid"] for one in built)
+    assert members == sorted(instance["uuid"] for instance in built)
     with pytest.raises(ConflictError, match="has 2 servers"):
         make(cloud, "db", "affinity")
     cloud.server({"name": "db", "count": 2}, state="absent")
@@ -118,12 +118,12 @@ def test_hints_name_servers_of_the_same_call(cloud: t.Any) -> None:
 
 def test_members_are_known_with_their_hosts(cloud: t.Any) -> None:
     group = make(cloud, "db", "anti-affinity", 2)["server_groups"][0]
-    one, two = cloud.server(ask("db", 2, hints={"group": "db"}))["to_build"]
-    cloud.place(one["uuid"], "hv2")
+    first, second = cloud.server(ask("db", 2, hints={"group": "db"}))["to_build"]
+    cloud.place(first["uuid"], "hv2")
     with transaction(cloud.engine) as connection:
-        known = groups.groups_of(connection, [two, {"uuid": "new", "request": {"group": group["id"]}}])
-    expected = Group(group["id"], "anti-affinity", 2, {one["uuid"]: "hv2"})
-    assert known == {two["uuid"]: expected, "new": expected}
+        known = groups.groups_of(connection, [second, {"uuid": "new", "request": {"group": group["id"]}}])
+    expected = Group(group["id"], "anti-affinity", 2, {first["uuid"]: "hv2"})
+    assert known == {second["uuid"]: expected, "new": expected}
 
 
 @pytest.mark.parametrize(
@@ -143,8 +143,8 @@ def test_the_late_check_counts_what_is_claimed_now(
     """As if another run had placed a member between our choice and our claim: the choice knew of none."""
     group = make(cloud, "db", policy, limit)["server_groups"][0]
     built = cloud.server(ask("db", 2, hints={"group": "db"}))["to_build"]
-    for one, host in zip(built, hosts):
-        cloud.place(one["uuid"], host)
+    for instance, host in zip(built, hosts):
+        cloud.place(instance["uuid"], host)
     chosen_on = Group(group["id"], policy, limit or 1, {})
     with transaction(cloud.engine) as connection:
         assert groups.violated(connection, {built[1]["uuid"]: (chosen_on, hosts[1])}) is broken
@@ -155,16 +155,16 @@ def test_a_failed_build_is_counted_until_one_succeeds(cloud: t.Any) -> None:
         c = tables.compute_host.c
         return {name: count for name, count in cloud.rows(sa.select(c.name, c.failed_builds)) if count}
 
-    one, two, three = cloud.server(ask("web", 3))["to_build"]
-    for server in (one, two):
+    first, second, third = cloud.server(ask("web", 3))["to_build"]
+    for server in (first, second):
         cloud.place(server["uuid"], "hv1")
-    cloud.state({"uuids": [one["uuid"]], "state": "retry", "host": "hv1"})
-    cloud.state({"uuids": [two["uuid"]], "state": "error", "host": "hv1", "reason": "no"})
+    cloud.state({"uuids": [first["uuid"]], "state": "retry", "host": "hv1"})
+    cloud.state({"uuids": [second["uuid"]], "state": "error", "host": "hv1", "reason": "no"})
     # refused before any host was asked
-    cloud.state({"uuids": [three["uuid"]], "state": "error", "reason": "no address"})
+    cloud.state({"uuids": [third["uuid"]], "state": "error", "reason": "no address"})
     assert failed() == {"hv1": 2}
-    cloud.place(one["uuid"], "hv1")
-    cloud.state({"uuids": [one["uuid"]], "state": "active", "host": "hv1"})
+    cloud.place(first["uuid"], "hv1")
+    cloud.state({"uuids": [first["uuid"]], "state": "active", "host": "hv1"})
     assert failed() == {}
 
 
@@ -174,7 +174,7 @@ def test_members_are_kept_apart_and_a_third_is_refused(cloud: t.Any) -> None:
     hosts = ["hv1", "hv2"]
     first = schedule(cloud, built[:1], limit_to=hosts)
     second = schedule(cloud, built[1:], limit_to=hosts, all_or_nothing=False)
-    assert {one["host"] for one in first["instances"] + second["instances"]} == set(hosts)
+    assert {instance["host"] for instance in first["instances"] + second["instances"]} == set(hosts)
     (refused,) = second["unplaced"]
     assert "server_group_anti_affinity removed 2" in refused["message"]
     assert "No valid host was found for 'db-3'" in second["explanations"][1]["lines"][0]

@@ -132,7 +132,7 @@ def test_what_cannot_be_is_refused_by_name(entries: list[dict[str, t.Any]], mess
 
 def test_hostnames_are_numbered_like_names() -> None:
     requests = expand([{"name": "web", "hostname": "Front", "count": 2}])
-    assert [(one.name, one.hostname) for one in requests] == [("web-1", "front-1"), ("web-2", "front-2")]
+    assert [(request.name, request.hostname) for request in requests] == [("web-1", "front-1"), ("web-2", "front-2")]
 
 
 def test_defaults() -> None:

@@ -36,15 +36,18 @@ def test_a_new_server_is_recorded_whole(cloud: t.Any) -> None:
         ask("Web", key="test", availability_zone="nova", metadata={"tier": "1"}, hints={"x": ["y"]})
     )
     assert result["changed"] and not result["existing"] and not result["differences"] and not result["to_delete"]
-    (one,) = result["to_build"]
-    assert (one["name"], one["hostname"], one["domain_name"]) == ("Web", "web", f"instance-{one['id']:08x}")
-    assert one["project"] == {"id": DEMO, "name": "demo"}
-    assert (one["vm_state"], one["task_state"], one["power_state"], one["host"]) == ("building", "scheduling", 0, None)
-    assert one["flavor"]["memory_mb"] == 96 and one["image"]["disk_format"] == "qcow2"
-    assert one["key"] == {"name": "test", "public_key": "ssh-ed25519 AAAA test"}
-    assert (one["availability_zone"], one["metadata"], one["request"]) == ("nova", {"tier": "1"}, {"x": ["y"]})
-    assert [group["name"] for group in one["security_groups"]] == ["default"]
-    (nic,) = one["nics"]
+    (instance,) = result["to_build"]
+    names = (instance["name"], instance["hostname"], instance["domain_name"])
+    assert names == ("Web", "web", f"instance-{instance['id']:08x}")
+    assert instance["project"] == {"id": DEMO, "name": "demo"}
+    states = (instance["vm_state"], instance["task_state"], instance["power_state"], instance["host"])
+    assert states == ("building", "scheduling", 0, None)
+    assert instance["flavor"]["memory_mb"] == 96 and instance["image"]["disk_format"] == "qcow2"
+    assert instance["key"] == {"name": "test", "public_key": "ssh-ed25519 AAAA test"}
+    choices = (instance["availability_zone"], instance["metadata"], instance["request"])
+    assert choices == ("nova", {"tier": "1"}, {"x": ["y"]})
+    assert [group["name"] for group in instance["security_groups"]] == ["default"]
+    (nic,) = instance["nics"]
     assert nic["mac"].startswith("fa:16:3e:") and nic["ip"] is None and nic["network"]["name"] == "private"
     (action,) = cloud.info(name="Web", actions=True)[0]["actions"]
     assert (action["action"], action["request_id"], action["finished_at"]) == ("create", result["request_id"], None)
@@ -54,8 +57,8 @@ def test_a_new_server_is_recorded_whole(cloud: t.Any) -> None:
 
 def test_count_makes_numbered_servers_with_macs_of_their_own(cloud: t.Any) -> None:
     built = cloud.server(ask(count=3))["to_build"]
-    assert [one["name"] for one in built] == ["web-1", "web-2", "web-3"]
-    assert len({one["nics"][0]["mac"] for one in built}) == len({one["uuid"] for one in built}) == 3
+    assert [instance["name"] for instance in built] == ["web-1", "web-2", "web-3"]
+    assert len({instance["nics"][0]["mac"] for instance in built}) == len({instance["uuid"] for instance in built}) == 3
 
 
 def test_check_mode_shows_all_and_writes_nothing(cloud: t.Any) -> None:
@@ -145,14 +148,14 @@ def test_another_projects_servers_do_not_count(cloud: t.Any) -> None:
 
 
 def test_a_server_that_runs_is_left_alone(cloud: t.Any) -> None:
-    (one,) = cloud.server(ask(key="test"))["to_build"]
-    cloud.place(one["uuid"])
-    cloud.state({"uuids": [one["uuid"]], "state": "active", "host": "hv1"})
+    (instance,) = cloud.server(ask(key="test"))["to_build"]
+    cloud.place(instance["uuid"])
+    cloud.state({"uuids": [instance["uuid"]], "state": "active", "host": "hv1"})
     cloud.write(sa.delete(tables.flavor).where(tables.flavor.c.name == "m1.nano"))
     before = cloud.dump()
     result = cloud.server(ask(key="test"))
     assert (result["changed"], result["to_build"], result["differences"]) == (False, [], [])
-    assert [one["name"] for one in result["existing"]] == ["web"] and "diff" not in result
+    assert [instance["name"] for instance in result["existing"]] == ["web"] and "diff" not in result
     result = cloud.server(ask(flavor="m1.large", image="ami-ram"))
     assert not result["changed"]
     assert result["differences"] == [
@@ -163,25 +166,25 @@ def test_a_server_that_runs_is_left_alone(cloud: t.Any) -> None:
 
 
 def test_more_of_a_kind_adds_what_is_missing(cloud: t.Any) -> None:
-    for one in cloud.server(ask(count=2))["to_build"]:
-        cloud.place(one["uuid"])
-        cloud.state({"uuids": [one["uuid"]], "state": "active"})
+    for instance in cloud.server(ask(count=2))["to_build"]:
+        cloud.place(instance["uuid"])
+        cloud.state({"uuids": [instance["uuid"]], "state": "active"})
     result = cloud.server(ask(count=3))
-    assert [one["name"] for one in result["existing"]] == ["web-1", "web-2"]
-    assert [one["name"] for one in result["to_build"]] == ["web-3"]
+    assert [instance["name"] for instance in result["existing"]] == ["web-1", "web-2"]
+    assert [instance["name"] for instance in result["to_build"]] == ["web-3"]
 
 
 def test_a_failed_server_is_begun_again_as_itself(cloud: t.Any) -> None:
-    (one,) = cloud.server(ask(hints={"a": 1}, networks=[{"name": "private", "fixed_ip": "10.20.0.9"}]))["to_build"]
-    assert one["nics"][0]["ip"] == "10.20.0.9"
-    cloud.place(one["uuid"])
-    cloud.state({"uuids": [one["uuid"]], "state": "error", "reason": "boom"})
+    (instance,) = cloud.server(ask(hints={"a": 1}, networks=[{"name": "private", "fixed_ip": "10.20.0.9"}]))["to_build"]
+    assert instance["nics"][0]["ip"] == "10.20.0.9"
+    cloud.place(instance["uuid"])
+    cloud.state({"uuids": [instance["uuid"]], "state": "error", "reason": "boom"})
     assert cloud.info(name="web")[0]["nics"][0]["ip"] is None
     result = cloud.server(ask())
     (again,) = result["to_build"]
     for same in ("id", "uuid", "request", "created_at"):
-        assert again[same] == one[same]
-    assert again["nics"][0]["mac"] == one["nics"][0]["mac"]
+        assert again[same] == instance[same]
+    assert again["nics"][0]["mac"] == instance["nics"][0]["mac"]
     assert again["nics"][0]["ip"] == "10.20.0.9"
     assert (again["fault"], again["attempts"], again["host"]) == (None, [], None)
     assert (again["vm_state"], again["task_state"]) == ("building", "scheduling")
@@ -195,36 +198,36 @@ def test_a_failed_server_is_begun_again_as_itself(cloud: t.Any) -> None:
 )
 def test_a_failed_server_that_is_asked_for_otherwise_is_made_anew(cloud: t.Any, corrected: dict[str, t.Any]) -> None:
     request: dict[str, t.Any] = {"flavor": "m1.tiny", "availability_zone": "mars", "hints": {"a": 1}}
-    (one,) = cloud.server(ask(**request))["to_build"]
-    cloud.state({"uuids": [one["uuid"]], "state": "error", "reason": "No valid host"})
+    (instance,) = cloud.server(ask(**request))["to_build"]
+    cloud.state({"uuids": [instance["uuid"]], "state": "error", "reason": "No valid host"})
     (again,) = cloud.server(ask(**{**request, **corrected}))["to_build"]
-    assert again["uuid"] != one["uuid"] and again["flavor"]["name"] == corrected.get("flavor", "m1.tiny")
+    assert again["uuid"] != instance["uuid"] and again["flavor"]["name"] == corrected.get("flavor", "m1.tiny")
     assert [other["uuid"] for other in cloud.info()] == [again["uuid"]]
-    (buried,) = [other for other in cloud.info(deleted=True) if other["uuid"] == one["uuid"]]
+    (buried,) = [other for other in cloud.info(deleted=True) if other["uuid"] == instance["uuid"]]
     assert (buried["vm_state"], buried["nics"], buried["security_groups"]) == ("deleted", [], [])
 
 
 def test_a_failed_server_whose_address_went_to_another_says_so(cloud: t.Any) -> None:
-    (one,) = cloud.server(ask(networks=[{"name": "private", "fixed_ip": "10.20.0.9"}]))["to_build"]
-    cloud.state({"uuids": [one["uuid"]], "state": "error", "reason": "boom"})
+    (instance,) = cloud.server(ask(networks=[{"name": "private", "fixed_ip": "10.20.0.9"}]))["to_build"]
+    cloud.state({"uuids": [instance["uuid"]], "state": "error", "reason": "boom"})
     cloud.server(ask("db", networks=[{"name": "private", "fixed_ip": "10.20.0.9"}]))
     with pytest.raises(ConflictError, match=r"10\.20\.0\.9 in network 'private' .* is in use by instance 'db'"):
         cloud.server(ask())
 
 
 def test_a_build_of_another_run_is_not_touched_until_it_is_old_or_dead(cloud: t.Any) -> None:
-    (one,) = cloud.server(ask())["to_build"]
-    cloud.place(one["uuid"])
+    (instance,) = cloud.server(ask())["to_build"]
+    cloud.place(instance["uuid"])
     now = int(time.time())
     cloud.write(sa.update(tables.instance).values(updated_at=now - 500))
     with pytest.raises(ConflictError, match=r"'web' is being built by another run since 50\d s: .*takeover=true"):
         cloud.server(ask())
     with pytest.raises(ConflictError):
         cloud.server(ask("db"), ask())
-    assert [one["name"] for one in cloud.info()] == ["web"]
+    assert [instance["name"] for instance in cloud.info()] == ["web"]
     (taken,) = cloud.server(ask(), takeover=True)["to_build"]
     # the host is kept: a guest that the dead run started must be found there, not started elsewhere, too
-    assert (taken["uuid"], taken["host"], taken["task_state"]) == (one["uuid"], "hv1", "scheduling")
+    assert (taken["uuid"], taken["host"], taken["task_state"]) == (instance["uuid"], "hv1", "scheduling")
     assert taken["updated_at"] >= now
     cloud.write(sa.update(tables.instance).values(updated_at=now - 601))
     assert cloud.server(ask())["to_build"]
@@ -249,8 +252,8 @@ def test_a_hostname_has_one_owner(cloud: t.Any) -> None:
 def test_absent_takes_exactly_the_names(cloud: t.Any) -> None:
     cloud.server(ask(count=3), ask("web"), ask("web-10"))
     result = cloud.server({"name": "web", "count": 2}, {"name": "never"}, state="absent")
-    assert [one["name"] for one in result["to_delete"]] == ["web-1", "web-2"]
-    assert {one["task_state"] for one in result["to_delete"]} == {"deleting"}
+    assert [instance["name"] for instance in result["to_delete"]] == ["web-1", "web-2"]
+    assert {instance["task_state"] for instance in result["to_delete"]} == {"deleting"}
     assert result["changed"] and set(result["diff"]["before"]) == {"web-1", "web-2"} and result["diff"]["after"] == {}
     log = cloud.info(name="web-1", actions=True)[0]["actions"]
     assert [action["action"] for action in log] == ["delete", "create"]
@@ -273,21 +276,21 @@ def test_absent_leaves_other_projects_alone(cloud: t.Any) -> None:
 
 
 def test_a_deleted_name_can_be_used_again_and_ids_never(cloud: t.Any) -> None:
-    (one,) = cloud.server(ask())["to_build"]
+    (instance,) = cloud.server(ask())["to_build"]
     cloud.server({"name": "web"}, state="absent")
-    cloud.state({"uuids": [one["uuid"]], "state": "deleted"})
+    cloud.state({"uuids": [instance["uuid"]], "state": "deleted"})
     (two,) = cloud.server(ask())["to_build"]
-    assert two["id"] > one["id"] and two["uuid"] != one["uuid"]
+    assert two["id"] > instance["id"] and two["uuid"] != instance["uuid"]
 
 
 def test_a_chosen_address_goes_to_one(cloud: t.Any) -> None:
     chosen = [{"name": "private", "fixed_ip": "10.20.0.9"}]
-    (one,) = cloud.server(ask(networks=chosen))["to_build"]
-    assert one["nics"][0]["ip"] == "10.20.0.9"
+    (instance,) = cloud.server(ask(networks=chosen))["to_build"]
+    assert instance["nics"][0]["ip"] == "10.20.0.9"
     with pytest.raises(ConflictError, match=r"10\.20\.0\.9"):
         cloud.server(ask("db", networks=chosen))
     cloud.server({"name": "web"}, state="absent")
-    cloud.state({"uuids": [one["uuid"]], "state": "deleted"})
+    cloud.state({"uuids": [instance["uuid"]], "state": "deleted"})
     assert cloud.server(ask("db", networks=chosen))["to_build"][0]["nics"][0]["ip"] == "10.20.0.9"
 
 
@@ -296,12 +299,12 @@ def test_macs_that_are_taken_are_drawn_again(cloud: t.Any, monkeypatch: pytest.M
     draws = iter([taken, taken, "fa:16:3e:00:00:01", "fa:16:3e:00:00:01", "fa:16:3e:00:00:02"])
     monkeypatch.setattr(vifs, "new_mac", lambda prefix: next(draws))
     built = cloud.server(ask(count=2))["to_build"]
-    assert {one["nics"][0]["mac"] for one in built} == {"fa:16:3e:00:00:01", "fa:16:3e:00:00:02"}
+    assert {instance["nics"][0]["mac"] for instance in built} == {"fa:16:3e:00:00:01", "fa:16:3e:00:00:02"}
 
 
 def test_macs_are_made_under_the_prefix_that_is_asked_for(cloud: t.Any) -> None:
-    [one] = cloud.server(ask("one"), mac_prefix="02:00:5E")["to_build"]
-    assert one["nics"][0]["mac"].startswith("02:00:5e:")
+    [instance] = cloud.server(ask("one"), mac_prefix="02:00:5E")["to_build"]
+    assert instance["nics"][0]["mac"].startswith("02:00:5e:")
     for prefix in ("00:16:3e", "03:00:00", "fa16"):
         with pytest.raises(NovaliteError, match=f"MAC prefix '{prefix}'"):
             cloud.server(ask("two"), mac_prefix=prefix)

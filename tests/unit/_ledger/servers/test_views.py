@@ -55,9 +55,9 @@ def test_an_instance_is_what_the_contract_says(cloud: t.Any) -> None:
     (group,) = cloud.rows(sa.select(tables.security_group.c.id))
     rule = {"direction": "ingress", "ethertype": "IPv4", "protocol": "tcp", "port_min": 22, "port_max": 22}
     cloud.write(sa.insert(tables.security_group_rule).values(id="r1", group_id=group.id, cidr="0.0.0.0/0", **rule))
-    ((one,), _count) = read(cloud, uuids=[made["uuid"]])
-    assert set(one) >= CONTRACT and set(one["image"]) == IMAGE
-    assert set(one["flavor"]) == {
+    ((instance,), _count) = read(cloud, uuids=[made["uuid"]])
+    assert set(instance) >= CONTRACT and set(instance["image"]) == IMAGE
+    assert set(instance["flavor"]) == {
         "name",
         "vcpus",
         "memory_mb",
@@ -67,14 +67,14 @@ def test_an_instance_is_what_the_contract_says(cloud: t.Any) -> None:
         "extra_specs",
         "flavorid",
     }
-    (nic,) = one["nics"]
+    (nic,) = instance["nics"]
     assert set(nic) == NIC and set(nic["network"]) == NETWORK
     assert nic["network"]["cidr"] == "10.20.0.0/28" and nic["network"]["dhcp"] is True
     assert {nic["ip"], nic["dhcp_server"]} == {"10.20.0.1", "10.20.0.2"}
-    (shown,) = one["security_groups"]
+    (shown,) = instance["security_groups"]
     assert set(shown) == {"id", "uuid", "name", "rules"}
     assert shown["rules"] == [{"id": "r1", "cidr": "0.0.0.0/0", "remote_group_id": None, **rule}]
-    assert json.loads(json.dumps(one)) == one
+    assert json.loads(json.dumps(instance)) == instance
 
 
 def test_the_number_of_queries_does_not_grow(cloud: t.Any) -> None:
@@ -92,8 +92,8 @@ def test_conditions_add_up(cloud: t.Any) -> None:
     cloud.place(web[0]["uuid"])
     assert len(read(cloud)[0]) == 3
     assert len(read(cloud, names=["web"])[0]) == 2
-    assert [one["uuid"] for one in read(cloud, names=["web"], hosts=["hv1"])[0]] == [web[0]["uuid"]]
-    assert [one["name"] for one in read(cloud, project_id="d" * 32)[0]] == ["web", "db"]
+    assert [instance["uuid"] for instance in read(cloud, names=["web"], hosts=["hv1"])[0]] == [web[0]["uuid"]]
+    assert [instance["name"] for instance in read(cloud, project_id="d" * 32)[0]] == ["web", "db"]
     none: list[dict[str, list[str]]] = [{"uuids": []}, {"names": []}, {"hosts": []}, {"uuids": ["x"]}]
     for nothing in none:
         assert read(cloud, **nothing)[0] == []
@@ -103,7 +103,7 @@ def test_the_dhcp_server_is_that_of_the_instances_own_host(cloud: t.Any) -> None
     for name, host in (("a", "hv1"), ("b", "hv2"), ("c", "hv1")):
         cloud.place(build(cloud, name)[0]["uuid"], host)
     build(cloud, "d")
-    servers = [one["nics"][0]["dhcp_server"] for one in read(cloud)[0]]
+    servers = [instance["nics"][0]["dhcp_server"] for instance in read(cloud)[0]]
     assert servers[0] == servers[2] != servers[1] and None not in servers[:3] and servers[3] is None
 
 
@@ -113,20 +113,20 @@ def test_server_info(cloud: t.Any) -> None:
     cloud.server({"name": "far", "flavor": "m1.nano", "image": "ami-tiny"}, project="other")
     cloud.place(web["uuid"])
     before = cloud.dump()
-    assert [one["name"] for one in cloud.info()] == ["web", "db"]
-    assert [one["name"] for one in cloud.info(name="web", names=["db", "nothing"])] == ["web", "db"]
+    assert [instance["name"] for instance in cloud.info()] == ["web", "db"]
+    assert [instance["name"] for instance in cloud.info(name="web", names=["db", "nothing"])] == ["web", "db"]
     assert cloud.info(names=[]) == [] == cloud.info(name="far")
-    assert [one["name"] for one in cloud.info(project="other")] == ["far"]
-    assert [one["name"] for one in cloud.info(all_projects=True)] == ["web", "db", "far"]
-    assert [one["name"] for one in cloud.info(all_projects=True, host="hv1")] == ["web"]
+    assert [instance["name"] for instance in cloud.info(project="other")] == ["far"]
+    assert [instance["name"] for instance in cloud.info(all_projects=True)] == ["web", "db", "far"]
+    assert [instance["name"] for instance in cloud.info(all_projects=True, host="hv1")] == ["web"]
     # whoever asks for a host means all that are on it: a host was called empty with another project's servers there
-    assert [one["name"] for one in cloud.info(host="hv1")] == ["web"]
+    assert [instance["name"] for instance in cloud.info(host="hv1")] == ["web"]
     cloud.place(cloud.info(project="other")[0]["uuid"])
-    assert [one["name"] for one in cloud.info(host="hv1")] == ["web", "far"]
-    assert [one["name"] for one in cloud.info(host="hv1", project="other")] == ["far"]
+    assert [instance["name"] for instance in cloud.info(host="hv1")] == ["web", "far"]
+    assert [instance["name"] for instance in cloud.info(host="hv1", project="other")] == ["far"]
     before = cloud.dump()
     assert "actions" not in cloud.info()[0]
-    assert [len(one["actions"]) for one in cloud.info(actions=True)] == [1, 1]
+    assert [len(instance["actions"]) for instance in cloud.info(actions=True)] == [1, 1]
     with pytest.raises(NotFoundError, match="nowhere"):
         cloud.info(project="nowhere")
     assert cloud.dump() == before

@@ -43,7 +43,7 @@ class CallbackModule(CallbackBase):
     def v2_playbook_on_stats(self, stats: t.Any) -> None:
         if stats.failures or stats.dark:
             return
-        for one in self.access:
+        for instance in self.access:
             self._display.display(
-                f"READY instance={one['uuid']} host={one['host']} ip={one['ip']} ssh='{one['ssh']}'"
+                f"READY instance={instance['uuid']} host={instance['host']} ip={instance['ip']} ssh='{instance['ssh']}'"
             )

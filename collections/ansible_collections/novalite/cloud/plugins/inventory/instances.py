@@ -161,22 +161,22 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         self._read_config_data(path)
         self.source = os.path.abspath(path)
         try:
-            found = self._guests(cache)
+            listed = self._guests(cache)
         except NovaliteError as error:
             raise AnsibleParserError(str(error)) from None
-        way, shared = self._way(), frozenset(found["shared"])
-        connections = [guests.connection(guest, way, shared) for guest in found["guests"]]
+        way, shared = self._way(), frozenset(listed["shared"])
+        connections = [guests.connection(guest, way, shared) for guest in listed["guests"]]
         by = self.get_option("hostnames") or ("uuid" if self._is_of_several_projects() else "name")
-        taken = {*found["hosts"], *self.inventory.hosts, *self.inventory.groups}
+        taken = {*listed["hosts"], *self.inventory.hosts, *self.inventory.groups}
         if by == "name":
-            taken |= self._groups_to_be(found["guests"], connections)
-        for name, guest, connection in zip(guests.names(found["guests"], taken, by), found["guests"], connections):
+            taken |= self._groups_to_be(listed["guests"], connections)
+        for name, guest, connection in zip(guests.names(listed["guests"], taken, by), listed["guests"], connections):
             self._add(name, guest, connection, strict=self.get_option("strict"))
 
     def _is_of_several_projects(self) -> bool:
         return bool(self.get_option("all_projects")) or len(self.get_option("projects")) > 1
 
-    def _groups_to_be(self, found: t.Sequence[guests.Guest], connections: t.Sequence[dict[str, t.Any]]) -> set[str]:
+    def _groups_to_be(self, listed: t.Sequence[guests.Guest], connections: t.Sequence[dict[str, t.Any]]) -> set[str]:
         """The groups that the guests will be in, and those that are asked for whoever is in them.
 
         A host that is called as a group is one for Ansible: whoever names an instance `web` would decide which groups
@@ -185,7 +185,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         groups = {self._sanitize_group_name(name) for name in self.get_option("groups") or ()}
         real, self.inventory = self.inventory, InventoryData()
         try:
-            for guest, connection in zip(found, connections):
+            for guest, connection in zip(listed, connections):
                 self._add(guest["uuid"], guest, connection, strict=False)
             return groups | set(self.inventory.groups)
         finally:
@@ -193,8 +193,10 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
 
     def _guests(self, cache: bool) -> dict[str, t.Any]:
         """What the ledger says, or said not long ago to somebody who had asked the same."""
-        projects = None if self.get_option("all_projects") else [str(one) for one in self.get_option("projects")]
-        home, states = self._path("home"), sorted(str(one) for one in self.get_option("statuses"))
+        projects = (
+            None if self.get_option("all_projects") else [str(project) for project in self.get_option("projects")]
+        )
+        home, states = self._path("home"), sorted(str(status) for status in self.get_option("statuses"))
         asked = {"home": home, "projects": projects, "statuses": states}
         key = self.get_cache_key(self.source)
         keeps = self.get_option("cache")
@@ -206,10 +208,10 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             from ..module_utils._ledger.placement.inventory import read_guests
         except ImportError as error:
             raise AnsibleParserError(missing_required_lib(error.name or "SQLAlchemy")) from None
-        found = read_guests(home, self._text("ledger_url"), projects, states)
+        listed = read_guests(home, self._text("ledger_url"), projects, states)
         if keeps:
-            self._cache[key] = {"asked": asked, "found": found}
-        return found
+            self._cache[key] = {"asked": asked, "found": listed}
+        return listed
 
     def _way(self) -> guests.Way:
         ssh_config = self._path("ssh_config")
@@ -226,12 +228,12 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             agent_uri=str(self.get_option("agent_uri")),
         )
 
-    def _add(self, name: str, one: guests.Guest, connection: dict[str, t.Any], strict: bool) -> None:
-        variables = {**guests.variables(one), **connection}
+    def _add(self, name: str, guest: guests.Guest, connection: dict[str, t.Any], strict: bool) -> None:
+        variables = {**guests.variables(guest), **connection}
         self.inventory.add_host(name)
         for key, value in variables.items():
             self.inventory.set_variable(name, key, value)
-        for group in guests.groups(one, self.get_option("group_by")):
+        for group in guests.groups(guest, self.get_option("group_by")):
             self.inventory.add_child(self.inventory.add_group(group), name)
         self._set_composite_vars(self.get_option("compose"), variables, name, strict=strict)
         self._add_host_to_composed_groups(self.get_option("groups"), {}, name, strict=strict)

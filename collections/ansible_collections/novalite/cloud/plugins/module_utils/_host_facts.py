@@ -131,8 +131,8 @@ def choose_domain_type(
 
 def disk_gb(state_dir: str) -> int:
     """Whole GiB of the file system that holds, or will hold, `state_dir`."""
-    found = os.statvfs(existing(state_dir))
-    return found.f_blocks * found.f_frsize // 1024**3
+    filesystem = os.statvfs(existing(state_dir))
+    return filesystem.f_blocks * filesystem.f_frsize // 1024**3
 
 
 def disk_cache(state_dir: str) -> str:
@@ -178,10 +178,10 @@ def _nameless_file(directory: str) -> t.Iterator[int]:
 
 def _owner(path: str) -> str:
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return "none"
-    return f"{found.st_mode:o} {found.st_uid}:{found.st_gid}"
+    return f"{status.st_mode:o} {status.st_uid}:{status.st_gid}"
 
 
 def existing(path: str) -> str:

@@ -52,9 +52,9 @@ def read_secret(path: str) -> bytes | None:
 
 def ensure_secret(path: str) -> bytes:
     """The secret in the file `path`, made when there is none. Of two runs at once, both get that of the first."""
-    found = read_secret(path)
-    if found is not None:
-        return found
+    secret = read_secret(path)
+    if secret is not None:
+        return secret
     directory = os.path.dirname(path)
     try:
         if not os.path.isdir(directory):

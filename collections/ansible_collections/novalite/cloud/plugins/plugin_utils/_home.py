@@ -38,9 +38,9 @@ def said(name: str, task_vars: c.Mapping[str, t.Any], templar: Templar) -> str |
     return str(value) if value else None  # a vaulted one is a text only when it is asked for
 
 
-def home(given: str | None, task_vars: c.Mapping[str, t.Any], templar: Templar) -> str:
-    """The home's absolute path. `given` is what the task says."""
-    path = given or said("novalite_home", task_vars, templar) or os.environ.get("NOVALITE_HOME") or STATE_DIR
+def home(option: str | None, task_vars: c.Mapping[str, t.Any], templar: Templar) -> str:
+    """The home's absolute path. `option` is what the task says."""
+    path = option or said("novalite_home", task_vars, templar) or os.environ.get("NOVALITE_HOME") or STATE_DIR
     return os.path.abspath(os.path.expanduser(path))
 
 

@@ -42,11 +42,11 @@ class LookAction(TripAction, LedgerAction):
         result = self.run_on_host(self.module.__name__.rpartition(".")[2], asked, task_vars)
         if result.get("failed") or "found" not in result:
             return result
-        given = {**asked, "host": params["name"] or task_vars["inventory_hostname"], "since": since}
+        asked_for = {**asked, "host": params["name"] or task_vars["inventory_hostname"], "since": since}
         try:
             compared = run_operation(
                 self.operation,
-                {**given, "found": result["found"], **ledger},
+                {**asked_for, "found": result["found"], **ledger},
                 self._task.check_mode,
             )
         except NovaliteError as error:

@@ -58,17 +58,17 @@ class Progress:
     def started(self, host: str, step: str, now: float) -> None:
         """`host` begins with `step`."""
         self._open[host, step] = now
-        one = self.steps.setdefault(step, Step(step, now, now))
-        one.hosts.setdefault(host, 0.0)
+        timing = self.steps.setdefault(step, Step(step, now, now))
+        timing.hosts.setdefault(host, 0.0)
         for row in self._rows_of(host, now):
             row.step, row.since, row.running = step, now, True
 
     def ended(self, host: str, step: str, now: float, failed: bool = False) -> float:
         """`host` is done with `step`; returns the seconds that it took."""
         seconds = now - self._open.pop((host, step), now)
-        one = self.steps.setdefault(step, Step(step, now - seconds, now))
-        one.ended = max(one.ended, now)
-        one.hosts[host] = one.hosts.get(host, 0.0) + seconds
+        timing = self.steps.setdefault(step, Step(step, now - seconds, now))
+        timing.ended = max(timing.ended, now)
+        timing.hosts[host] = timing.hosts.get(host, 0.0) + seconds
         for row in self._rows_of(host, now):
             row.running, row.failed = False, failed
         if host in self.hosts and not any(key[0] == host for key in self._open):
@@ -95,22 +95,24 @@ class Progress:
             return
         for key in _LISTS:
             listed = result.get(key)
-            for one in listed if isinstance(listed, list) else ():
-                if isinstance(one, dict) and one.get("uuid") and one.get("name"):
-                    self._instance(one, now, final=name in ("server_state", "server_action"))
+            for instance in listed if isinstance(listed, list) else ():
+                if isinstance(instance, dict) and instance.get("uuid") and instance.get("name"):
+                    self._instance(instance, now, final=name in ("server_state", "server_action"))
         plans = result.get("hosts")
         if name == "server_action" and isinstance(plans, dict):
             for host, plan in plans.items():
                 for uuid, called in zip(plan.get("uuids", ()), plan.get("names", ())):
                     self._instance({"uuid": uuid, "name": called, "host": host}, now, final=False)
 
-    def _instance(self, one: t.Mapping[str, t.Any], now: float, final: bool) -> None:
-        row = self.instances.setdefault(str(one["uuid"]), Row(str(one["name"]), None, now, "waits for a host", now))
-        if one.get("host") and row.host != one["host"]:
-            row.host, row.step, row.since = str(one["host"]), f"waits for {one['host']}", now
-        state = one.get("vm_state")
-        if final and state in _ENDS and not one.get("task_state"):
-            fault = (one.get("fault") or {}).get("message")
+    def _instance(self, instance: t.Mapping[str, t.Any], now: float, final: bool) -> None:
+        row = self.instances.setdefault(
+            str(instance["uuid"]), Row(str(instance["name"]), None, now, "waits for a host", now)
+        )
+        if instance.get("host") and row.host != instance["host"]:
+            row.host, row.step, row.since = str(instance["host"]), f"waits for {instance['host']}", now
+        state = instance.get("vm_state")
+        if final and state in _ENDS and not instance.get("task_state"):
+            fault = (instance.get("fault") or {}).get("message")
             row.step = f"{state}: {fault}" if state == "error" and fault else str(state)
             row.failed, row.running, row.ended = state == "error", False, now
 
@@ -123,9 +125,9 @@ class Progress:
 
     def names(self, host: str) -> str:
         """The instances that `host` is at, in a few words."""
-        found = [row.name for row in self.instances.values() if row.host == host and row.ended is None]
-        more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
-        return ", ".join(found[:_NAMED]) + more
+        names = [row.name for row in self.instances.values() if row.host == host and row.ended is None]
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        return ", ".join(names[:_NAMED]) + more
 
     def table(self, width: int, height: int, now: float) -> list[Line]:
         """At most `height` lines of at most `width` characters: the instances, then the hosts that do something else.
@@ -157,25 +159,27 @@ class Progress:
                     f"{_cut(row.step, step):{step}}  {here}  {total}", kind,
                 ))  # fmt: skip
         if len(shown) < len(rows):
-            hidden = [_kind(row) for row in rows if id(row) not in {id(one) for one in shown}]
+            hidden = [_kind(row) for row in rows if id(row) not in {id(visible) for visible in shown}]
             counts = ", ".join(f"{hidden.count(kind)} {kind}" for kind in _URGENCY if kind in hidden)
             lines.append((f"  and {len(hidden)} more: {counts}", "note"))
         return [(_cut(text, width).rstrip(), kind) for text, kind in lines[:height]]
 
     def summary(self, now: float) -> list[str]:
         """How long each step took, in their order: from the first host's begin to the last one's end."""
-        long = [one for one in self.steps.values() if one.ended - one.began >= _LEAST]
-        short = [one for one in self.steps.values() if one.ended - one.began < _LEAST]
-        width = min(max([30, *(len(one.name) for one in long)]), 72)
+        long = [step for step in self.steps.values() if step.ended - step.began >= _LEAST]
+        short = [step for step in self.steps.values() if step.ended - step.began < _LEAST]
+        width = min(max([30, *(len(step.name) for step in long)]), 72)
         lines = [f"{'STEP':{width}}  {'SECONDS':>8}  {'HOSTS':>5}  SLOWEST"]
-        for one in sorted(long, key=lambda one: one.began):
-            slowest = max(one.hosts, key=lambda host: one.hosts[host])
+        for step in sorted(long, key=lambda step: step.began):
+            slowest = max(step.hosts, key=lambda host: step.hosts[host])
             lines.append(
-                f"{_cut(one.name, width):{width}}  {one.ended - one.began:8.2f}  {len(one.hosts):5}  "
-                + (f"{slowest} ({one.hosts[slowest]:.2f} s)" if len(one.hosts) > 1 else slowest)
+                f"{_cut(step.name, width):{width}}  {step.ended - step.began:8.2f}  {len(step.hosts):5}  "
+                + (f"{slowest} ({step.hosts[slowest]:.2f} s)" if len(step.hosts) > 1 else slowest)
             )
         if short:
-            lines.append(f"{f'{len(short)} shorter steps':{width}}  {sum(one.ended - one.began for one in short):8.2f}")
+            lines.append(
+                f"{f'{len(short)} shorter steps':{width}}  {sum(step.ended - step.began for step in short):8.2f}"
+            )
         lines.append(f"{'In all':{width}}  {now - self.began:8.2f}")
         return [line.rstrip() for line in lines]
 
@@ -193,7 +197,7 @@ def _kind(row: Row) -> str:
 
 def _cut(text: str, width: int) -> str:
     # a name or a fault may hold anything, and must not move the terminal's cursor
-    text = "".join(one if one.isprintable() else "?" for one in text)
+    text = "".join(character if character.isprintable() else "?" for character in text)
     return text if len(text) <= width else text[: max(width - 1, 0)] + "…"
 
 

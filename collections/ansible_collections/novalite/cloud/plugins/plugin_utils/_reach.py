@@ -24,11 +24,11 @@ MOVE = {"arriving": True, "leaving": True, "staying": True, "build": True, "peer
 
 def warnings(operation: str, result: Result, reach: c.Collection[str]) -> list[str]:
     """Return what hosts outside of `reach` are not told. Raises NovaliteError for what they would have to do."""
-    acting, told = _outside(operation, result)
+    acting, informed = _outside(operation, result)
     refused = sorted(acting - set(reach))
     if refused:
         raise NovaliteError(f"--limit leaves out {', '.join(refused)}, which has to take part: add it to --limit")
-    left = sorted(told - set(reach))
+    left = sorted(informed - set(reach))
     if left:
         return [f"--limit leaves out {', '.join(left)}: run reconcile.yml there for what else changed"]
     return []
@@ -38,15 +38,15 @@ def _outside(operation: str, result: Result) -> tuple[set[str], set[str]]:
     """The hosts that `result` has work for, and those that are only told."""
     hosts = result.get("hosts") or {}
     if operation == "server":
-        return {one["host"] for one in result.get("to_delete") or [] if one["host"]}, set()
+        return {instance["host"] for instance in result.get("to_delete") or [] if instance["host"]}, set()
     if operation in ("server_plan", "server_move"):
         parts = PLAN if operation == "server_plan" else MOVE
         acting = {host for host, plan in hosts.items() if any(parts.get(part) for part in plan)}
-        told = {host for host, plan in hosts.items() if any(part in parts for part in plan)}
-        return acting, told
+        informed = {host for host, plan in hosts.items() if any(part in parts for part in plan)}
+        return acting, informed
     if operation == "volume":
-        begun = [one for one in result.get("volumes") or [] if one["id"] in result["begun"]]
-        where = [one["host"] or next((there["host"] for there in one["attachments"]), None) for one in begun]
+        begun = [volume for volume in result.get("volumes") or [] if volume["id"] in result["begun"]]
+        where = [volume["host"] or next((there["host"] for there in volume["attachments"]), None) for volume in begun]
         return {host for host in where if host}, set()
     if operation in ("server_action", "volume_action"):
         return set(hosts), set()

@@ -250,10 +250,10 @@ def _verify(image: Image, part: str) -> None:
     with open(part, "rb") as handle:
         for chunk in iter(lambda: handle.read(CHUNK), b""):
             digest.update(chunk)
-    found = f"sha256:{digest.hexdigest()}"
-    if found != image.checksum:
+    checksum = f"sha256:{digest.hexdigest()}"
+    if checksum != image.checksum:
         raise ImageRefusedError(
-            f"{image} is not what was registered: its checksum is {found} but {image.checksum} was declared"
+            f"{image} is not what was registered: its checksum is {checksum} but {image.checksum} was declared"
         )
 
 
@@ -308,10 +308,10 @@ def _unfolded(image: Image, part: str, virtual_size: int) -> int:
     """The most bytes that the raw file can take. An image of a few KB can hold its whole virtual size, compressed."""
     if image.disk_format == "raw":
         return min(os.stat(part).st_blocks * 512, virtual_size)
-    found = _ask_qemu(image, ["check", "--output=json", "-f", "qcow2", part])
-    if found.get("corruptions") or found.get("check-errors"):
+    report = _ask_qemu(image, ["check", "--output=json", "-f", "qcow2", part])
+    if report.get("corruptions") or report.get("check-errors"):
         raise ImageRefusedError(f"{image} is damaged; repair it first (qemu-img check -f qcow2 -r all)")
-    clusters, total = found.get("allocated-clusters", 0), found.get("total-clusters", 0)
+    clusters, total = report.get("allocated-clusters", 0), report.get("total-clusters", 0)
     return int(virtual_size * clusters / total) if total else 0
 
 

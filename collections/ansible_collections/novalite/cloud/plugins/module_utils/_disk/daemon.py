@@ -103,7 +103,7 @@ def end_leftovers(disk: str) -> bool:
     A run that is killed between the fork and setpriv's prctl takes no child with it. The caller holds the lock of the
     instance, so no run that is alive has started them.
     """
-    found = False
+    ended = False
     for entry in os.listdir("/proc"):
         if not entry.isdigit():
             continue
@@ -113,14 +113,14 @@ def end_leftovers(disk: str) -> bool:
                 with open(f"/proc/{entry}/cmdline", "rb") as handle:
                     ours = serves(handle.read().split(b"\0"), disk)
                 if ours:
-                    found = True
+                    ended = True
                     signal.pidfd_send_signal(pidfd, signal.SIGKILL)
                     if not select.select([pidfd], [], [], STOP_TIMEOUT)[0]:
                         raise DaemonError(f"process {entry}, left by a run that was killed, holds the disk and does "
                                           f"not end within {STOP_TIMEOUT:g} s")
             finally:
                 os.close(pidfd)
-    return found
+    return ended
 
 
 def serves(argv: t.Sequence[bytes], disk: str) -> bool:
@@ -132,10 +132,10 @@ def served(argv: t.Sequence[bytes]) -> list[str]:
     """The files that `argv` is at work on, if it is one of PROGRAMS."""
     if not any(os.path.basename(word) in PROGRAMS for word in argv[:20]):  # setpriv's words come first, for a moment
         return []
-    found = []
+    files = []
     for word in argv:
         if word.startswith(b"/"):
-            found.append(os.fsdecode(word))
+            files.append(os.fsdecode(word))
         with contextlib.suppress(ValueError, TypeError, KeyError):
-            found.append(str(json.loads(word)["file"]["filename"]))
-    return found
+            files.append(str(json.loads(word)["file"]["filename"]))
+    return files

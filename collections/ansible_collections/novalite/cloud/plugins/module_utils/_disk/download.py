@@ -115,9 +115,9 @@ class _State:
         """The validator, "" when the server gave none; None when there is nothing to go on with."""
         try:
             with open(f"{self.part}.json", encoding="utf-8") as handle:
-                found = json.load(handle)
-            if found["url"] == self.url and os.path.exists(self.part):
-                return str(found["validator"])
+                note = json.load(handle)
+            if note["url"] == self.url and os.path.exists(self.part):
+                return str(note["validator"])
         except (OSError, ValueError, KeyError, TypeError):
             pass
         return None

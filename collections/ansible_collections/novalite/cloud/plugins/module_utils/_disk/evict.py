@@ -54,23 +54,23 @@ def evict(
             layout.carry_over(state_dir)
         used = _used(state_dir)
         now = time.time()
-        cached = sorted(_cached(state_dir), key=lambda one: one.used)
-        going = _chosen([one for one in cached if one.key not in used],
-                        sum(one.size for one in cached), max_age, max_size, now)
+        cached = sorted(_cached(state_dir), key=lambda image: image.used)
+        going = _chosen([image for image in cached if image.key not in used],
+                        sum(image.size for image in cached), max_age, max_size, now)
         if not check_mode:
-            going = [one for one in going if _remove(one, state_dir)]
+            going = [image for image in going if _remove(image, state_dir)]
             _remove_parts(state_dir, now)
-    gone = {one.key for one in going}
-    return _result(going, [one for one in cached if one.key not in gone], now)
+    gone = {image.key for image in going}
+    return _result(going, [image for image in cached if image.key not in gone], now)
 
 
 def _result(going: t.Sequence[_Cached], kept: t.Sequence[_Cached], now: float) -> dict[str, t.Any]:
-    gone = [one.key for one in going]
+    gone = [image.key for image in going]
     return {
         "changed": bool(going),
-        "evicted": [{"name": one.key, "bytes": one.size, "age": round(now - one.used)} for one in going],
-        "kept": {"count": len(kept), "bytes": sum(one.size for one in kept)},
-        "diff": {"before": {one.key: f"{one.size} bytes" for one in going}, "after": dict.fromkeys(gone)},
+        "evicted": [{"name": image.key, "bytes": image.size, "age": round(now - image.used)} for image in going],
+        "kept": {"count": len(kept), "bytes": sum(image.size for image in kept)},
+        "diff": {"before": {image.key: f"{image.size} bytes" for image in going}, "after": dict.fromkeys(gone)},
     }
 
 
@@ -105,20 +105,20 @@ def _chosen(
 ) -> list[_Cached]:
     """Of `unused`, the least recently used first, those that go."""
     going = []
-    for one in unused:
-        age = now - one.used
+    for image in unused:
+        age = now - image.used
         if age > max_age or (max_size is not None and total > max_size and age > GRACE):
-            going.append(one)
-            total -= one.size
+            going.append(image)
+            total -= image.size
     return going
 
 
-def _remove(one: _Cached, state_dir: str) -> bool:
+def _remove(image: _Cached, state_dir: str) -> bool:
     """Whether it went: what somebody holds, or has used in the meantime, stays."""
-    with contextlib.suppress(ConflictError, FileNotFoundError), locked(layout.lock_name(one.key), timeout=0):
-        if os.stat(one.path).st_mtime == one.used:
-            os.unlink(one.path)
-            former = layout.former_path(state_dir, one.key)
+    with contextlib.suppress(ConflictError, FileNotFoundError), locked(layout.lock_name(image.key), timeout=0):
+        if os.stat(image.path).st_mtime == image.used:
+            os.unlink(image.path)
+            former = layout.former_path(state_dir, image.key)
             if os.path.islink(former):
                 os.unlink(former)
             return True

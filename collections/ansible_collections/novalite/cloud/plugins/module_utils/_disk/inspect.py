@@ -113,13 +113,13 @@ def inspect_image(path: str, disk_format: str, limit: int = DEFAULT_LIMIT, name:
 def _inspect(fd: int, disk_format: str, name: str) -> ImageInfo:
     size = os.fstat(fd).st_size
     head = os.pread(fd, HEAD_BYTES, 0)
-    found = _detect(head, os.pread(fd, SECTOR, max(0, size - SECTOR)))
-    if found != disk_format:
+    detected = _detect(head, os.pread(fd, SECTOR, max(0, size - SECTOR)))
+    if detected != disk_format:
         raise ImageRefusedError(
-            f"{name} was declared {disk_format} but its content is {found}; "
+            f"{name} was declared {disk_format} but its content is {detected}; "
             f"declare the right disk_format, or convert it to raw or qcow2 first"
         )
-    if found == "qcow2":
+    if detected == "qcow2":
         return _Qcow2(name, fd, head, size).info()
     # QEMU shows a guest whole sectors; a last half one of a raw file reads as zeros.
     return ImageInfo("raw", -(-size // SECTOR) * SECTOR, size)

@@ -35,15 +35,15 @@ def size_of(group: str, name: str) -> int | None:
 
 def parts_of(group: str, name: str) -> list[str]:
     """The logical volumes that there are of it: itself, or what a run that was killed had begun to fill."""
-    found = _sizes(group)
-    return [one for one in (name, f"{UNFINISHED}{name}") if one in found]
+    sizes = _sizes(group)
+    return [part for part in (name, f"{UNFINISHED}{name}") if part in sizes]
 
 
 def _sizes(group: str) -> dict[str, int]:
-    found = _lvm("lvs", "--noheadings", "--units", "b", "--nosuffix", "-o", "lv_name,lv_size", group, ok=(0, 5))
-    if found.rc:
-        raise NovaliteError(f"this host has no volume group {group}: {' '.join(found.stderr.split())[:200]}")
-    return {fields[0]: int(fields[1]) for line in found.stdout.splitlines() if len(fields := line.split()) == 2}
+    listing = _lvm("lvs", "--noheadings", "--units", "b", "--nosuffix", "-o", "lv_name,lv_size", group, ok=(0, 5))
+    if listing.rc:
+        raise NovaliteError(f"this host has no volume group {group}: {' '.join(listing.stderr.split())[:200]}")
+    return {fields[0]: int(fields[1]) for line in listing.stdout.splitlines() if len(fields := line.split()) == 2}
 
 
 def create(group: str, name: str, size_gb: int, fill: t.Callable[[str], None] | None = None) -> None:

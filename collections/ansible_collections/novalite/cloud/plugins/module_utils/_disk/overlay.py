@@ -209,9 +209,9 @@ def _remove_rescues(disks: t.Sequence[Disk], state_dir: str, check_mode: bool, w
     present: dict[str, list[str]] = {}
     for disk in disks:
         directory = layout.instance_dir(state_dir, disk.uuid)
-        found = [name for name in RESCUE_FILES if os.path.lexists(os.path.join(directory, name))]
-        if found:
-            present[disk.uuid] = found
+        rescues = [name for name in RESCUE_FILES if os.path.lexists(os.path.join(directory, name))]
+        if rescues:
+            present[disk.uuid] = rescues
     for uuid, names in () if check_mode else present.items():
         directory = layout.instance_dir(state_dir, uuid)
         with locked(LOCK, timeout=LOCK_TIMEOUT):
@@ -220,7 +220,7 @@ def _remove_rescues(disks: t.Sequence[Disk], state_dir: str, check_mode: bool, w
                     wipe_file(os.path.join(directory, name), wipe)
                 os.unlink(os.path.join(directory, name))
             records = read_records(directory)
-            write_records(directory, {name: one for name, one in records.items() if name not in RESCUE_FILES})
+            write_records(directory, {name: record for name, record in records.items() if name not in RESCUE_FILES})
     return {
         "changed": bool(present),
         "disks": [{"uuid": disk.uuid, "removed": present.get(disk.uuid, [])} for disk in disks],

@@ -150,8 +150,8 @@ def choose_partition(table: t.Sequence[Partition], wanted: int, disk_size: int) 
             if not _lies_inside(entry, disk_size):
                 raise NovaliteError(f"partition {entry.number} lies outside the disk of {disk_size} bytes")
             return entry
-    found = ", ".join(str(entry.number) for entry in table) or "none"
-    raise NovaliteError(f"the disk has no partition {wanted} (there are: {found}); "
+    listed = ", ".join(str(entry.number) for entry in table) or "none"
+    raise NovaliteError(f"the disk has no partition {wanted} (there are: {listed}); "
                         "correct the image's property os_partition")
 
 
@@ -176,8 +176,8 @@ def inspect_partitions(
     ):
         if len(chosen) == 1:
             return chosen[0]
-    found = ", ".join(f"{entry.number} ({signature(headers[entry.number]) or 'unknown'})" for entry in known) or "none"
-    raise NovaliteError(f"which partition holds the root file system is not clear (Linux partitions: {found}); "
+    listed = ", ".join(f"{entry.number} ({signature(headers[entry.number]) or 'unknown'})" for entry in known) or "none"
+    raise NovaliteError(f"which partition holds the root file system is not clear (Linux partitions: {listed}); "
                         "give the image the property os_partition")
 
 

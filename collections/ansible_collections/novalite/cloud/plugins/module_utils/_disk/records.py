@@ -37,17 +37,17 @@ def read_records(directory: str) -> dict[str, Record]:
     path = os.path.join(directory, layout.DISK_INFO)
     try:
         with open(path, encoding="utf-8") as handle:
-            found = {str(name): Record(**fields) for name, fields in json.load(handle).items()}
+            records = {str(name): Record(**fields) for name, fields in json.load(handle).items()}
     except FileNotFoundError:
         return {}
     except (ValueError, TypeError, AttributeError) as error:
         raise NovaliteError(f"{path} cannot be read ({error}); remove the instance's disk and create it again "
                             "(module disk)") from error
-    for name, record in found.items():
+    for name, record in records.items():
         if record.format not in FORMATS:
             raise NovaliteError(f"{path} gives {name} the format '{record.format}', which is none of "
                                 f"{', '.join(FORMATS)}")
-    return found
+    return records
 
 
 def write_records(directory: str, records: t.Mapping[str, Record]) -> None:

@@ -37,7 +37,7 @@ def ensure_mounted(shares: t.Sequence[Share], state_dir: str, check_mode: bool =
         line = _line(share, path)
         mounted = path in mount_points()
         lines = _fstab()
-        known = next((one for one in lines if one.split()[1:2] == [_escaped(path)]), None)
+        known = next((entry for entry in lines if entry.split()[1:2] == [_escaped(path)]), None)
         if known is not None and known.split() != line.split() and mounted:
             raise ConflictError(f"{path} is mounted as '{known}' says, not as '{line}': unmount it first")
         if mounted and known is not None:
@@ -51,8 +51,8 @@ def ensure_mounted(shares: t.Sequence[Share], state_dir: str, check_mode: bool =
         if not mounted:
             run(["mount", "-t", share["fstype"], *(["-o", share["options"]] if share["options"] else []), "--",
                  share["source"], path], timeout=MOUNT_TIMEOUT)
-        kept = [one for one in lines if one != known]
-        write_atomically(FSTAB, "".join(f"{one}\n" for one in [*kept, line]))
+        kept = [entry for entry in lines if entry != known]
+        write_atomically(FSTAB, "".join(f"{entry}\n" for entry in [*kept, line]))
     return {"changed": bool(after), "diff": {"before": before, "after": after}}
 
 

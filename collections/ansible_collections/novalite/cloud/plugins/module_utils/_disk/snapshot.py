@@ -69,26 +69,28 @@ def take(
     `owner` is the number of the user who is to fetch the files. One that is there already is made anew. What failed
     leaves nothing but an `error`.
     """
-    for one in snapshots:
-        _path(state_dir, one.image_id)
+    for snapshot in snapshots:
+        _path(state_dir, snapshot.image_id)
     if not check_mode:
         layout.prepare_state_dir(state_dir)
         layout.make_searchable(os.path.join(state_dir, SNAPSHOTS))
         _remove_stale(state_dir)
 
-    def work(one: Snapshot) -> Taken:
-        taken = Taken(one.uuid, one.image_id, _path(state_dir, one.image_id))
+    def work(snapshot: Snapshot) -> Taken:
+        taken = Taken(snapshot.uuid, snapshot.image_id, _path(state_dir, snapshot.image_id))
         try:
-            active = is_active(one.uuid)
-            disk = os.path.join(layout.instance_dir(state_dir, one.uuid), layout.DISK)
+            active = is_active(snapshot.uuid)
+            disk = os.path.join(layout.instance_dir(state_dir, snapshot.uuid), layout.DISK)
             disk_format = recorded_format(os.path.dirname(disk))
             taken.how = LIVE if active else COLD
             if not check_mode:
                 # a run that was cut off may still be at it, on this host
-                with locked(f"snapshot-{one.uuid}", timeout=timeout):
+                with locked(f"snapshot-{snapshot.uuid}", timeout=timeout):
                     _take(taken, disk, disk_format, state_dir, backup, owner, timeout)
         except (NovaliteError, OSError) as error:
-            taken.error = f"instance {one.uuid}: its disk cannot be copied: {getattr(error, 'strerror', None) or error}"
+            taken.error = (
+                f"instance {snapshot.uuid}: its disk cannot be copied: {getattr(error, 'strerror', None) or error}"
+            )
         return taken
 
     return in_threads(work, snapshots, WORKERS)
@@ -96,9 +98,9 @@ def take(
 
 def remove(image_ids: t.Iterable[str], state_dir: str, check_mode: bool = False) -> list[str]:
     """Remove the files of these images; returns the ids of those that were there."""
-    there = [one for one in image_ids if os.path.lexists(_path(state_dir, one))]
-    for one in [] if check_mode else there:
-        _unlink(_path(state_dir, one))
+    there = [image_id for image_id in image_ids if os.path.lexists(_path(state_dir, image_id))]
+    for image_id in [] if check_mode else there:
+        _unlink(_path(state_dir, image_id))
     return there
 
 

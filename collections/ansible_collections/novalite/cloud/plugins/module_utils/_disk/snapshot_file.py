@@ -35,12 +35,12 @@ def received(image_id: str, directory: str, fetch: t.Callable[[str], t.Any], siz
         with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb"):
             pass  # ours alone from the start
         fetch(part)
-        found = inspect_image(part, "qcow2", name=f"snapshot {image_id}")
+        info = inspect_image(part, "qcow2", name=f"snapshot {image_id}")
         if os.path.getsize(part) != size:
             raise NovaliteError(f"{os.path.getsize(part)} bytes came of {size}")
         checksum = _finish(part)
         os.rename(part, path)
-        return {"source": path, "checksum": checksum, "size": size, "virtual_size": found.virtual_size}
+        return {"source": path, "checksum": checksum, "size": size, "virtual_size": info.virtual_size}
     except OSError as error:
         raise NovaliteError(f"it cannot be stored in {directory}: {error.strerror}") from error
     finally:

@@ -19,35 +19,35 @@ VOLUMES, SNAPSHOTS, SHARES = "volumes", "snapshots", "shares"
 _SAFE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,62}\Z")
 
 
-def volume_path(one: t.Mapping[str, t.Any], state_dir: str) -> str:
-    """The path of `one`: its `id`, `backend` (file, lvm, nfs), `options` of its type, and `kind` (volume, snapshot).
+def volume_path(volume: t.Mapping[str, t.Any], state_dir: str) -> str:
+    """The path of `volume`: its `id`, `backend` (file, lvm, nfs), `options` of its type, and `kind` (volume, snapshot).
 
     Raises NovaliteError for what could lead anywhere else.
     """
-    kind = one.get("kind") or "volume"
+    kind = volume.get("kind") or "volume"
     try:
-        plain = str(uuids.UUID(one["id"])) == one["id"]
+        plain = str(uuids.UUID(volume["id"])) == volume["id"]
     except ValueError:
         plain = False
     if not plain or kind not in ("volume", "snapshot"):
-        raise NovaliteError(f"'{one['id']}' is not the id of a volume")
-    if one["backend"] == "file":
-        return os.path.join(state_dir, VOLUMES if kind == "volume" else SNAPSHOTS, one["id"])
-    if one["backend"] == "lvm":
-        return f"/dev/{_safe(one, 'volume_group')}/{lv_name(one)}"
-    if one["backend"] == "nfs":
-        name = one["id"] if kind == "volume" else f"snapshot-{one['id']}"
-        return os.path.join(state_dir, SHARES, _safe(one, "share"), name)
-    raise NovaliteError(f"volume {one['id']}: its back end '{one['backend']}' is none of file, lvm, nfs")
+        raise NovaliteError(f"'{volume['id']}' is not the id of a volume")
+    if volume["backend"] == "file":
+        return os.path.join(state_dir, VOLUMES if kind == "volume" else SNAPSHOTS, volume["id"])
+    if volume["backend"] == "lvm":
+        return f"/dev/{_safe(volume, 'volume_group')}/{lv_name(volume)}"
+    if volume["backend"] == "nfs":
+        name = volume["id"] if kind == "volume" else f"snapshot-{volume['id']}"
+        return os.path.join(state_dir, SHARES, _safe(volume, "share"), name)
+    raise NovaliteError(f"volume {volume['id']}: its back end '{volume['backend']}' is none of file, lvm, nfs")
 
 
-def lv_name(one: t.Mapping[str, t.Any]) -> str:
+def lv_name(volume: t.Mapping[str, t.Any]) -> str:
     """The name of its logical volume: Cinder's for a volume; LVM keeps "snapshot" for its own."""
-    return f"{'volume' if (one.get('kind') or 'volume') == 'volume' else 'copy'}-{one['id']}"
+    return f"{'volume' if (volume.get('kind') or 'volume') == 'volume' else 'copy'}-{volume['id']}"
 
 
-def _safe(one: t.Mapping[str, t.Any], option: str) -> str:
-    value = str((one.get("options") or {}).get(option) or "")
+def _safe(volume: t.Mapping[str, t.Any], option: str) -> str:
+    value = str((volume.get("options") or {}).get(option) or "")
     if not _SAFE_NAME.match(value):
-        raise NovaliteError(f"volume {one['id']}: {option} '{value[:70]}' is no name")
+        raise NovaliteError(f"volume {volume['id']}: {option} '{value[:70]}' is no name")
     return value

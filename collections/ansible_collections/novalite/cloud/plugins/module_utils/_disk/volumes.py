@@ -57,7 +57,7 @@ def ensure(
 ) -> list[Done]:
     """Each of `volumes` is there with its size, or absent; each for itself, its error is in what is returned."""
 
-    def one(spec: Spec) -> Done:
+    def work(spec: Spec) -> Done:
         path = volume_path(spec, state_dir)
         done = Done(spec["id"], path)
         try:
@@ -73,7 +73,7 @@ def ensure(
             done.error = f"volume {spec['id']}: {path}: {error.strerror}"
         return done
 
-    return in_threads(one, list(volumes), workers)
+    return in_threads(work, list(volumes), workers)
 
 
 def _work(done: Done, spec: Spec, state: str, state_dir: str, guests: Guests, check_mode: bool) -> None:

@@ -84,7 +84,9 @@ def find(connection: t.Any, named: str) -> t.Any:
         except libvirt.libvirtError as error:
             if error.get_error_code() != libvirt.VIR_ERR_NO_DOMAIN:
                 raise
-            names = ", ".join(sorted(one.name() for one in connection.listAllDomains())[:10]) or "none"
+            names = (
+                ", ".join(sorted(known_domain.name() for known_domain in connection.listAllDomains())[:10]) or "none"
+            )
             raise NotFoundError(f"there is no domain {named!r} on this host; there are: {names}") from None
         if not domain.isPersistent():
             raise ConflictError(
@@ -201,15 +203,15 @@ def _nic(connection: t.Any, element: ElementTree.Element, addresses: t.Mapping[s
 def _addresses(domain: t.Any, live: ElementTree.Element) -> dict[str, tuple[str, ...]]:
     """MAC -> IPv4 addresses: what the guest's agent says, else libvirt's DHCP leases, else this host's ARP table."""
     agent = live.find("devices/channel/target[@name='org.qemu.guest_agent.0'][@state='connected']") is not None
-    found: dict[str, tuple[str, ...]] = {}
+    by_mac: dict[str, tuple[str, ...]] = {}
     for source in ([_AGENT] if agent else []) + [_LEASE, _ARP]:
         with contextlib.suppress(libvirt.libvirtError):  # not every source exists for every guest
-            for one in (domain.interfaceAddresses(source, 0) or {}).values():
-                mac = str(one.get("hwaddr") or "").lower()
-                own = {str(address["addr"]) for address in one.get("addrs") or () if address["type"] == _IPV4}
+            for interface in (domain.interfaceAddresses(source, 0) or {}).values():
+                mac = str(interface.get("hwaddr") or "").lower()
+                own = {str(address["addr"]) for address in interface.get("addrs") or () if address["type"] == _IPV4}
                 if mac and own:
-                    found.setdefault(mac, tuple(sorted(own)))
-    return found
+                    by_mac.setdefault(mac, tuple(sorted(own)))
+    return by_mac
 
 
 def is_uuid(text: str) -> bool:

@@ -81,9 +81,9 @@ def parse_capabilities(xml: str) -> Capabilities:
 
 def _qemu_user(root: ElementTree.Element) -> tuple[int, int] | None:
     for model in root.iterfind("host/secmodel"):
-        found = re.fullmatch(r"\+(\d+):\+(\d+)", model.findtext("baselabel") or "")
-        if model.findtext("model") == "dac" and found:
-            return int(found[1]), int(found[2])
+        match = re.fullmatch(r"\+(\d+):\+(\d+)", model.findtext("baselabel") or "")
+        if model.findtext("model") == "dac" and match:
+            return int(match[1]), int(match[2])
     return None
 
 

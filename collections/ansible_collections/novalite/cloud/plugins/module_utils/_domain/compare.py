@@ -134,15 +134,15 @@ def differences(
 ) -> list[Difference]:
     """Where a domain is not as desired, one entry per field and place. `live` is None for one that is shut off,
     `persistent` for a transient one."""
-    found = []
+    unlike = []
     for where, actual in ((PERSISTENT, persistent), (LIVE, live)):
         if actual is None:
             continue
-        for field, wanted, got in _compare(desired, actual):
-            found.append(
-                Difference(field=field, desired=wanted, actual=got, where=where, effect=_effect(field, where))
+        for field, expected, got in _compare(desired, actual):
+            unlike.append(
+                Difference(field=field, desired=expected, actual=got, where=where, effect=_effect(field, where))
             )
-    return found
+    return unlike
 
 
 def as_dict(model: DomainModel) -> dict[str, t.Any]:
@@ -209,12 +209,13 @@ def _compare_devices(
         if key not in desired or key not in actual:
             yield f"{field}[{key}]", desired.get(key), actual.get(key)
             continue
-        for attribute, wanted in desired[key].items():
+        for attribute, expected in desired[key].items():
             got = actual[key][attribute]
             if attribute == "parameters":
-                yield from _compare_keys(f"{field}[{key}].parameters", wanted, got)
-            elif wanted != got and not (wanted is None and attribute in ("cache", "mtu")):  # None: as the host likes
-                yield f"{field}[{key}].{attribute}", wanted, got
+                yield from _compare_keys(f"{field}[{key}].parameters", expected, got)
+            # None: as the host likes
+            elif expected != got and not (expected is None and attribute in ("cache", "mtu")):
+                yield f"{field}[{key}].{attribute}", expected, got
 
 
 def _compare_keys(
@@ -246,8 +247,8 @@ def _text(root: ElementTree.Element, path: str) -> str | None:
 
 
 def _attribute(element: ElementTree.Element, path: str, name: str) -> str | None:
-    found = element.find(path)
-    return None if found is None else found.get(name)
+    child = element.find(path)
+    return None if child is None else child.get(name)
 
 
 def _kib(element: ElementTree.Element | None, name: str) -> int:
@@ -295,12 +296,12 @@ def _serial(element: ElementTree.Element) -> tuple[int, str, str | None]:
 
 def _metadata(root: ElementTree.Element) -> tuple[tuple[str, str], ...]:
     """Flat: `project` is its text (a name), `project.id` its attribute."""
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for element in root.iterfind(f"metadata/{{{METADATA_NAMESPACE}}}instance/*"):
         tag = element.tag.rpartition("}")[2]
-        found[tag] = element.text or ""
-        found.update({f"{tag}.{name}": value for name, value in element.attrib.items()})
-    return tuple(sorted(found.items()))
+        texts[tag] = element.text or ""
+        texts.update({f"{tag}.{name}": value for name, value in element.attrib.items()})
+    return tuple(sorted(texts.items()))
 
 
 def _machine_family(machine: str) -> str:

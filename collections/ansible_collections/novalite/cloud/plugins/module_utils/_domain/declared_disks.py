@@ -36,13 +36,13 @@ class DeclaredDisk(t.NamedTuple):
 
 def declared_disks(root: ElementTree.Element) -> list[DeclaredDisk]:
     """The disks of a domain's XML, in its order; CD-ROMs, floppies and what is only read are none."""
-    found = []
+    disks = []
     for element in root.iterfind("devices/disk"):
         if element.get("device", "disk") != "disk" or element.find("readonly") is not None:
             continue
         target, source, driver = (element.find(name) for name in ("target", "source", "driver"))
         path = None if source is None else source.get("file") or source.get("dev")
-        found.append(
+        disks.append(
             DeclaredDisk(
                 dev="" if target is None else target.get("dev", ""),
                 bus=None if target is None else target.get("bus"),
@@ -51,7 +51,7 @@ def declared_disks(root: ElementTree.Element) -> list[DeclaredDisk]:
                 format=("raw" if driver is None else driver.get("type")) or "raw",
             )
         )
-    return found
+    return disks
 
 
 def virtual_size(disk: DeclaredDisk) -> int:
@@ -59,9 +59,9 @@ def virtual_size(disk: DeclaredDisk) -> int:
     if disk.source is None:
         return 0
     with contextlib.suppress(OSError):
-        found = os.stat(disk.source)
-        if stat.S_ISREG(found.st_mode):
-            taken = max(found.st_size if disk.format == "raw" else 0, found.st_blocks * 512)
+        status = os.stat(disk.source)
+        if stat.S_ISREG(status.st_mode):
+            taken = max(status.st_size if disk.format == "raw" else 0, status.st_blocks * 512)
             return max(taken, _qcow2_size(disk.source) if disk.format == "qcow2" else 0)
     return 0
 

@@ -24,14 +24,14 @@ _NAME = re.compile(r"(?:/dev/)?([a-z]{1,8})")
 def own_devices(instance: t.Mapping[str, t.Any]) -> dict[str, str]:
     """The names that the disks of the instance itself have, as its flavor and its image say: name -> what it is."""
     flavor = instance["flavor"]
-    found = {ROOT: "root disk"}
+    devices = {ROOT: "root disk"}
     for size, name in (("ephemeral_gb", "ephemeral disk"), ("swap_mb", "swap disk")):
         if flavor.get(size):
-            found[NAMES[len(found)]] = name
+            devices[NAMES[len(devices)]] = name
     # whatever bus it is on: which of them depends on the host's machine type, and the guest may move
     if instance.get("config_drive"):
-        found[LAST_DEVICES["virtio"]] = "config drive"
-    return found
+        devices[LAST_DEVICES["virtio"]] = "config drive"
+    return devices
 
 
 def next_device(taken: t.Iterable[str]) -> str:
@@ -52,9 +52,9 @@ def choose_device(taken: t.Iterable[str], wanted: str | None = None) -> str:
     used = set(taken)
     if wanted is None:
         return next_device(used)
-    found = _NAME.fullmatch(wanted)
-    if found is None or len(found[1]) < 3:
+    match = _NAME.fullmatch(wanted)
+    if match is None or len(match[1]) < 3:
         raise NovaliteError(f"The supplied device path ({wanted[:64]}) is invalid.")
-    if found[1] in used:
-        raise ConflictError(f"The supplied device path (/dev/{found[1]}) is in use.")
-    return found[1] if found[1] in NAMES else next_device(used)
+    if match[1] in used:
+        raise ConflictError(f"The supplied device path (/dev/{match[1]}) is in use.")
+    return match[1] if match[1] in NAMES else next_device(used)

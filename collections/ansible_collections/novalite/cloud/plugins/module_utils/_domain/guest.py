@@ -121,7 +121,7 @@ def guest_of(
     kernel = os.path.join(directory, "kernel" + suffix) if image.get("kernel") else None
     root = os.path.join(directory, "disk")
     # while it is rescued, a guest has its old root disk and no volumes, as Nova's
-    attached = [] if rescue else [volume_of(one, state_dir) for one in plugged(instance)]
+    attached = [] if rescue else [volume_of(volume, state_dir) for volume in plugged(instance)]
     own = [Volume(root, disk_backend(flavor), "vdb")] if rescue else _volumes(flavor, directory)
     guest = Guest(
         uuid=instance["uuid"],
@@ -141,8 +141,8 @@ def guest_of(
         # QEMU takes neither a ramdisk nor a command line without a kernel.
         ramdisk=os.path.join(directory, "ramdisk" + suffix) if kernel and image.get("ramdisk") else None,
         cmdline=(image.get("cmdline") or None) if kernel else None,
-        volumes=(*own, *(one for one in attached if one.target != ROOT)),
-        root_volume=next((one for one in attached if one.target == ROOT), None),
+        volumes=(*own, *(volume for volume in attached if volume.target != ROOT)),
+        root_volume=next((volume for volume in attached if volume.target == ROOT), None),
         interfaces=_interfaces(instance, own_chains=facts.get("antispoof") == "chains"),
         config_drive=_config_drive(instance, facts, directory),
         agent=guest_agent(image),
@@ -164,20 +164,20 @@ def plugged(instance: t.Mapping[str, t.Any]) -> list[t.Mapping[str, t.Any]]:
     What is being attached to a guest that is there comes by itself.
     """
     building = instance.get("vm_state") == "building"
-    return [one for one in instance.get("volumes") or () if building or one["attached_at"] is not None]
+    return [volume for volume in instance.get("volumes") or () if building or volume["attached_at"] is not None]
 
 
-def volume_of(one: t.Mapping[str, t.Any], state_dir: str = STATE_DIR) -> Volume:
+def volume_of(attachment: t.Mapping[str, t.Any], state_dir: str = STATE_DIR) -> Volume:
     """The disk that an attachment (of an Instance dict's `volumes`) is to the guest."""
     return Volume(
-        file=volume_path({**one, "id": one["volume_id"]}, state_dir),
-        format=one["format"],
-        target=one["device"].rpartition("/")[2],
-        type="block" if one["backend"] == "lvm" else "file",
-        serial=one["volume_id"],
-        readonly=bool(one["readonly"]),
+        file=volume_path({**attachment, "id": attachment["volume_id"]}, state_dir),
+        format=attachment["format"],
+        target=attachment["device"].rpartition("/")[2],
+        type="block" if attachment["backend"] == "lvm" else "file",
+        serial=attachment["volume_id"],
+        readonly=bool(attachment["readonly"]),
         # another host must find what this one wrote, whatever suits the hosts' own disks
-        cache="none" if one["backend"] == "lvm" else None,
+        cache="none" if attachment["backend"] == "lvm" else None,
     )
 
 

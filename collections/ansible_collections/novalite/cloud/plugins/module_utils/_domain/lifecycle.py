@@ -43,15 +43,15 @@ def clear(what: str) -> t.Iterator[None]:
 def list_domains(connection: t.Any, directory: str) -> list[dict[str, t.Any]]:
     """All domains of this host by name, whoever made them, with their state and what they take: MiB, vCPUs, and GiB
     that their disks may come to take of the file system of `directory`."""
-    found = []
+    domains = []
     for listed, state in ((_ACTIVE, "running"), (_INACTIVE, "shutoff")):
         for domain in connection.listAllDomains(listed):
             with contextlib.suppress(libvirt.libvirtError):  # it ended, or was undefined, just now
                 _state, _most, memory_kib, vcpus, _cpu_time = domain.info()
-                one = {"uuid": domain.UUIDString(), "name": domain.name(), "state": state}
+                row = {"uuid": domain.UUIDString(), "name": domain.name(), "state": state}
                 disk_gb = promised_gb(domain.XMLDesc(_AS_DEFINED), directory)
-                found.append({**one, "vcpus": vcpus, "memory_mb": memory_kib // 1024, "disk_gb": disk_gb})
-    return sorted(found, key=lambda one: str(one["name"]))
+                domains.append({**row, "vcpus": vcpus, "memory_mb": memory_kib // 1024, "disk_gb": disk_gb})
+    return sorted(domains, key=lambda domain: str(domain["name"]))
 
 
 def inspect(connection: t.Any, domains: t.Sequence[DomainSpec]) -> list[Outcome]:
@@ -65,14 +65,14 @@ def inspect(connection: t.Any, domains: t.Sequence[DomainSpec]) -> list[Outcome]
         with clear(f"domain {spec['name']} cannot be read"):
             persistent, live = _descriptions(domain)
             state = state_of(domain)
-        found = Outcome(spec["uuid"], domain.name(), state, before=persistent or live, before_state=state)
+        outcome = Outcome(spec["uuid"], domain.name(), state, before=persistent or live, before_state=state)
         if spec.get("xml"):
-            found.differences = compare.differences(
+            outcome.differences = compare.differences(
                 _desired(spec),
                 None if persistent is None else compare.parse(persistent),
                 None if live is None else compare.parse(live),
             )
-        outcomes.append(found)
+        outcomes.append(outcome)
     return outcomes
 
 
@@ -289,11 +289,11 @@ def _found(lookup: t.Callable[[], t.Any], what: str) -> t.Any:
             return None
 
 
-def refuse_conflict(connection: t.Any, spec: DomainSpec, found: Outcome) -> None:
+def refuse_conflict(connection: t.Any, spec: DomainSpec, outcome: Outcome) -> None:
     """Raise ConflictError when the UUID, or the name, of a domain is another one's on this host."""
-    if found.name != spec["name"]:
+    if outcome.name != spec["name"]:
         raise ConflictError(
-            f"domain {spec['uuid']} exists on this host as {found.name}, wanted as {spec['name']}; "
+            f"domain {spec['uuid']} exists on this host as {outcome.name}, wanted as {spec['name']}; "
             f"remove it (virsh undefine {spec['uuid']}) and run again"
         )
     other = _found(lambda: connection.lookupByName(spec["name"]), spec["name"])

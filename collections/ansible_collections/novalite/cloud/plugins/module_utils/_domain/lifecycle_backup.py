@@ -55,9 +55,9 @@ def backup(connection: t.Any, uuid: str, disk: str, path: str, timeout: float) -
 
 
 def _device(xml: str, disk: str) -> str:
-    for one in compare.parse(xml).disks:
-        if one.source == disk:
-            return one.dev
+    for attached in compare.parse(xml).disks:
+        if attached.source == disk:
+            return attached.dev
     raise NovaliteError(f"the running domain has no disk {disk}")
 
 

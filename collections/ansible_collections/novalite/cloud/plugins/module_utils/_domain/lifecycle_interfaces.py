@@ -52,12 +52,12 @@ def interfaces_in(xml: str) -> dict[str, str]:
         root = ElementTree.fromstring(xml)
     except ElementTree.ParseError as error:
         raise NovaliteError(f"a domain's xml cannot be read: {error}") from None
-    found = {}
+    xml_by_mac = {}
     for interface in root.findall("./devices/interface"):
         mac = interface.find("mac")
         if mac is not None:
-            found[str(mac.get("address")).lower()] = ElementTree.tostring(interface, encoding="unicode")
-    return found
+            xml_by_mac[str(mac.get("address")).lower()] = ElementTree.tostring(interface, encoding="unicode")
+    return xml_by_mac
 
 
 def ensure(
@@ -82,11 +82,12 @@ def ensure(
 
 def diff_of(done: t.Sequence[Plugged]) -> dict[str, dict[str, list[str]]]:
     """Ansible's diff: the MACs of each domain that changes."""
-    changed = [one for one in done if one.changed]
+    changed = [domain for domain in done if domain.changed]
     return {
-        "before": {one.name: one.before for one in changed},
+        "before": {domain.name: domain.before for domain in changed},
         "after": {
-            one.name: sorted((set(one.before) | set(one.attached)) - set(one.detached)) for one in changed
+            domain.name: sorted((set(domain.before) | set(domain.attached)) - set(domain.detached))
+            for domain in changed
         },
     }
 

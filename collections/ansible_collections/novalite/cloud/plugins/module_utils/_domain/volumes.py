@@ -37,36 +37,36 @@ def disks_of(xml: str) -> dict[str, str]:
     return {serial: dev for dev, serial in _disks(xml) if serial}
 
 
-def attach(connection: t.Any, one: Attachment, check_mode: bool = False) -> str:
+def attach(connection: t.Any, attachment: Attachment, check_mode: bool = False) -> str:
     """The guest has the volume, now and after its next start. Returns what was done. Raises NovaliteError.
 
     When the running guest does not take it, its definition is as before.
     """
-    domain = _domain(connection, one)
-    with clear(f"volume {one['volume_id']} cannot be attached to domain {one['name']}"):
+    domain = _domain(connection, attachment)
+    with clear(f"volume {attachment['volume_id']} cannot be attached to domain {attachment['name']}"):
         active, persistent = domain.isActive(), domain.isPersistent()
         if not active and domain.hasManagedSaveImage(0):
-            raise ConflictError(f"domain {one['name']} is suspended, without the volume: resume it first")
+            raise ConflictError(f"domain {attachment['name']} is suspended, without the volume: resume it first")
         places = ((persistent, libvirt.VIR_DOMAIN_AFFECT_CONFIG), (active, libvirt.VIR_DOMAIN_AFFECT_LIVE))
-        todo = [flag for there, flag in places if there and not _has(domain, one, flag)]
+        todo = [flag for there, flag in places if there and not _has(domain, attachment, flag)]
         if check_mode or not todo:
             return "attach" if todo else "none"
         done: list[int] = []
         try:
             for flag in todo:
-                domain.attachDeviceFlags(one["xml"], flag)
+                domain.attachDeviceFlags(attachment["xml"], flag)
                 done.append(flag)
         except libvirt.libvirtError:
             if libvirt.VIR_DOMAIN_AFFECT_CONFIG in done:
                 with contextlib.suppress(libvirt.libvirtError):
-                    domain.detachDeviceFlags(one["xml"], libvirt.VIR_DOMAIN_AFFECT_CONFIG)
+                    domain.detachDeviceFlags(attachment["xml"], libvirt.VIR_DOMAIN_AFFECT_CONFIG)
             raise
     return "attach"
 
 
 def detach(
     connection: t.Any,
-    one: Attachment,
+    attachment: Attachment,
     check_mode: bool = False,
     timeout: float = DETACH_TIMEOUT,
     attempts: int = DETACH_ATTEMPTS,
@@ -76,34 +76,34 @@ def detach(
     As Nova does: first out of the definition, then out of the guest, which is asked again every `timeout` seconds, up
     to `attempts` times; one that keeps it keeps it in its definition, too.
     """
-    domain = lookup(connection, one["instance_uuid"])
+    domain = lookup(connection, attachment["instance_uuid"])
     if domain is None:
         return "none"  # nothing runs that could have it
-    with clear(f"volume {one['volume_id']} cannot be detached from domain {one['name']}"):
+    with clear(f"volume {attachment['volume_id']} cannot be detached from domain {attachment['name']}"):
         config, live = libvirt.VIR_DOMAIN_AFFECT_CONFIG, libvirt.VIR_DOMAIN_AFFECT_LIVE
-        defined = domain.isPersistent() and _find(domain, one, config) is not None
-        plugged = domain.isActive() and _find(domain, one, live) is not None
+        defined = domain.isPersistent() and _find(domain, attachment, config) is not None
+        plugged = domain.isActive() and _find(domain, attachment, live) is not None
         if check_mode or not (defined or plugged):
             return "detach" if defined or plugged else "none"
         if not domain.isActive() and domain.hasManagedSaveImage(0):
-            raise ConflictError(f"domain {one['name']} is suspended, with the volume: resume it first")
-        before = _find(domain, one, config)
+            raise ConflictError(f"domain {attachment['name']} is suspended, with the volume: resume it first")
+        before = _find(domain, attachment, config)
         if defined:
             domain.detachDeviceFlags(str(before), config)
-        if plugged and not _released(domain, one, timeout, attempts):
+        if plugged and not _released(domain, attachment, timeout, attempts):
             if defined:
                 with contextlib.suppress(libvirt.libvirtError):
                     domain.attachDeviceFlags(str(before), config)
             raise NovaliteError(
-                f"the guest of domain {one['name']} did not let go of volume {one['volume_id']} ({one['device']}) "
-                f"though it was asked {attempts} times: unmount it there, and try again"
+                f"the guest of domain {attachment['name']} did not let go of volume {attachment['volume_id']} "
+                f"({attachment['device']}) though it was asked {attempts} times: unmount it there, and try again"
             )
     return "detach"
 
 
-def _released(domain: t.Any, one: Attachment, timeout: float, attempts: int) -> bool:
+def _released(domain: t.Any, attachment: Attachment, timeout: float, attempts: int) -> bool:
     for _attempt in range(attempts):
-        xml = _find(domain, one, libvirt.VIR_DOMAIN_AFFECT_LIVE)
+        xml = _find(domain, attachment, libvirt.VIR_DOMAIN_AFFECT_LIVE)
         if xml is None:
             return True
         try:
@@ -114,7 +114,7 @@ def _released(domain: t.Any, one: Attachment, timeout: float, attempts: int) -> 
                 raise
         deadline = time.monotonic() + timeout
         while time.monotonic() < deadline:
-            if not domain.isActive() or _find(domain, one, libvirt.VIR_DOMAIN_AFFECT_LIVE) is None:
+            if not domain.isActive() or _find(domain, attachment, libvirt.VIR_DOMAIN_AFFECT_LIVE) is None:
                 return True
             time.sleep(POLL)
     return False
@@ -187,34 +187,34 @@ class LiveGuests:
 
     @staticmethod
     def _device(domain: t.Any, serial: str) -> str:
-        found = disks_of(domain.XMLDesc(0)).get(serial)
-        if found is None:
+        target = disks_of(domain.XMLDesc(0)).get(serial)
+        if target is None:
             raise NotFoundError(f"domain {domain.name()} runs without volume {serial}")
-        return found
+        return target
 
 
-def _domain(connection: t.Any, one: Attachment) -> t.Any:
-    domain = lookup(connection, one["instance_uuid"])
+def _domain(connection: t.Any, attachment: Attachment) -> t.Any:
+    domain = lookup(connection, attachment["instance_uuid"])
     if domain is None:
-        raise NotFoundError(f"domain {one['name']} is not on this host: start the instance, and try again")
+        raise NotFoundError(f"domain {attachment['name']} is not on this host: start the instance, and try again")
     return domain
 
 
-def _has(domain: t.Any, one: Attachment, flag: int) -> bool:
+def _has(domain: t.Any, attachment: Attachment, flag: int) -> bool:
     """Whether the domain has this volume already. Raises ConflictError when another disk has its device name."""
     for dev, serial in _disks(_xml(domain, flag)):
-        if serial == one["volume_id"]:
+        if serial == attachment["volume_id"]:
             return True
-        if dev == one["device"]:
-            raise ConflictError(f"domain {one['name']} has another disk {dev}: give another device name")
+        if dev == attachment["device"]:
+            raise ConflictError(f"domain {attachment['name']} has another disk {dev}: give another device name")
     return False
 
 
-def _find(domain: t.Any, one: Attachment, flag: int) -> str | None:
+def _find(domain: t.Any, attachment: Attachment, flag: int) -> str | None:
     """The disk's XML as libvirt has it: with the address that its removal needs."""
     root = ElementTree.fromstring(_xml(domain, flag))
     for element in root.iterfind("devices/disk"):
-        if (element.findtext("serial") or "").strip() == one["volume_id"]:
+        if (element.findtext("serial") or "").strip() == attachment["volume_id"]:
             return ElementTree.tostring(element, encoding="unicode")
     return None
 
@@ -224,9 +224,9 @@ def _xml(domain: t.Any, flag: int) -> str:
 
 
 def _disks(xml: str) -> list[tuple[str, str]]:
-    found = []
+    disks = []
     for element in ElementTree.fromstring(xml).iterfind("devices/disk"):
         target = element.find("target")
         if target is not None:
-            found.append((target.get("dev", ""), (element.findtext("serial") or "").strip()))
-    return found
+            disks.append((target.get("dev", ""), (element.findtext("serial") or "").strip()))
+    return disks

@@ -67,18 +67,18 @@ def look(state_dir: str, uri: str) -> dict[str, t.Any]:
     connection = connect(uri)
     filtered = bindings.in_force()
     with lifecycle.clear("this host's domains and filters cannot be listed"):
-        domains = [found for found in map(_domain, connection.listAllDomains()) if found is not None]
-        for tap in (tap for one in domains for tap in one["taps"]):
+        domains = [domain for domain in map(_domain, connection.listAllDomains()) if domain is not None]
+        for tap in (tap for domain in domains for tap in domain["taps"]):
             tap["unfiltered"] = tap["filter"] is not None and filtered is not None and tap["device"] not in filtered
         filters = sorted(name for name in connection.listNWFilters() if _FILTER.fullmatch(name))
     return {
         "looked_at": looked_at,  # seconds since the epoch, by this host's clock
-        "domains": sorted(domains, key=lambda one: str(one["name"])),
+        "domains": sorted(domains, key=lambda domain: str(domain["name"])),
         "disks": _disks(state_dir),
         "files": {uuid: _files(state_dir, uuid) for uuid in _disks(state_dir)},
         "volumes": _uuids_in(os.path.join(state_dir, "volumes")),
         "missing_bases": _missing_bases(state_dir),
-        "residue": [one._asdict() for one in residue.find(state_dir)],
+        "residue": [remnant._asdict() for remnant in residue.find(state_dir)],
         "filters": filters,
         "chains": _chains(),
         "dhcp_networks": _dhcp_networks(state_dir),
@@ -104,9 +104,9 @@ def _domain(domain: t.Any) -> dict[str, t.Any] | None:
     except libvirt.libvirtError:
         return None  # it has none, or it ended just now
     nics = root.findall("./devices/interface")
-    found = {"uuid": domain.UUIDString(), "name": domain.name(), "state": state, "reason": reason}
+    record = {"uuid": domain.UUIDString(), "name": domain.name(), "state": state, "reason": reason}
     macs = [_attribute(nic, "mac", "address") for nic in nics]
-    return {**found, "macs": macs, "taps": list(filter(None, map(_tap, nics)))}
+    return {**record, "macs": macs, "taps": list(filter(None, map(_tap, nics)))}
 
 
 def _tap(nic: ElementTree.Element) -> dict[str, t.Any] | None:
@@ -122,8 +122,8 @@ def _tap(nic: ElementTree.Element) -> dict[str, t.Any] | None:
 
 
 def _attribute(element: ElementTree.Element, child: str, name: str) -> str | None:
-    found = element.find(child)
-    return None if found is None else found.get(name)
+    child_element = element.find(child)
+    return None if child_element is None else child_element.get(name)
 
 
 def _disks(state_dir: str) -> list[str]:
@@ -131,13 +131,13 @@ def _disks(state_dir: str) -> list[str]:
 
 
 def _uuids_in(directory: str) -> list[str]:
-    found = []
+    named = []
     with contextlib.suppress(FileNotFoundError):
         for name in os.listdir(directory):
             with contextlib.suppress(ValueError):
                 if str(uuids.UUID(name)) == name:
-                    found.append(name)
-    return sorted(found)
+                    named.append(name)
+    return sorted(named)
 
 
 def _files(state_dir: str, uuid: str) -> list[str]:
@@ -148,19 +148,19 @@ def _files(state_dir: str, uuid: str) -> list[str]:
 
 def _missing_bases(state_dir: str) -> dict[str, list[str]]:
     """Instance -> checksums of the images that its disks are made on and that the cache has lost."""
-    found: dict[str, list[str]] = {}
+    bases: dict[str, list[str]] = {}
     for uuid in _disks(state_dir):
         with contextlib.suppress(NovaliteError, OSError):
             for record in read_records(layout.instance_dir(state_dir, uuid)).values():
                 name = os.path.basename(record.base or "")
                 if name and not os.path.exists(layout.cached_path(state_dir, name)):
-                    found.setdefault(uuid, []).append(f"sha256:{name}")
-    return found
+                    bases.setdefault(uuid, []).append(f"sha256:{name}")
+    return bases
 
 
 def _chains() -> list[dict[str, t.Any]]:
     """Instances that have chains, by their numbers, with the addresses that lead to them."""
-    found: dict[int, set[str]] = {}
+    numbers: dict[int, set[str]] = {}
     for family in FAMILIES:
         try:
             present = of_ruleset(Tables().read(family))
@@ -169,17 +169,17 @@ def _chains() -> list[dict[str, t.Any]]:
         for chain in present.chains:
             match = _CHAIN.fullmatch(chain)
             if match:
-                found.setdefault(int(match[1]), set())
+                numbers.setdefault(int(match[1]), set())
         for entries in present.inbound.values():
             for key, who in entries.items():
                 for number in who.split("+"):
-                    found.setdefault(int(number), set()).add(to_cidr(key, family).partition("/")[0])
-    return [{"id": number, "addresses": sorted(found[number])} for number in sorted(found)]
+                    numbers.setdefault(int(number), set()).add(to_cidr(key, family).partition("/")[0])
+    return [{"id": number, "addresses": sorted(numbers[number])} for number in sorted(numbers)]
 
 
 def _bridge_owners() -> dict[str, list[str]]:
     """Bridge -> the marks of the ledgers that made it, or that have added something to it."""
-    found: dict[str, list[str]] = {}
+    owners: dict[str, list[str]] = {}
     for name in os.listdir(_NET):
         if os.path.isdir(os.path.join(_NET, name, "bridge")):
             marks = additions.owners(name)
@@ -187,31 +187,31 @@ def _bridge_owners() -> dict[str, list[str]]:
                 alias = handle.read().strip()
                 if ownership.read(alias) is not None:
                     marks.append(alias)
-            found[name] = sorted(set(marks))
-    return found
+            owners[name] = sorted(set(marks))
+    return owners
 
 
 def _dhcp_owners(state_dir: str) -> dict[str, str]:
     """Bridge -> the mark of the ledger whose DHCP server is there; without those from before there were marks."""
-    found: dict[str, str] = {}
+    owners: dict[str, str] = {}
     for path in glob.glob(os.path.join(glob.escape(state_dir), "networks", "*", "conf")):
         with contextlib.suppress(OSError), open(path, encoding="utf-8") as handle:
             mark = ownership.of_file(handle)
             if mark is not None:
-                found[os.path.basename(os.path.dirname(path))] = mark
-    return found
+                owners[os.path.basename(os.path.dirname(path))] = mark
+    return owners
 
 
 def _dhcp_networks(state_dir: str) -> list[dict[str, t.Any]]:
     """The arguments of the module `dhcp` for the servers here, as their own files have them."""
     directory = os.path.join(state_dir, "networks")
-    found = []
+    networks = []
     with contextlib.suppress(FileNotFoundError):
         for bridge in sorted(os.listdir(directory)):
             with contextlib.suppress(OSError, KeyError, ValueError):
                 with open(os.path.join(directory, bridge, "conf"), encoding="utf-8") as handle:
                     conf = read_config(handle.read())
                 with open(os.path.join(directory, bridge, "hosts"), encoding="utf-8") as handle:
-                    hosts = [one.__dict__ for one in read_hosts(handle.read())]
-                found.append({"name": bridge, "bridge": bridge, **conf, "hosts": hosts})
-    return found
+                    hosts = [host.__dict__ for host in read_hosts(handle.read())]
+                networks.append({"name": bridge, "bridge": bridge, **conf, "hosts": hosts})
+    return networks

@@ -25,20 +25,20 @@ def row(host: str | None, what: str, ledger: str, there: str, repair: str) -> Ro
     return {"host": host, "object": what, "ledger": ledger, "there": there, "repair": repair}
 
 
-def correction(one: Result) -> Row:
+def correction(record: Result) -> Row:
     """Of the module `ledger_repair`."""
-    before, after = one["before"], one["after"]
-    what, reason = f"{one['kind']} {one['name']}", one["reason"]
+    before, after = record["before"], record["after"]
+    what, reason = f"{record['kind']} {record['name']}", record["reason"]
     if after is None:
         return row(None, what, _values(before), reason, "removed")
     changed = {key: value for key, value in after.items() if before.get(key) != value}
     return row(None, what, _values({key: before[key] for key in changed}), reason, f"set to {_values(changed)}")
 
 
-def deletion(one: Result) -> Row:
+def deletion(record: Result) -> Row:
     """Of the module `ledger_repair`: an instance that nobody goes on deleting."""
-    silent = f"nobody was at it for {one['silent']} s"
-    return row(one["host"], f"instance {one['name']}", "is being deleted", silent, "deleted to the end")
+    silent = f"nobody was at it for {record['silent']} s"
+    return row(record["host"], f"instance {record['name']}", "is being deleted", silent, "deleted to the end")
 
 
 def of_step(host: str, step: str, result: Result, names: Names) -> list[Row]:
@@ -58,7 +58,7 @@ def of_step(host: str, step: str, result: Result, names: Names) -> list[Row]:
 
 def table(rows: t.Sequence[Row], failures: t.Sequence[str]) -> list[str]:
     """The rows under a head, then what could not be repaired, then how many there are."""
-    texts = [[str(one[field] if one[field] is not None else "ledger") for field in FIELDS] for one in rows]
+    texts = [[str(record[field] if record[field] is not None else "ledger") for field in FIELDS] for record in rows]
     widths = [min(WIDEST, max(map(len, column))) for column in zip(HEADS, *texts)]
     lines = []
     if texts:
@@ -99,7 +99,7 @@ def _bridges(host: str, before: Row, after: Row, names: Names) -> list[Row]:
 
 def _router(host: str, before: Row, after: Row, names: Names) -> list[Row]:
     rows = _plain(host, before, after, names)
-    return [{**one, "object": f"router ({one['object']})"} for one in rows]
+    return [{**record, "object": f"router ({record['object']})"} for record in rows]
 
 
 def _dhcp(host: str, before: Row, after: Row, names: Names) -> list[Row]:
@@ -130,15 +130,15 @@ def _filters(host: str, before: Row, after: Row, names: Names) -> list[Row]:
 
 def _firewall(host: str, before: Row, after: Row, names: Names) -> list[Row]:
     """A row for each chain, whatever families it is in."""
-    found: dict[str, set[str]] = {}
+    parts: dict[str, set[str]] = {}
     for part in sorted({*before, *after}):
         old, new = before.get(part) or {}, after.get(part) or {}
         for key in {*old, *new}:
             if old.get(key) != new.get(key):
                 what = {"sysctl": "kernel setting", "sets": "set"}.get(part, "chain")
-                found.setdefault(f"{what} {_named(key, names)}", set()).add("differs" if key in old else "missing")
+                parts.setdefault(f"{what} {_named(key, names)}", set()).add("differs" if key in old else "missing")
     return [
-        row(host, what, "in force", " and ".join(sorted(there)), "restored") for what, there in sorted(found.items())
+        row(host, what, "in force", " and ".join(sorted(there)), "restored") for what, there in sorted(parts.items())
     ]
 
 

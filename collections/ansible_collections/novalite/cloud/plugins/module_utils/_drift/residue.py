@@ -45,31 +45,31 @@ class Residue(t.NamedTuple):
 def find(state_dir: str, proc: str = "/proc", sys_block: str = "/sys/block") -> list[Residue]:
     """All of it, in the order in which it can be taken away: mounts before their devices, those before their server."""
     instances = os.path.join(os.path.abspath(state_dir), layout.INSTANCES)
-    loops = [one for one in _loops(sys_block, instances) if _is_idle(one.disk, instances)]
+    loops = [loop for loop in _loops(sys_block, instances) if _is_idle(loop.disk, instances)]
     servers, devices = _servers(proc, sys_block, instances)
-    ours = {one.name for one in loops} | devices
+    ours = {loop.name for loop in loops} | devices
     on_devices: list[Residue] = []
     others: list[Residue] = []
     for source, point in _mounts(proc):
-        found = Residue(MOUNT, point, source)
+        remnant = Residue(MOUNT, point, source)
         if _device_of(source, ours):
-            on_devices.append(found)
+            on_devices.append(remnant)
         elif point.startswith(f"{WORK_DIR}/") or point == WORK_DIR:
-            (on_devices if _is_device(source) else others).append(found)
+            (on_devices if _is_device(source) else others).append(remnant)
     # what was mounted last is in the way of what was mounted before
     return [*reversed(on_devices), *loops, *servers, *reversed(others)]
 
 
-def remove(found: t.Iterable[Residue]) -> None:
+def remove(remnants: t.Iterable[Residue]) -> None:
     """Take these away, in the order that find() gives. Raises NovaliteError."""
-    for one in found:
-        if one.what == MOUNT:
+    for remnant in remnants:
+        if remnant.what == MOUNT:
             # of what a dead server showed, nothing is left to be written
-            run(["umount", *([] if _is_device(one.disk) else ["--lazy"]), one.name])
-        elif one.what == LOOP:
-            run(["losetup", "--detach", one.name])
+            run(["umount", *([] if _is_device(remnant.disk) else ["--lazy"]), remnant.name])
+        elif remnant.what == LOOP:
+            run(["losetup", "--detach", remnant.name])
         else:
-            end_leftovers(one.disk)
+            end_leftovers(remnant.disk)
 
 
 def _is_device(source: str) -> bool:
@@ -128,7 +128,7 @@ def _backs(device: str, path: str) -> bool:
 
 def _servers(proc: str, sys_block: str, instances: str) -> tuple[list[Residue], set[str]]:
     """QEMU's programs that serve an instance's disk, and the nbd devices that they have connected."""
-    found: dict[str, Residue] = {}
+    servers: dict[str, Residue] = {}
     pids = set()
     for entry in os.listdir(proc):
         if not entry.isdigit():
@@ -138,11 +138,11 @@ def _servers(proc: str, sys_block: str, instances: str) -> tuple[list[Residue], 
                 disks = served(handle.read().split(b"\0"))
             for disk in disks:
                 if disk.startswith(f"{instances}/") and _is_idle(disk, instances):
-                    found[disk] = Residue(SERVER, os.path.relpath(disk, instances), disk)
+                    servers[disk] = Residue(SERVER, os.path.relpath(disk, instances), disk)
                     pids.add(entry)
     devices = set()
     for name in os.listdir(sys_block):
         with contextlib.suppress(OSError), open(os.path.join(sys_block, name, "pid"), encoding="ascii") as handle:
             if name.startswith("nbd") and handle.read().strip() in pids:
                 devices.add(f"/dev/{name}")
-    return [found[disk] for disk in sorted(found)], devices
+    return [servers[disk] for disk in sorted(servers)], devices

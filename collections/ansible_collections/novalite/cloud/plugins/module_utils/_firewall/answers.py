@@ -22,17 +22,19 @@ from .policy import Instance
 def with_sources(instances: t.Iterable[Instance]) -> list[Instance]:
     """The instances, whose DHCP servers on this host (IPv4) are joined by the addresses that those answer from."""
     known = list(instances)
-    servers = {server for one in known for server in one.dhcp_servers if ":" not in server}
+    servers = {server for instance in known for server in instance.dhcp_servers if ":" not in server}
     if not servers:
         return known
     sources: dict[str, list[str]] = {}
     with contextlib.suppress(CommandError, ValueError, KeyError):
         for row in json.loads(run(["ip", "-4", "-j", "address", "show"]).stdout or "[]"):
-            sources |= _of_device([f"{one['local']}/{one['prefixlen']}" for one in row.get("addr_info", ())], servers)
+            sources |= _of_device(
+                [f"{address['local']}/{address['prefixlen']}" for address in row.get("addr_info", ())], servers
+            )
     return [
-        dataclasses.replace(one, dhcp_servers=tuple(dict.fromkeys(
-            address for server in one.dhcp_servers for address in (server, *sources.get(server, ())))))
-        for one in known
+        dataclasses.replace(instance, dhcp_servers=tuple(dict.fromkeys(
+            address for server in instance.dhcp_servers for address in (server, *sources.get(server, ())))))
+        for instance in known
     ]
 
 
@@ -40,10 +42,10 @@ def _of_device(addresses: t.Sequence[str], servers: t.Collection[str]) -> dict[s
     """By server, of a device's addresses (in the kernel's order) those that packets leave with: to everybody the first
     of all, to somebody of the server's network the first in that."""
     interfaces = [ipaddress.IPv4Interface(text) for text in addresses]
-    found = {}
+    sources = {}
     for interface in interfaces:
         if str(interface.ip) in servers:
-            first = next(one for one in interfaces if interface.ip in one.network)
+            first = next(candidate for candidate in interfaces if interface.ip in candidate.network)
             ahead = dict.fromkeys((interfaces[0], first))
-            found[str(interface.ip)] = [str(one.ip) for one in ahead if one != interface]
-    return found
+            sources[str(interface.ip)] = [str(candidate.ip) for candidate in ahead if candidate != interface]
+    return sources

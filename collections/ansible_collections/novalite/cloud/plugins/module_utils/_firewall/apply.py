@@ -204,7 +204,7 @@ class _Run:
             return ports.Present()  # a host without ebtables, and nothing of ours in it
 
     def _needed(self, family: str) -> bool:
-        return self.request.state == "present" and any(one.is_in(family) for one in self.request.instances)
+        return self.request.state == "present" and any(instance.is_in(family) for instance in self.request.instances)
 
     def _look_at_the_other(self) -> None:
         """Only who gives all instances of the host can have what the other backend holds taken out: whatever was left
@@ -225,7 +225,7 @@ class _Run:
 
     def _merge(self, known: Known) -> dict[str, Changes] | None:
         """None when the tables themselves have to be looked at for it."""
-        found = {}  # type: dict[str, Changes]
+        changed = {}  # type: dict[str, Changes]
         self._ask_for_targets(known.presents["IPv6"])
         for family in FAMILIES:
             present = known.presents[family]
@@ -241,8 +241,8 @@ class _Run:
                 return None
             if present.ruleset is not None:
                 ruleset.refuse_foreign_users(present.ruleset, changes.gone)
-            found[family] = changes
-        return found
+            changed[family] = changes
+        return changed
 
     def _ask_for_targets(self, present: Present) -> None:
         """Once for a host: where targets are compared already, they can be."""
@@ -252,10 +252,10 @@ class _Run:
         able = who is not None and devices.compare(present.chains.get(devices.TARGETS + who, ()))
         self.request = dataclasses.replace(self.request, targets=able or self.tables.compares_bytes())
 
-    def _report(self, known: Known, found: t.Mapping[str, Changes]) -> None:
+    def _report(self, known: Known, changes_by_family: t.Mapping[str, Changes]) -> None:
         lost = {} if known.trusted or self._is_everything() else {
             family: damage.close(known.presents[family], changes, family)
-            for family, changes in found.items() if family not in known.intended}
+            for family, changes in changes_by_family.items() if family not in known.intended}
         self.outcome.repaired = {
             family: damage.names(intended, known.presents[family], family)
             for family, intended in known.intended.items()}
@@ -264,9 +264,9 @@ class _Run:
         self.outcome.warnings[:] = [
             *([] if self.request.targets else [_NO_TARGETS]),
             *damage.warnings(self.outcome.repaired, {family: names for family, names in lost.items() if names}),
-            *(line for family, changes in found.items()
+            *(line for family, changes in changes_by_family.items()
               for line in _look_around(family, known.presents[family], changes))]
-        for family, changes in found.items():
+        for family, changes in changes_by_family.items():
             present = known.presents[family]
             before, after = {}, {}  # type: dict[str, list[str]], dict[str, list[str]]
             for name in (*changes.wanted, *changes.gone):
@@ -288,8 +288,8 @@ class _Run:
         ensuring = self.request.state == "present"
         self.port_chains = ports.wanted(
             known.intended_ports or known.ports,
-            {one.id: one.ports for one in self.request.instances if ensuring and one.ports},
-            {one.id for one in self.request.instances},
+            {instance.id: instance.ports for instance in self.request.instances if ensuring and instance.ports},
+            {instance.id for instance in self.request.instances},
             self.request.exclusive and ensuring,
         )
         was, shall = ports.difference(known.ports, self.port_chains)
@@ -298,27 +298,27 @@ class _Run:
         if self.second.rulesets:
             self.outcome.before[f"iptables-{self.second.backend}"] = self.second.chains()
             self.outcome.after[f"iptables-{self.second.backend}"] = {}
-        self.sets = self._sets(known, found)
+        self.sets = self._sets(known, changes_by_family)
         if self.sets.was or self.sets.shall:
             self.outcome.before["sets"], self.outcome.after["sets"] = self.sets.was, self.sets.shall
 
-    def _sets(self, known: Known, found: t.Mapping[str, Changes]) -> sets.Plan:
+    def _sets(self, known: Known, changes_by_family: t.Mapping[str, Changes]) -> sets.Plan:
         if not self.request.sets:
             return sets.Plan()
-        needed = {family: changes.sets for family, changes in found.items()}
+        needed = {family: changes.sets for family, changes in changes_by_family.items()}
         groups = {group.id: group.members for group in self.request.groups if self.request.state == "present"}
-        given = {}  # type: dict[str, t.Collection[str] | None]
+        members_of = {}  # type: dict[str, t.Collection[str] | None]
         for family, parts in needed.items():
-            zones = {**known.presents[family].zones, **found[family].zones, **self.request.zones}
+            zones = {**known.presents[family].zones, **changes_by_family[family].zones, **self.request.zones}
             scopes = {None: dispatch.EVERYWHERE}  # type: dict[int | None, str]
             scopes.update((zone, scope) for scope, zone in zones.items())
             for part in parts:
                 group, zone = group_of(part)
                 members = groups.get(group)
-                given[part] = None if members is None or zone not in scopes else members.get(scopes[zone], ())
+                members_of[part] = None if members is None or zone not in scopes else members.get(scopes[zone], ())
         # What is there and is not spoken of needs no look.
         looked_at = {family: [part for part in parts
-                              if given[part] is not None or part not in known.presents[family].sets]
+                              if members_of[part] is not None or part not in known.presents[family].sets]
                      for family, parts in needed.items()}
         staying = {set_name(part, family) for family, parts in needed.items() for part in parts}
         if known.trusted:
@@ -327,12 +327,14 @@ class _Run:
             there = sets.names()
         else:
             there = set()
-        return sets.plan(looked_at, given, sorted(there - staying))
+        return sets.plan(looked_at, members_of, sorted(there - staying))
 
     # -- the way there
 
-    def _write(self, known: Known, found: t.Mapping[str, Changes]) -> None:
-        texts = {family: self._text(known.presents[family], changes, family) for family, changes in found.items()}
+    def _write(self, known: Known, changes_by_family: t.Mapping[str, Changes]) -> None:
+        texts = {
+            family: self._text(known.presents[family], changes, family) for family, changes in changes_by_family.items()
+        }
         texts = {family: text for family, text in texts.items() if text}
         bridged_texts = ports.delta(known.ports, self.port_chains)
         sets.restore(self.sets.before)
@@ -341,7 +343,7 @@ class _Run:
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
             # While iptables works this process has nothing to do.
             idle = known.kept and not texts and not bridged_texts
-            update = None if idle else pool.submit(self._update, known, found)
+            update = None if idle else pool.submit(self._update, known, changes_by_family)
             for family, text in texts.items():
                 self.written.append(family)
                 self.tables.write(family, text)
@@ -354,7 +356,7 @@ class _Run:
             commits = sum(text.count("\nCOMMIT\n") for text in texts.values())
             self._keep(update.result(), known, commits, len(bridged_texts))
         sets.restore(self.sets.after)
-        self.outcome.warnings += conntrack.forget(self._changed_hands(known, found))
+        self.outcome.warnings += conntrack.forget(self._changed_hands(known, changes_by_family))
 
     def _text(self, present: Present, changes: Changes, family: str) -> str:
         hooks = []  # type: list[str]
@@ -368,9 +370,9 @@ class _Run:
                 edits[name] = lines
         return ruleset.restore_text(changes.wanted, changes.gone, hooks, edits)
 
-    def _update(self, known: Known, found: t.Mapping[str, Changes]) -> cache.Update:
+    def _update(self, known: Known, changes_by_family: t.Mapping[str, Changes]) -> cache.Update:
         update = cache.Update(self.directory)
-        for family, changes in found.items():
+        for family, changes in changes_by_family.items():
             update.family(family, known.presents[family], changes)
         return update
 
@@ -388,9 +390,9 @@ class _Run:
             facts["digest"] = None
         update.commit(now, facts)
 
-    def _changed_hands(self, known: Known, found: t.Mapping[str, Changes]) -> set[conntrack.Owned]:
+    def _changed_hands(self, known: Known, changes_by_family: t.Mapping[str, Changes]) -> set[conntrack.Owned]:
         owned = set()  # type: set[conntrack.Owned]
-        for family, changes in found.items():
+        for family, changes in changes_by_family.items():
             zones = {**known.presents[family].zones, **changes.zones, **self.request.zones}
             changing = set(changes.moved | changes.arrived)
             if self.request.state == "absent":
@@ -418,10 +420,10 @@ class _Run:
 
 
 def _digest(texts: t.Mapping[str, str]) -> str:
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for text in texts.values():
-        found.update(_VOLATILE.sub(r"\1", text).encode())
-    return found.hexdigest()
+        digest.update(_VOLATILE.sub(r"\1", text).encode())
+    return digest.hexdigest()
 
 
 def _look_around(family: str, present: Present, changes: Changes) -> list[str]:
@@ -436,10 +438,10 @@ def _look_around(family: str, present: Present, changes: Changes) -> list[str]:
 
 def _foreign_users(rulesets: t.Mapping[str, Ruleset]) -> set[str]:
     """Novalite's chains that a rule of somebody else's jumps to."""
-    found = set()  # type: set[str]
+    users = set()  # type: set[str]
     for current in rulesets.values():
         for table, name, rules in current.foreign():
             for rule in rules:
                 if "nova-" in rule and not ruleset.is_hook(table, name, rule):
-                    found.add(str(ruleset.target(rule)))
-    return found
+                    users.add(str(ruleset.target(rule)))
+    return users

@@ -35,7 +35,7 @@ def forget(owned: t.Collection[Owned]) -> list[str]:
         return []
     try:
         for family in _FAMILY.values():
-            _forget(family, {one for one in owned if (":" in one.address) == (family == "ipv6")})
+            _forget(family, {held for held in owned if (":" in held.address) == (family == "ipv6")})
     except CommandError as error:
         return [f"open connections of addresses that changed hands could not be cut: {error}"]
     return []
@@ -46,23 +46,23 @@ def _forget(family: str, owned: set[Owned]) -> None:
     deleted or that has expired since it looked. So: one after the other, and again for what is left."""
     for _attempt in range(ATTEMPTS if owned else 0):
         left = _tracked(family, owned)
-        for one, end in sorted(left):
+        for held, end in sorted(left):
             # Zone 0 too is named: without one, those of every network that uses this address would go.
-            run(["conntrack", "-D", "-f", family, end, one.address, "-w", str(one.zone)], ok=(0, 1))
+            run(["conntrack", "-D", "-f", family, end, held.address, "-w", str(held.zone)], ok=(0, 1))
         if not left:
             return
 
 
 def _tracked(family: str, owned: t.Container[Owned]) -> set[tuple[Owned, str]]:
     """Which of these addresses connections are tracked of, and at which end."""
-    found = set()  # type: set[tuple[Owned, str]]
+    tracked = set()  # type: set[tuple[Owned, str]]
     for line in run(["conntrack", "-L", "-f", family]).stdout.splitlines():
         words = line.split()
         zone = next((int(word[5:]) for word in words if word.startswith("zone=")), 0)
         sources = [word[4:] for word in words if word.startswith("src=")]
         ends = [(Owned(address, zone), end) for address, end in zip(sources, _ENDS)]
-        found.update(one for one in ends if one[0] in owned)
-    return found
+        tracked.update(end for end in ends if end[0] in owned)
+    return tracked
 
 
 def _nothing_tracked() -> bool:

@@ -26,11 +26,11 @@ _SHOWN = 8  # names in a warning
 def names(intended: Present, present: Present, family: str) -> list[str]:
     """The chains, and the built-in ones that call them, that are not as `intended` any more, for the user."""
     whole, there = everything(intended, family), present.chains
-    found = [name for name in {**whole, **there}
+    chain_names = [name for name in {**whole, **there}
              if name not in there or name not in whole or not ruleset.same(name, there[name], whole[name])]
     if present.ruleset is not None:
-        found += [hook.name for hook in present.ruleset.misplaced_hooks(merge.roots(intended))]
-    return sorted(set(found))
+        chain_names += [hook.name for hook in present.ruleset.misplaced_hooks(merge.roots(intended))]
+    return sorted(set(chain_names))
 
 
 def against(present: Present, intended: Present, changes: Changes, family: str) -> None:
@@ -49,30 +49,30 @@ def close(present: Present, changes: Changes, family: str) -> list[str]:
     closed = {INSTANCE: f"-j {FALLBACK[family]}", NEW: f"-j {FALLBACK[family]}", OUT_OF: "-j DROP",
               devices.TARGETS: "-j DROP"}
     reached = whos(present.inbound) | set(present.devices.get(devices.TO.root, {}).values())
-    found = []
+    chain_names = []
     for name, rules in present.chains.items():
         prefix = next((prefix for prefix in closed if name.startswith(prefix)), None)
         if prefix is None or name in changes.wanted:
             continue
         if not rules and name not in changes.gone:
             changes.wanted[name] = (closed[prefix],)
-            found.append(name)
+            chain_names.append(name)
         elif prefix == INSTANCE and name[len(prefix):] not in reached:
-            found.append(name)
-    return sorted(found)
+            chain_names.append(name)
+    return sorted(chain_names)
 
 
 def warnings(repaired: t.Mapping[str, t.Sequence[str]], lost: t.Mapping[str, t.Sequence[str]]) -> list[str]:
     """For the user. `repaired` and `lost`: the chains by table, what is put back and what is only closed."""
-    found = []
+    texts = []
     if repaired:
-        found.append(f"somebody else changed novalite's chains since its last run ({_listed(repaired)}): they are put "
+        texts.append(f"somebody else changed novalite's chains since its last run ({_listed(repaired)}): they are put "
                      "back as they were")
     if lost:
-        found.append(f"somebody else emptied novalite's chains, and what was in them is not known here "
+        texts.append(f"somebody else emptied novalite's chains, and what was in them is not known here "
                      f"({_listed(lost)}): their instances are closed as far as anything leads to them; run "
                      "playbooks/firewall.yml")
-    return found
+    return texts
 
 
 def _listed(chains: t.Mapping[str, t.Sequence[str]]) -> str:

@@ -89,20 +89,22 @@ def of(side: Side, devices: Devices) -> Entries:
     return devices.get((TO if side == ASKING else side).root, {})
 
 
-def merged(old: Devices, given: t.Mapping[str, t.Sequence[str]], keep: bool, family: str) -> Devices:
-    """The devices by side after a request for the instances `given` (id -> devices); `keep` those of others.
+def merged(old: Devices, instances: t.Mapping[str, t.Sequence[str]], keep: bool, family: str) -> Devices:
+    """The devices by side after a request for the `instances` (id -> devices); `keep` those of others.
 
     Of FROM what is kept only: who has egress rules is not known here.
     """
-    told = {device: who for who, devices in given.items() for device in devices}
-    found = {}
+    asked = {device: who for who, devices in instances.items() for device in devices}
+    merged_sides = {}
     for side in SIDES:
         before = old.get(side.root, {}) if keep else {}
-        found[side.root] = {device: who for device, who in before.items() if who not in given and device not in told}
-    found[TO.root].update(told)
+        merged_sides[side.root] = {
+            device: who for device, who in before.items() if who not in instances and device not in asked
+        }
+    merged_sides[TO.root].update(asked)
     if family == "IPv6":
-        found[ND.root].update(told)
-    return found
+        merged_sides[ND.root].update(asked)
+    return merged_sides
 
 
 def chains(side: Side, entries: Entries, family: str) -> Chains:

@@ -66,7 +66,7 @@ def namespace() -> list[t.Any]:
 
 def legacy_tables() -> dict[str, list[t.Any]]:
     """`IPv4 filter` -> size and shape of each legacy table that is there. Asking for one that is not would make it."""
-    found = {}  # type: dict[str, list[t.Any]]
+    tables = {}  # type: dict[str, list[t.Any]]
     for family in _LEVEL:
         try:
             with open(_NAMES[family], encoding="ascii") as handle:
@@ -76,8 +76,8 @@ def legacy_tables() -> dict[str, list[t.Any]]:
         for name in sorted(names):
             info = _legacy_info(family, name)
             if info is not None:
-                found[f"{family} {name}"] = info
-    return found
+                tables[f"{family} {name}"] = info
+    return tables
 
 
 def take() -> dict[str, t.Any]:

@@ -158,9 +158,9 @@ class _Merge:
             scopes, servers = {self.scopes[zone] for zone in in_zones & self.scopes.keys()}, policy.servers_of(rules)
         zones = {scope: self._zone(scope) for scope in scopes}
         if instance and instance.devices and self.family == "IPv6":
-            told = (instance.of(self.family), instance.shared_of(self.family))
+            addresses = (instance.of(self.family), instance.shared_of(self.family))
             self.all[devices.TARGETS + who] = devices.targets_chain(
-                *([cidr for _scope, cidr in of] for of in told)) if self.request.targets else devices.ANY_TARGET
+                *([cidr for _scope, cidr in of] for of in addresses)) if self.request.targets else devices.ANY_TARGET
         for chain in policy.inbound_chains(who, self.family, groups, zones, restricted, *servers):
             self.all[chain.name] = chain.rules
         if restricted:
@@ -202,12 +202,12 @@ class _Merge:
 
         One with a further group whose rules nobody said is left as he is: what would answer these is not known.
         """
-        found = set()  # type: set[str]
+        carriers = set()  # type: set[str]
         for who in whos(self.changes.inbound) | set(self.by_device.values()) if groups else ():
             mine = {group for number in who.split("+") for group in self._groups_of(number)}
             if not groups.isdisjoint(mine) and (all(map(self._is_said, mine)) or not any(map(self._restricts, mine))):
-                found.add(who)
-        return found
+                carriers.add(who)
+        return carriers
 
     def _is_said(self, group: int) -> bool:
         chains = self.present.chains
@@ -315,8 +315,8 @@ class _Merge:
         self.all[FALLBACK[self.family]] = ("-j DROP",)
         asked = present.chains.get(devices.ASKED)
         if self.by_device:
-            told = self.request.opened if self.is_present else None
-            self.all[devices.ASKED] = asked if asked and told is None else host.chain(self.family, told or ())
+            opened = self.request.opened if self.is_present else None
+            self.all[devices.ASKED] = asked if asked and opened is None else host.chain(self.family, opened or ())
         elif asked is not None:
             changes.gone.append(devices.ASKED)
         before, after = devices.heads(present.devices), devices.heads(changes.devices)
@@ -340,13 +340,13 @@ class _Merge:
         chains = {name: there[name] for name in passage.CALLED_FROM if name in there}
         if self.is_present:
             bridges = {bridge: bridge in self.zones for bridge in request.bridges}
-            found = passage.chains(chains, self.present.dropping, bridges, request.serving, self.family,
+            passages = passage.chains(chains, self.present.dropping, bridges, request.serving, self.family,
                                    keep=not request.exclusive)
         else:
-            found = passage.without(chains, request.bridges)
-        self.all.update(found)
-        self.changes.roots |= found.keys()
-        self.changes.gone += [name for name in chains if name not in found]
+            passages = passage.without(chains, request.bridges)
+        self.all.update(passages)
+        self.changes.roots |= passages.keys()
+        self.changes.gone += [name for name in chains if name not in passages]
 
     def _differences(self) -> None:
         changes, present = self.changes, self.present
@@ -384,14 +384,14 @@ class _Merge:
 
 def _roots(inbound: Scopes, outbound: Scopes, zones: t.Mapping[str, int], by_device: devices.Devices) -> set[str]:
     heads = devices.heads(by_device)
-    found = {LOCAL} if any(inbound.values()) or heads[LOCAL] else set()
+    names = {LOCAL} if any(inbound.values()) or heads[LOCAL] else set()
     if heads[LOCAL]:
-        found.add(devices.ASKING.root)
+        names.add(devices.ASKING.root)
     if any(outbound.values()) or heads[OUTGOING]:
-        found.add(OUTGOING)
+        names.add(OUTGOING)
     if zones:
-        found.add(ZONES)
-    return found
+        names.add(ZONES)
+    return names
 
 
 def _by_number(who: str) -> list[int]:

@@ -25,30 +25,30 @@ def changed(
     old: Entries,
     own: Entries,
     shared: t.Mapping[str, t.Sequence[str]],
-    given: t.Collection[str],
+    instances: t.Collection[str],
     exclusive: bool,
     family: str,
 ) -> tuple[Entries, set[str]]:
     """The addresses of one scope after a request, and those of them that lead elsewhere than before.
 
-    `own` and `shared` are what the instances `given` have; `exclusive`: nobody else has anything. Raises NovaliteError
+    `own` and `shared` are what the `instances` have; `exclusive`: nobody else has anything. Raises NovaliteError
     for an address that too many share.
     """
     if exclusive:
         stale = [key for key, who in old.items() if own.get(key) != who]
     elif "+" in "".join(old.values()):
-        stale = [key for key, who in old.items() if not set(given).isdisjoint(who.split("+"))]
+        stale = [key for key, who in old.items() if not set(instances).isdisjoint(who.split("+"))]
     else:
-        stale = [key for key, who in old.items() if who in given]
+        stale = [key for key, who in old.items() if who in instances]
     new = dict(old)  # a changed entry keeps its place, as the linear dispatch has them in order
     keys = dict.fromkeys([*stale, *own, *shared])
     for key in keys:
         before = "" if exclusive else old.get(key, "")
         who = own.get(key)
-        if who is None and before and "+" not in before and before not in given:
+        if who is None and before and "+" not in before and before not in instances:
             who = before
         if who is None:
-            left = [one for one in before.split("+") if one and one not in given]
+            left = [part for part in before.split("+") if part and part not in instances]
             sharers = sorted({*left, *shared.get(key, ())}, key=int)
             who = "+".join(sharers * 2 if len(sharers) == 1 else sharers)
             if len(f"{INSTANCE}{who}") > _MAX_NAME:

@@ -46,7 +46,7 @@ def chains(
 ) -> dict[str, tuple[str, ...]]:
     """The chains that are needed, from those that are `there`. `bridges`: name -> whether its network is isolated;
     `serving`: on which of them this host is the guests' DHCP and name server. `keep` the others that have rules now."""
-    found = {}
+    by_name = {}
     for name, built_in in CALLED_FROM.items():
         if built_in not in dropped:
             continue
@@ -60,8 +60,8 @@ def chains(
                 _sent(bridge, isolated) if name == SENT else _asked(bridge, isolated, bridge in serving, family))
         lines = [rule for bridge in sorted(rules) for rule in rules[bridge]]
         if lines:
-            found[name] = tuple(lines)
-    return found
+            by_name[name] = tuple(lines)
+    return by_name
 
 
 def without(there: t.Mapping[str, t.Sequence[str]], bridges: t.Container[str]) -> dict[str, tuple[str, ...]]:

@@ -232,7 +232,7 @@ def parse_zones(values: t.Iterable[t.Mapping[str, t.Any]]) -> dict[str, int]:
             raise NovaliteError(f"the conntrack zone {zone} of bridge {value['bridge']} is not between 1 and 65535")
         zones[_bridge(value["bridge"])] = zone
     for bridge, zone in zones.items():
-        other = next((one for one in zones if one != bridge and zones[one] == zone), None)
+        other = next((sibling for sibling in zones if sibling != bridge and zones[sibling] == zone), None)
         if other is not None:
             raise NovaliteError(f"the bridges {bridge} and {other} have one conntrack zone, {zone}; give each its own")
     return zones
@@ -315,12 +315,12 @@ def inbound_chains(
 
 def servers_of(rules: t.Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The DHCP servers and routers of an instance, from its chain that inbound_chains() made."""
-    found = {"dhcp": [], "ra": []}  # type: dict[str, list[str]]
+    servers = {"dhcp": [], "ra": []}  # type: dict[str, list[str]]
     for rule in rules:
         match = _SERVER.fullmatch(rule)
         if match:
-            found["dhcp" if match[2] is None else "ra"].append(match[1])
-    return tuple(found["dhcp"]), tuple(found["ra"])
+            servers["dhcp" if match[2] is None else "ra"].append(match[1])
+    return tuple(servers["dhcp"]), tuple(servers["ra"])
 
 
 def outbound_chain(who: str, family: str, groups: t.Iterable[int], zones: Zones) -> Chain:
@@ -388,11 +388,11 @@ def _bridge(name: t.Any) -> str:
 
 
 def _members(everywhere: t.Iterable[t.Any], scoped: t.Iterable[t.Mapping[str, t.Any]]) -> dict[str, tuple[str, ...]]:
-    found = {"": _texts(everywhere)}
+    members = {"": _texts(everywhere)}
     for scope in scoped:
         bridge = _bridge(scope["bridge"])
-        found[bridge] = (*found.get(bridge, ()), *_texts(scope.get("addresses")))
-    return found
+        members[bridge] = (*members.get(bridge, ()), *_texts(scope.get("addresses")))
+    return members
 
 
 def _texts(values: t.Iterable[t.Any] | None) -> tuple[str, ...]:

@@ -62,9 +62,9 @@ def parse_port(instance: int, value: t.Mapping[str, t.Any]) -> Port:
     if not _DEVICE.fullmatch(device):
         raise NovaliteError(f"instance {instance}: {device!r} is no name of a network device")
     pairs = [(str(pair["mac"]).lower(), str(pair["cidr"])) for pair in value.get("allowed_pairs") or ()]
-    for one in (mac, *(pair_mac for pair_mac, _cidr in pairs)):
-        if not _MAC.fullmatch(one):
-            raise NovaliteError(f"instance {instance}: {one!r} is no MAC address; write fa:16:3e:00:00:01")
+    for text in (mac, *(pair_mac for pair_mac, _cidr in pairs)):
+        if not _MAC.fullmatch(text):
+            raise NovaliteError(f"instance {instance}: {text!r} is no MAC address; write fa:16:3e:00:00:01")
     addresses = tuple(host(str(address))[1].partition("/")[0] for address in value.get("addresses") or ())
     return Port(device, mac, addresses, tuple((pair_mac, _range(instance, cidr)) for pair_mac, cidr in pairs))
 
@@ -108,16 +108,16 @@ def parse(text: str) -> Present:
 
 
 def wanted(
-    present: Present, ports: t.Mapping[int, t.Sequence[Port]], given: t.Container[int], exclusive: bool
+    present: Present, ports: t.Mapping[int, t.Sequence[Port]], instances: t.Container[int], exclusive: bool
 ) -> Chains:
-    """All of novalite's chains afterwards: those of the instances `given` are `ports`, the others stay."""
+    """All of novalite's chains afterwards: those of the `instances` are `ports`, the others stay."""
     chains: Chains = {}
     jumps: list[str] = []
     taken = {port.device for of_instance in ports.values() for port in of_instance}
     for jump in present.chains.get(ROOT, ()):
         match = _JUMP.fullmatch(jump)
         # A device that is another guest's now leaves its old line, which would come first and win.
-        if match and not exclusive and int(match[2]) not in given and match[1] not in taken:
+        if match and not exclusive and int(match[2]) not in instances and match[1] not in taken:
             name = jump.rpartition(" ")[2]
             if name in present.chains:
                 jumps.append(jump)

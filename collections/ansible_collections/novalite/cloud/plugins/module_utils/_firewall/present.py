@@ -63,15 +63,15 @@ def of_ruleset(ruleset: Ruleset) -> Present:
 
 def everything(present: Present, family: str) -> Chains:
     """All chains, those that lead to instances as well."""
-    found = {name: tuple(rules) for name, rules in present.chains.items()}
+    chains = {name: tuple(rules) for name, rules in present.chains.items()}
     if present.ruleset is None:
         heads = devices.heads(present.devices)
         for side, scopes in ((IN, present.inbound), (OUT, present.outbound)):
             if scopes or heads[side.root]:
-                found.update(dispatch.chains(side, scopes, family, heads[side.root]))
+                chains.update(dispatch.chains(side, scopes, family, heads[side.root]))
         for by_device in (*devices.SIDES, devices.ASKING):
-            found.update(devices.chains(by_device, devices.of(by_device, present.devices), family))
-    return found
+            chains.update(devices.chains(by_device, devices.of(by_device, present.devices), family))
+    return chains
 
 
 def whos(scopes: Scopes) -> set[str]:
@@ -89,12 +89,12 @@ def groups_of(chains: t.Mapping[str, tuple[str, ...]], who: str) -> set[str]:
 
 
 def group_jumps(rules: t.Iterable[str]) -> list[str]:
-    found = []
+    jumps = []
     for rule in rules:
         jump = rule.rpartition(" ")[2]
         if jump.startswith(_GROUP_PREFIXES):
-            found.append(jump)
-    return found
+            jumps.append(jump)
+    return jumps
 
 
 def sets_in(chains: Chains) -> set[str]:
@@ -111,5 +111,5 @@ def _scopes(side: Side, chains: Chains) -> Scopes:
             roots[words[1]] = words[3]
         elif len(words) == 4 and rule == f"{side.device} {words[1]} {dispatch.SHIELD}":
             shielded.add(words[1])
-    found = {scope: dispatch.read(side, root, lambda name: chains.get(name, ())) for scope, root in roots.items()}
-    return {scope: entries for scope, entries in found.items() if entries} | {scope: {} for scope in shielded}
+    scopes = {scope: dispatch.read(side, root, lambda name: chains.get(name, ())) for scope, root in roots.items()}
+    return {scope: entries for scope, entries in scopes.items() if entries} | {scope: {} for scope in shielded}

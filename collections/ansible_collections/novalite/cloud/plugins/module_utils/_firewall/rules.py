@@ -110,13 +110,15 @@ def of_members(rules: t.Sequence[str], option: str, labelled: str, addresses: t.
     if not templates:
         return tuple(rules)
     others = [rule for rule in rules if not rule.endswith((labelled, f"{labelled} -j ACCEPT"))]
-    return tuple(sorted({*others, *(line for one in templates for line in by_members(one, option, addresses))}))
+    return tuple(
+        sorted({*others, *(line for template in templates for line in by_members(template, option, addresses))})
+    )
 
 
 def hosts(addresses: t.Iterable[str], family: str) -> tuple[str, ...]:
     """The addresses of one family as `<address>/32` or `/128`, each once, in the given order."""
-    found = (host(address) for address in addresses)
-    return tuple(dict.fromkeys(text for its_family, text in found if its_family == family))
+    pairs = (host(address) for address in addresses)
+    return tuple(dict.fromkeys(text for its_family, text in pairs if its_family == family))
 
 
 @functools.lru_cache(maxsize=65536)

@@ -191,7 +191,7 @@ def parse(text: str) -> Ruleset:
                     f"iptables cannot show the table {incompatible}: another program has put native nftables rules "
                     f"into it; move those rules to a table of their own (nft list table ip {incompatible})"
                 )
-    return Ruleset({name: {chain: tuple(found) for chain, found in of_table.items()}
+    return Ruleset({name: {chain: tuple(lines) for chain, lines in of_table.items()}
                     for name, of_table in tables.items()}, policies)
 
 
@@ -200,22 +200,22 @@ def dispatches(name: str) -> bool:
     return name.startswith(_DISPATCHING) or name == OUT.root
 
 
-def same(name: str, one: t.Sequence[str], other: t.Sequence[str]) -> bool:
+def same(name: str, lines: t.Sequence[str], other: t.Sequence[str]) -> bool:
     """Whether two states of a chain mean the same.
 
     A protocol's name may differ, which each host spells its own way, and the order of rules that lead to instances, of
     which no two match the same packet; what is before these may not.
     """
-    if one == other:
+    if lines == other:
         return True
     if dispatches(name):
-        (head, entries), (other_head, other_entries) = map(_parts, (one, other))
+        (head, entries), (other_head, other_entries) = map(_parts, (lines, other))
         return sorted(entries) == sorted(other_entries) and _spelled_alike(head, other_head)
-    return _spelled_alike(one, other)
+    return _spelled_alike(lines, other)
 
 
-def _spelled_alike(one: t.Sequence[str], other: t.Sequence[str]) -> bool:
-    return len(one) == len(other) and all(a == b or canonical(a) == canonical(b) for a, b in zip(one, other))
+def _spelled_alike(lines: t.Sequence[str], other: t.Sequence[str]) -> bool:
+    return len(lines) == len(other) and all(a == b or canonical(a) == canonical(b) for a, b in zip(lines, other))
 
 
 def _parts(rules: t.Sequence[str]) -> tuple[t.Sequence[str], t.Sequence[str]]:

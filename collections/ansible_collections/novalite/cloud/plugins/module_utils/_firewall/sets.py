@@ -68,11 +68,11 @@ def members(name: str) -> Members | None:
 
 def plan(
     needed: t.Mapping[str, t.Collection[str]],
-    given: t.Mapping[str, t.Collection[str] | None],
+    members_of: t.Mapping[str, t.Collection[str] | None],
     unneeded: t.Iterable[str],
     read: t.Callable[[str], Members | None] = members,
 ) -> Plan:
-    """What makes the sets of the groups `needed` (by family; `3`, `3.7`) hold the members that are `given`.
+    """What makes the sets of the groups `needed` (by family; `3`, `3.7`) hold `members_of` them.
 
     A group whose members are not given keeps those it has. `unneeded` are the names of sets that go.
     """
@@ -80,7 +80,7 @@ def plan(
     for family in FAMILIES:
         for group in sorted(needed.get(family, ())):
             name = set_name(group, family)
-            wanted = given.get(group)
+            wanted = members_of.get(group)
             there = read(name)
             if wanted is None and there is not None:
                 continue

@@ -73,22 +73,22 @@ class Second:
             if not any(name.startswith(family) for name in there):
                 continue
             try:
-                found = Tables(self.backend).read(family)
+                tables = Tables(self.backend).read(family)
             except (CommandError, OSError):
                 continue
-            if found.owned():
-                self.rulesets[family] = found
+            if tables.owned():
+                self.rulesets[family] = tables
         return bool(self.rulesets)
 
     def chains(self) -> dict[str, t.Any]:
         """By family, for the user."""
         return {family: {name: [f"-A {name} {rule}".rstrip() for rule in rules]
-                         for name, rules in found.owned().items()}
-                for family, found in self.rulesets.items()}
+                         for name, rules in tables.owned().items()}
+                for family, tables in self.rulesets.items()}
 
     def clear(self) -> None:
         """Take novalite's chains out. Raises NovaliteError when a rule of somebody else's uses one."""
-        for family, found in self.rulesets.items():
-            text = ruleset.delta(found, {}, ())
+        for family, tables in self.rulesets.items():
+            text = ruleset.delta(tables, {}, ())
             if text:
                 Tables(self.backend).write(family, text)

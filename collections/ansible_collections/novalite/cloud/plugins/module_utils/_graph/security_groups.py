@@ -27,8 +27,8 @@ def dot(groups: t.Iterable[t.Mapping[str, t.Any]]) -> str:
 
     `groups`: `{"id", "name", "project", "rules", "servers": [names]}`.
     """
-    groups = sorted(groups, key=lambda one: (str(one.get("project")), str(one["name"])))
-    known = {int(one["id"]) for one in groups}
+    groups = sorted(groups, key=lambda group: (str(group.get("project")), str(group["name"])))
+    known = {int(group["id"]) for group in groups}
     arrows: dict[tuple[str, str, bool], dict[str, set[str]]] = {}
     outside: dict[str, str] = {}
     for group in groups:
@@ -50,7 +50,7 @@ def dot(groups: t.Iterable[t.Mapping[str, t.Any]]) -> str:
     lines = ["digraph security_groups {", _STYLE]
     lines += [f"  {_quoted(key)} [shape=box, style=\"rounded,filled\", fillcolor=\"#f2f2f2\", color=\"#999999\", "
               f"label={_quoted(label)}];" for key, label in sorted(outside.items())]
-    several = len({one.get("project") for one in groups}) > 1
+    several = len({group.get("project") for group in groups}) > 1
     lines += [_box(group, f"{group.get('project')}: " * several + str(group["name"])) for group in groups]
     for (tail, head, egress), subjects in sorted(arrows.items()):
         label = "\\n".join(_label(what, subjects[what]) for what in sorted(subjects, key=_by_number))

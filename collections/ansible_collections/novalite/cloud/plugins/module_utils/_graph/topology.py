@@ -43,15 +43,15 @@ def dot(
 ) -> str:
     """The picture of these records, as the module `cloud_info` returns them."""
     signs = _Signs(networks, groups)
-    several = len({one["project"] for one in servers}) > 1
+    several = len({server["project"] for server in servers}) > 1
     lines = ["digraph cloud {", _STYLE]
     lines.append(f"  label=<{_title(hosts, servers)}>; labelloc=t; labeljust=l;")
     if networks:
         lines.append(f"  networks [label=<{_networks(networks, signs)}>];")
-    lines += _flows(groups, signs, len({one["project"] for one in groups}) > 1)
+    lines += _flows(groups, signs, len({group["project"] for group in groups}) > 1)
     cards = _cards(hosts, servers, signs, several)
     lines += [f"  card{number} [label=<{card}>];" for number, card in enumerate(cards)]
-    left = [f"group{one['id']}" for one in groups] + ["networks"] * bool(networks)
+    left = [f"group{group['id']}" for group in groups] + ["networks"] * bool(networks)
     lines += _grid(len(cards), left)
     return "\n".join([*lines, "}", ""])
 
@@ -61,12 +61,12 @@ class _Signs:
 
     def __init__(self, networks: t.Sequence[Record], groups: t.Sequence[Record]) -> None:
         self.networks = {
-            one["id"]: _badge(_letters(number), _NETWORKS[number % len(_NETWORKS)], "white")
-            for number, one in enumerate(networks)
+            network["id"]: _badge(_letters(number), _NETWORKS[number % len(_NETWORKS)], "white")
+            for number, network in enumerate(networks)
         }
         self.groups = {
-            one["id"]: _badge(str(number + 1), _GROUPS[number % len(_GROUPS)], "black")
-            for number, one in enumerate(groups)
+            group["id"]: _badge(str(number + 1), _GROUPS[number % len(_GROUPS)], "black")
+            for number, group in enumerate(groups)
         }
 
 
@@ -89,10 +89,10 @@ def _row_of(badges: t.Iterable[str]) -> str:
 
 def _cards(hosts: t.Sequence[Record], servers: t.Sequence[Record], signs: _Signs, several: bool) -> list[str]:
     on: dict[str | None, list[Record]] = {}
-    for one in servers:
-        on.setdefault(one["host"], []).append(one)
+    for server in servers:
+        on.setdefault(server["host"], []).append(server)
     cards = [_card(host, on.pop(host["name"], []), signs, several) for host in hosts]
-    homeless = [one for some in on.values() for one in some]
+    homeless = [server for some in on.values() for server in some]
     if homeless:
         cards.append(_frame("on no host", "", "#f4f4f4", _instances(homeless, signs, several)))
     return cards
@@ -107,14 +107,14 @@ def _grid(cards: int, left: t.Sequence[str]) -> list[str]:
         names = [f"card{number}" for number in column]
         lines.append(f"  {{rank=same; {' -> '.join(names)} [style=invis];}}" if len(names) > 1 else "")
     for before, after in zip(columns, columns[1:]):
-        lines += [f"  card{one} -> card{other} [style=invis, weight=20];" for one, other in zip(before, after)]
+        lines += [f"  card{number} -> card{other} [style=invis, weight=20];" for number, other in zip(before, after)]
     if columns:
-        lines += [f"  {one} -> card{columns[0][len(columns[0]) // 2]} [style=invis, minlen=3];" for one in left]
+        lines += [f"  {node} -> card{columns[0][len(columns[0]) // 2]} [style=invis, minlen=3];" for node in left]
     return [line for line in lines if line]
 
 
 def _title(hosts: t.Sequence[Record], servers: t.Sequence[Record]) -> str:
-    states = [one["vm_state"] for one in servers]
+    states = [server["vm_state"] for server in servers]
     order = [*_STATES, *sorted(set(states) - set(_STATES))]
     legend = "".join(
         f'<td bgcolor="{_STATES.get(state, _OTHER)}" width="10" height="10" fixedsize="true"></td>'
@@ -177,18 +177,18 @@ def _number(value: float) -> str:
 
 def _instances(servers: t.Sequence[Record], signs: _Signs, several: bool) -> str:
     rows = ""
-    for one in servers[:SHOWN]:
-        name = _cut(f"{one['project']}: {one['name']}" if several else one["name"])
-        state = one["task_state"] or one["vm_state"]
+    for server in servers[:SHOWN]:
+        name = _cut(f"{server['project']}: {server['name']}" if several else server["name"])
+        state = server["task_state"] or server["vm_state"]
         said = "" if state == "active" else f" {state}"
         grey = f'&#160;<font color="#777777" point-size="9">{_escaped(state)}</font>' if said else ""
-        address = " ".join([one["ip"] or "", *one["floating_ips"][:1]]).strip()
+        address = " ".join([server["ip"] or "", *server["floating_ips"][:1]]).strip()
         badges = _row_of(
-            [*(signs.networks[key] for key in one["networks"] if key in signs.networks),
-             *(signs.groups[key] for key in one["security_groups"] if key in signs.groups)]
+            [*(signs.networks[key] for key in server["networks"] if key in signs.networks),
+             *(signs.groups[key] for key in server["security_groups"] if key in signs.groups)]
         )  # fmt: skip
         rows += (
-            f'<tr><td width="8" height="8" fixedsize="true" bgcolor="{_STATES.get(one["vm_state"], _OTHER)}"></td>'
+            f'<tr><td width="8" height="8" fixedsize="true" bgcolor="{_STATES.get(server["vm_state"], _OTHER)}"></td>'
             f'<td align="left" {_wide(name + said)}>{_escaped(name)}{grey}</td>'
             f'<td align="left" {_wide(address)}>{_small(address)}</td>'
             f'<td align="right">{badges}</td></tr>'
@@ -205,17 +205,17 @@ def _instances(servers: t.Sequence[Record], signs: _Signs, several: bool) -> str
 
 def _networks(networks: t.Sequence[Record], signs: _Signs) -> str:
     rows = ""
-    for one in networks:
-        wire = f"VLAN {one['vlan']}" if one["vlan"] is not None else ""
-        wire = wire or (f"VNI {one['vni']}" if one["vni"] is not None else one["bridge"])
-        where = f"{one['cidr']}, {wire}" + (", isolated" if one["isolated"] else "")
+    for network in networks:
+        wire = f"VLAN {network['vlan']}" if network["vlan"] is not None else ""
+        wire = wire or (f"VNI {network['vni']}" if network["vni"] is not None else network["bridge"])
+        where = f"{network['cidr']}, {wire}" + (", isolated" if network["isolated"] else "")
         rows += (
-            f"<tr><td>{_row_of([signs.networks[one['id']]])}</td>"
+            f"<tr><td>{_row_of([signs.networks[network['id']]])}</td>"
             f'<td><table border="0" cellspacing="0" cellpadding="1"><tr><td align="left">'
-            f'<b>{_escaped(_cut(one["name"]))}</b></td></tr>'
+            f'<b>{_escaped(_cut(network["name"]))}</b></td></tr>'
             f'<tr><td align="left" {_wide(where)}>{_small(where)}</td></tr></table></td>'
             '<td><table border="0" cellspacing="1" cellpadding="1">'
-            f"{_bar('', one['used'], one['size'], '')}</table></td></tr>"
+            f"{_bar('', network['used'], network['size'], '')}</table></td></tr>"
         )
     return (
         '<table border="1" color="#8aa0b4" cellborder="0" cellspacing="0" cellpadding="3">'
@@ -225,7 +225,7 @@ def _networks(networks: t.Sequence[Record], signs: _Signs) -> str:
 
 
 def _flows(groups: t.Sequence[Record], signs: _Signs, several: bool) -> list[str]:
-    known = {one["id"]: one for one in groups}
+    known = {group["id"]: group for group in groups}
     outside: dict[str, str] = {}
     arrows: dict[tuple[str, str, bool], list[str]] = {}
     lines = []
@@ -303,5 +303,5 @@ def _escape_label(text: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    text = "".join(one if one.isprintable() else "?" for one in text)
+    text = "".join(character if character.isprintable() else "?" for character in text)
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")

@@ -120,8 +120,8 @@ def ec2_meta_data(instance: Instance) -> Tree:
     }
     if nic:
         tree["mac"] = nic["mac"]
-        tree["network"] = {"interfaces": {"macs": {one["mac"]: _ec2_interface(n, one)
-                                                   for n, one in enumerate(instance["nics"])}}}
+        tree["network"] = {"interfaces": {"macs": {interface["mac"]: _ec2_interface(n, interface)
+                                                   for n, interface in enumerate(instance["nics"])}}}
     if instance["image"]["kernel"]:
         tree["kernel-id"] = ec2_id("aki", instance["image"]["id"])
     if instance["image"]["ramdisk"]:

@@ -89,7 +89,7 @@ def inject_all(
     attach: Attach = nbd.attached if chosen == "nbd" else export.attached
     errors: list[str] = []
 
-    def one(request: Request) -> Outcome | None:
+    def work(request: Request) -> Outcome | None:
         try:
             return _inject(request, state_dir, attach, check_mode)
         except NovaliteError as error:
@@ -99,7 +99,7 @@ def inject_all(
         return None
 
     workers = min(MAX_WORKERS, 2 * (os.cpu_count() or 1))
-    outcomes = [outcome for outcome in in_threads(one, requests, workers) if outcome is not None]
+    outcomes = [outcome for outcome in in_threads(work, requests, workers) if outcome is not None]
     if errors:
         raise NovaliteError("; ".join(sorted(errors)))
     written = {outcome.uuid: _written(outcome, request) for outcome, request in zip(outcomes, requests)}

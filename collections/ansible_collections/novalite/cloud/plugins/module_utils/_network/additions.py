@@ -41,11 +41,11 @@ class Additions:
     def __or__(self, more: Additions) -> Additions:
         known = {device for device, _mtu in self.mtus}
         return Additions(
-            (*self.addresses, *(one for one in more.addresses if one not in self.addresses)),
-            (*self.ports, *(one for one in more.ports if one not in self.ports)),
-            (*self.mtus, *(one for one in more.mtus if one[0] not in known)),
-            (*self.downs, *(one for one in more.downs if one not in self.downs)),
-            (*self.switches, *(one for one in more.switches if one not in self.switches)),
+            (*self.addresses, *(address for address in more.addresses if address not in self.addresses)),
+            (*self.ports, *(port for port in more.ports if port not in self.ports)),
+            (*self.mtus, *(mtu for mtu in more.mtus if mtu[0] not in known)),
+            (*self.downs, *(down for down in more.downs if down not in self.downs)),
+            (*self.switches, *(switch for switch in more.switches if switch not in self.switches)),
         )
 
 
@@ -62,14 +62,14 @@ class Setting:
 
 def read(bridge: str, mark: Mark) -> Additions:
     """What this ledger has added to the bridge; nothing where nobody remembers."""
-    found = _load(os.path.join(_place(mark), f"{bridge}.json"))
+    content = _load(os.path.join(_place(mark), f"{bridge}.json"))
     try:
         return Additions(
-            tuple(map(str, found.get("addresses", ()))),
-            tuple(map(str, found.get("ports", ()))),
-            tuple((str(device), int(mtu)) for device, mtu in found.get("mtus", ())),
-            tuple(map(str, found.get("downs", ()))),
-            tuple(map(str, found.get("switches", ()))),
+            tuple(map(str, content.get("addresses", ()))),
+            tuple(map(str, content.get("ports", ()))),
+            tuple((str(device), int(mtu)) for device, mtu in content.get("mtus", ())),
+            tuple(map(str, content.get("downs", ()))),
+            tuple(map(str, content.get("switches", ()))),
         )
     except (TypeError, ValueError):
         return Additions()
@@ -89,13 +89,13 @@ def write(bridge: str, mark: Mark, additions: Additions) -> None:
 
 def owners(bridge: str) -> list[str]:
     """The texts of the marks of all ledgers that have added something to this bridge."""
-    found = []
+    texts = []
     with contextlib.suppress(OSError):
         for name in sorted(os.listdir(DIRECTORY)):
             text = _load(os.path.join(DIRECTORY, name, f"{bridge}.json")).get("mark")
             if isinstance(text, str):
-                found.append(text)
-    return found
+                texts.append(text)
+    return texts
 
 
 def claim(
@@ -143,14 +143,14 @@ def _release(user: str) -> dict[str, tuple[str, str]]:
     kept: dict[str, Setting] = {}
     given_back: dict[str, tuple[str, str]] = {}
     for name, setting in known.items():
-        users = tuple(one for one in setting.users if one != user)
+        users = tuple(other for other in setting.users if other != user)
         if users:
             kept[name] = dataclasses.replace(setting, users=users)
         elif sysctl.wrong({name: setting.now}) == {} and sysctl.wrong({name: setting.was}):
             given_back[name] = (setting.now, setting.was)
             sysctl.put({name: setting.was})
             also = dict(setting.also)
-            sysctl.put({one: also[one] for one in sysctl.wrong(also)})
+            sysctl.put({key: also[key] for key in sysctl.wrong(also)})
     if kept != known:
         _keep(kept)
     return given_back
@@ -166,14 +166,14 @@ def _place(mark: Mark) -> str:
 
 
 def _settings() -> dict[str, Setting]:
-    found = {}
+    settings = {}
     for name, value in _load(os.path.join(DIRECTORY, SETTINGS)).items():
         with contextlib.suppress(TypeError, ValueError, KeyError):
-            found[str(name)] = Setting(
+            settings[str(name)] = Setting(
                 str(value["was"]), str(value["now"]), tuple(map(str, value["users"])),
-                tuple((str(one), str(was)) for one, was in value.get("also", ())),
+                tuple((str(key), str(was)) for key, was in value.get("also", ())),
             )
-    return found
+    return settings
 
 
 def _keep(known: t.Mapping[str, Setting]) -> None:
@@ -183,14 +183,14 @@ def _keep(known: t.Mapping[str, Setting]) -> None:
             os.unlink(path)
         return
     os.makedirs(DIRECTORY, mode=0o755, exist_ok=True)
-    text = json.dumps({name: dataclasses.asdict(one) for name, one in known.items()}, sort_keys=True)
+    text = json.dumps({name: dataclasses.asdict(setting) for name, setting in known.items()}, sort_keys=True)
     write_atomically(path, text + "\n")
 
 
 def _load(path: str) -> dict[str, t.Any]:
     try:
         with open(path, encoding="utf-8") as handle:
-            found = json.load(handle)
+            content = json.load(handle)
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return content if isinstance(content, dict) else {}

@@ -32,31 +32,31 @@ def plan_present(bridge: Bridge, host: Host, move_address: bool = False) -> list
     somebody else's device. With `move_address` what the host has on the port (`host.living`) moves to the bridge
     first; what else is missing shows when it has moved."""
     links = host.links
-    found = links.get(bridge.name)
-    if found is not None and found.kind != "bridge":
-        raise ConflictError(f"{bridge.name} exists and is no bridge ({found.kind or 'a device'}); give another name")
+    link = links.get(bridge.name)
+    if link is not None and link.kind != "bridge":
+        raise ConflictError(f"{bridge.name} exists and is no bridge ({link.kind or 'a device'}); give another name")
     owner = bridge_shared.owner(bridge, host)
-    if found is not None and owner is Owner.OTHER_LEDGER:
+    if link is not None and owner is Owner.OTHER_LEDGER:
         raise ConflictError(
-            f"bridge {bridge.name} on this host was made by another ledger ({found.alias}); give the network another "
+            f"bridge {bridge.name} on this host was made by another ledger ({link.alias}); give the network another "
             "bridge"
         )
-    if found is not None and owner is Owner.NOT_MARKED:
+    if link is not None and owner is Owner.NOT_MARKED:
         return bridge_shared.plan_present(bridge, host) + _plugged(bridge, links)
     port = port_of(bridge, host, move_address)
     mac = port.mac if port is not None and bridge.vxlan is None else None
     steps = []  # type: list[Step]
-    if found is None:
+    if link is None:
         # No spanning tree and no delay: a guest's first DHCP request must pass.
         create = ["ip", "link", "add", "name", bridge.name, "address", mac or _random_mac(),
                   "type", "bridge", "stp_state", "0", "forward_delay", "0"]
         steps += [Step(create, ["ip", "link", "del", bridge.name]), marked(bridge.name, bridge.mark)]
-    elif found.alias is None:
+    elif link.alias is None:
         steps.append(marked(bridge.name, bridge.mark))  # of a novalite that wrote no marks
-    if found is not None and (not found.permanent_mac or (mac is not None and found.mac != mac)):
+    if link is not None and (not link.permanent_mac or (mac is not None and link.mac != mac)):
         # Without a MAC of its own the bridge takes the lowest of its ports', and changes it with every guest.
-        steps.append(Step(["ip", "link", "set", bridge.name, "address", mac or found.mac]))
-    up = [Step(["ip", "link", "set", bridge.name, "up"])] if found is None or not found.up else []
+        steps.append(Step(["ip", "link", "set", bridge.name, "address", mac or link.mac]))
+    up = [Step(["ip", "link", "set", bridge.name, "up"])] if link is None or not link.up else []
     if bridge.vxlan is not None:
         steps += _tunnel(bridge, bridge.vxlan, links)
     elif port is not None:
@@ -65,15 +65,15 @@ def plan_present(bridge: Bridge, host: Host, move_address: bool = False) -> list
         if moving is not None and port.master is None and (moving.addresses or moving.routes):
             return [*steps, *up, move.to_bridge(bridge.name, port.name, moving)]
         steps += enslave(bridge, port)
-    if bridge.mtu is not None and (found is None or found.mtu != bridge.mtu):
-        undo = ["ip", "link", "set", bridge.name, "mtu", str(found.mtu)] if found else None
+    if bridge.mtu is not None and (link is None or link.mtu != bridge.mtu):
+        undo = ["ip", "link", "set", bridge.name, "mtu", str(link.mtu)] if link else None
         steps.append(Step(["ip", "link", "set", bridge.name, "mtu", str(bridge.mtu)], undo))
     if bridge.namespace is not None:
         return steps + _joined(bridge, bridge.namespace, host) + up + _plugged(bridge, links)
-    steps += _own_link_local(bridge, None, found) + up + _plugged(bridge, links)
+    steps += _own_link_local(bridge, None, link) + up + _plugged(bridge, links)
     # Addresses that the host lives by are not taken away to be put back behind ours.
     in_use = bridge.name in host.ssh or bridge.name in host.routed
-    return steps + _addresses(bridge, None, found, links, reorder=not in_use)
+    return steps + _addresses(bridge, None, link, links, reorder=not in_use)
 
 
 def _plugged(bridge: Bridge, links: t.Mapping[str, Link]) -> list[Step]:
@@ -92,14 +92,14 @@ def _plugged(bridge: Bridge, links: t.Mapping[str, Link]) -> list[Step]:
 def plan_absent(bridge: Bridge, host: Host) -> tuple[list[Step], list[str]]:
     """The steps that remove the bridge and its namespace, or none and what still uses it; from a bridge that others
     made, those that take back what novalite added."""
-    found = host.links.get(bridge.name)
-    if found is None:
+    link = host.links.get(bridge.name)
+    if link is None:
         return _without_namespace(bridge, host), []
-    if found.kind != "bridge":
-        raise ConflictError(f"{bridge.name} is no bridge ({found.kind or 'a device'}) and is left alone")
+    if link.kind != "bridge":
+        raise ConflictError(f"{bridge.name} is no bridge ({link.kind or 'a device'}) and is left alone")
     owner = bridge_shared.owner(bridge, host)
     if owner is Owner.OTHER_LEDGER:
-        return [], [f"another ledger ({found.alias}), which made it"]
+        return [], [f"another ledger ({link.alias}), which made it"]
     if owner is Owner.NOT_MARKED:
         return bridge_shared.plan_absent(bridge, host), []
     own = {bridge.port, namespaces.port_name(bridge.name)}
@@ -146,12 +146,12 @@ def _moved(bridge: Bridge, living: Living) -> bool:
 
 def summary(bridge: Bridge, host: Host) -> dict[str, t.Any]:
     """The bridge as the diff shows it; empty when it does not exist."""
-    found = host.links.get(bridge.name)
-    if found is None:
+    link = host.links.get(bridge.name)
+    if link is None:
         return {}
     port = host.links.get(bridge.port) if bridge.port else None
-    shown = {"mac": found.mac if found.permanent_mac else f"{found.mac} (not fixed)", "mtu": found.mtu, "up": found.up,
-             "addresses": [*found.addresses, *found.link_local],
+    shown = {"mac": link.mac if link.permanent_mac else f"{link.mac} (not fixed)", "mtu": link.mtu, "up": link.up,
+             "addresses": [*link.addresses, *link.link_local],
              "port": port.name if port and port.master == bridge.name else None}  # type: dict[str, t.Any]
     if bridge.taps:
         shown["taps"] = [name for name in bridge.taps if name in host.links and host.links[name].master == bridge.name]
@@ -170,41 +170,41 @@ def _tunnel(bridge: Bridge, vxlan: Vxlan, links: t.Mapping[str, Link]) -> list[S
     static, and what is behind which end is learned from traffic.
     """
     name = t.cast(str, bridge.port)
-    found = links.get(name)
-    if found is not None and (found.kind != "vxlan" or found.number != vxlan.vni):
+    link = links.get(name)
+    if link is not None and (link.kind != "vxlan" or link.number != vxlan.vni):
         raise ConflictError(f"bridge {bridge.name}: {name} exists, but is not VXLAN {vxlan.vni}")
-    if found is not None and found.master not in (None, bridge.name):
-        raise ConflictError(f"bridge {bridge.name}: {name} already belongs to {found.master}")
-    if found is not None and bridge.mark.owner(found.alias) is Owner.OTHER_LEDGER:
+    if link is not None and link.master not in (None, bridge.name):
+        raise ConflictError(f"bridge {bridge.name}: {name} already belongs to {link.master}")
+    if link is not None and bridge.mark.owner(link.alias) is Owner.OTHER_LEDGER:
         raise ConflictError(
-            f"bridge {bridge.name}: another ledger ({found.alias}) has VXLAN {vxlan.vni} on this host; give the "
+            f"bridge {bridge.name}: another ledger ({link.alias}) has VXLAN {vxlan.vni} on this host; give the "
             "network another identifier"
         )
-    if found is not None and found.alias is None and found.dstport != VXLAN_PORT:
+    if link is not None and link.alias is None and link.dstport != VXLAN_PORT:
         raise ConflictError(f"bridge {bridge.name}: {name} exists and is not novalite's; rename it")
     steps = []  # type: list[Step]
-    if found is not None and found.local != vxlan.local:
+    if link is not None and link.local != vxlan.local:
         # The tunnel end moved: what was learned and flooded belongs to the old one.
         steps.append(Step(["ip", "link", "del", name]))
-        found = None
-    if found is None:
+        link = None
+    if link is None:
         create = ["ip", "link", "add", "name", name, "type", "vxlan", "id", str(vxlan.vni),
                   "local", vxlan.local, "dstport", str(VXLAN_PORT)]
         steps += [Step(create, ["ip", "link", "del", name]), marked(name, bridge.mark)]
-    elif found.alias is None:
+    elif link.alias is None:
         steps.append(marked(name, bridge.mark))
-    mtu = None if found is None else found.mtu
+    mtu = None if link is None else link.mtu
     if bridge.mtu is not None and mtu != bridge.mtu:
         steps.append(Step(["ip", "link", "set", name, "mtu", str(bridge.mtu)],
                           ["ip", "link", "set", name, "mtu", str(mtu)] if mtu else None))
-    known = found.remotes if found else ()
+    known = link.remotes if link else ()
     for remote in known:
         if remote not in vxlan.remotes:
             steps.append(Step(flood("del", name, remote), flood("append", name, remote)))
     for remote in vxlan.remotes:
         if remote not in known:
             steps.append(Step(flood("append", name, remote), flood("del", name, remote)))
-    port = found or Link(name, "", 0, up=False)
+    port = link or Link(name, "", 0, up=False)
     return steps + enslave(bridge, port) + ([] if port.up else [Step(["ip", "link", "set", name, "up"])])
 
 
@@ -252,18 +252,18 @@ def _joined(bridge: Bridge, namespace: str, host: Host) -> list[Step]:
     return steps + enslave(bridge, outer) + ([] if outer.up else [Step(["ip", "link", "set", port, "up"])])
 
 
-def _own_link_local(bridge: Bridge, namespace: str | None, found: Link | None) -> list[Step]:
+def _own_link_local(bridge: Bridge, namespace: str | None, link: Link | None) -> list[Step]:
     """Where a link-local address is given it is the only one: guests know their router by it."""
     ours = [text for text in bridge.addresses if ipaddress.ip_interface(text).is_link_local and ":" in text]
-    if not ours or (found is not None and all(text in ours for text in found.link_local) and found.link_local):
+    if not ours or (link is not None and all(text in ours for text in link.link_local) and link.link_local):
         return []
     steps = [Step(ip(namespace, "link", "set", bridge.name, "addrgenmode", "none"))]
     return steps + [Step(ip(namespace, "addr", "del", text, "dev", bridge.name))
-                    for text in (found.link_local if found else ()) if text not in ours]
+                    for text in (link.link_local if link else ()) if text not in ours]
 
 
 def _addresses(
-    bridge: Bridge, namespace: str | None, found: Link | None, links: t.Mapping[str, Link], reorder: bool
+    bridge: Bridge, namespace: str | None, bridge_link: Link | None, links: t.Mapping[str, Link], reorder: bool
 ) -> list[Step]:
     steps = []  # type: list[Step]
     for version in (4, 6):
@@ -276,8 +276,8 @@ def _addresses(
                         f"bridge {bridge.name}: the address {ipaddress.ip_interface(text).ip} is on {link.name} "
                         "already; remove it there"
                     )
-        have = [text for text in (*found.addresses, *found.link_local)
-                if ipaddress.ip_interface(text).version == version] if found else []
+        have = [text for text in (*bridge_link.addresses, *bridge_link.link_local)
+                if ipaddress.ip_interface(text).version == version] if bridge_link else []
         if version == 4 and ours and have[: len(ours)] != ours and reorder:
             # Ours come first: dnsmasq answers from the first. The others are put back behind them, in their order.
             going, coming = have, [*ours, *(text for text in have if ipaddress.ip_interface(text).ip not in own)]

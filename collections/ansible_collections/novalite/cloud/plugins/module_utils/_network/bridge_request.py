@@ -62,9 +62,9 @@ def parse(
     for bridge in bridges:
         if state == "present" and bridge.vxlan is not None and not bridge.vxlan.local:
             raise NovaliteError(f"bridge {bridge.name}: vxlan needs local, this host's address for its tunnels")
-    for what, found in (("bridge", [bridge.name for bridge in bridges]),
+    for what, names in (("bridge", [bridge.name for bridge in bridges]),
                         ("namespace", [bridge.namespace for bridge in bridges if bridge.namespace])):
-        if len(set(found)) != len(found):
+        if len(set(names)) != len(names):
             raise NovaliteError(f"a {what} is given twice; give each {what} once")
     return bridges
 

@@ -27,9 +27,9 @@ from .ownership import Owner
 def owner(bridge: Bridge, host: Host) -> Owner:
     """Whose the bridge is. One without a mark is ours where its port can be nobody else's: the way into the namespace
     of the network, or its VXLAN device (made by a novalite that wrote no marks yet)."""
-    found = host.links.get(bridge.name)
-    whose = bridge.mark.owner(found.alias if found else None)
-    if found is None or whose is not Owner.NOT_MARKED:
+    link = host.links.get(bridge.name)
+    whose = bridge.mark.owner(link.alias if link else None)
+    if link is None or whose is not Owner.NOT_MARKED:
         return whose
     way = host.links.get(namespaces.port_name(bridge.name)) if bridge.namespace else None
     tunnel = host.links.get(bridge.port or "") if bridge.vxlan is not None else None
@@ -50,21 +50,21 @@ def own_port(bridge: Bridge, host: Host) -> list[str]:
 
 def plan_present(bridge: Bridge, host: Host) -> list[Step]:
     """What is added to a bridge of others. Raises NovaliteError where that would change anything of theirs."""
-    found = host.links[bridge.name]
+    link = host.links[bridge.name]
     if bridge.vxlan is not None or bridge.namespace is not None:
         raise ConflictError(
             f"bridge {bridge.name} exists on this host and novalite did not make it, and a network with a namespace or "
             f"VXLAN needs a bridge of its own; rename it, or, if it is a leftover of novalite's, mark it: ip link set "
             f"{bridge.name} alias {bridge.mark.text}"
         )
-    if not found.up:
+    if not link.up:
         raise ConflictError(f"bridge {bridge.name} is down, and novalite did not make it: set it up on this host")
     steps = []  # type: list[Step]
     if bridge.interface is not None:
         port = _free_port(bridge, host)
         if port is not None:
             steps += [*physical(bridge, port, host.links), *enslave(bridge, port)]
-    return steps + _addresses(bridge, found, host)
+    return steps + _addresses(bridge, link, host)
 
 
 def _free_port(bridge: Bridge, host: Host) -> Link | None:
@@ -95,13 +95,13 @@ def _free_port(bridge: Bridge, host: Host) -> Link | None:
     return link
 
 
-def _addresses(bridge: Bridge, found: Link, host: Host) -> list[Step]:
+def _addresses(bridge: Bridge, link: Link, host: Host) -> list[Step]:
     steps = []
-    have = {ipaddress.ip_interface(text).ip for text in (*found.addresses, *found.link_local)}
+    have = {ipaddress.ip_interface(text).ip for text in (*link.addresses, *link.link_local)}
     for text in bridge.addresses:
         address = ipaddress.ip_interface(text).ip
         holder = next((link.name for link in host.links.values() if link.name != bridge.name and address in
-                       {ipaddress.ip_interface(one).ip for one in link.addresses}), None)
+                       {ipaddress.ip_interface(known).ip for known in link.addresses}), None)
         if holder is not None:
             raise ConflictError(
                 f"bridge {bridge.name}: the address {address} is on {holder} already; remove it there"
@@ -114,8 +114,8 @@ def _addresses(bridge: Bridge, found: Link, host: Host) -> list[Step]:
 
 def plan_absent(bridge: Bridge, host: Host) -> list[Step]:
     """Take back what this ledger added, as far as it is still there."""
-    found, added = host.links[bridge.name], host.added
-    there = {*found.addresses, *found.link_local}
+    link, added = host.links[bridge.name], host.added
+    there = {*link.addresses, *link.link_local}
     steps = [Step(["ip", "addr", "del", text, "dev", bridge.name]) for text in added.addresses if text in there]
     ports = [name for name in added.ports if name in host.links and host.links[name].master == bridge.name]
     steps += [Step(["ip", "link", "set", name, "nomaster"]) for name in ports]
@@ -128,7 +128,7 @@ def plan_absent(bridge: Bridge, host: Host) -> list[Step]:
 
 def warnings(bridge: Bridge, host: Host) -> list[str]:
     """What a person should know about a bridge that carries no mark."""
-    found, port = host.links[bridge.name], host.links.get(bridge.port or "")
+    link, port = host.links[bridge.name], host.links.get(bridge.port or "")
     unmarked = port is not None and port.alias is None and port.master == bridge.name
     if port and unmarked and bridge.vlan is not None and bridge.name == f"br{bridge.vlan}":
         return [
@@ -136,8 +136,8 @@ def warnings(bridge: Bridge, host: Host) -> list[str]:
             f"earlier novalite made them, say so: ip link set {bridge.name} alias {bridge.mark.text}; "
             f"ip link set {port.name} alias {bridge.mark.text}"
         ]
-    if bridge.mtu is not None and found.mtu < bridge.mtu:
-        return [f"bridge {bridge.name} has an MTU of {found.mtu} bytes, its network one of {bridge.mtu}; novalite did "
+    if bridge.mtu is not None and link.mtu < bridge.mtu:
+        return [f"bridge {bridge.name} has an MTU of {link.mtu} bytes, its network one of {bridge.mtu}; novalite did "
                 "not make the bridge and leaves it: set it on this host, or give the network the smaller one"]
     return []
 

@@ -37,12 +37,12 @@ def missing(
     if "absent" in wrong.values() or not wrong or not bridges:
         return wrong
     own = {bridge: _of_bridge(bridge) for bridge in bridges}
-    found: dict[str, str] = {}
+    differing: dict[str, str] = {}
     for name in wrong:
         option = name.rpartition(".")[2].replace("bridge-", "").replace("-", "_")
-        found |= {f"{bridge}/{option}": switches[option] for bridge, switches in own.items()
+        differing |= {f"{bridge}/{option}": switches[option] for bridge, switches in own.items()
                   if switches and switches[option] != "1"}
-    return found
+    return differing
 
 
 def load(check_mode: bool = False, directory: str = DIRECTORY, quietly: bool = True) -> None:

@@ -92,19 +92,19 @@ class _Run:
     def release(self, bridge: Bridge) -> None:
         if self.check_mode:
             return
-        found = additions.release(additions.user_of(bridge.name, bridge.mark))
-        if found:
-            self.before.setdefault("net", {}).update({name: was for name, (was, _now) in found.items()})
-            self.after.setdefault("net", {}).update({name: now for name, (_was, now) in found.items()})
+        released = additions.release(additions.user_of(bridge.name, bridge.mark))
+        if released:
+            self.before.setdefault("net", {}).update({name: was for name, (was, _now) in released.items()})
+            self.after.setdefault("net", {}).update({name: now for name, (_was, now) in released.items()})
 
     def set(self, name: str, wanted: t.Mapping[str, str], namespace: str | None = None) -> None:
         """Kernel settings, shown under `name`."""
         if self.check_mode and namespace is not None and not namespaces.exists(namespace):
             return  # it comes with its settings, and that it comes is shown
-        found = sysctl.wrong(wanted, namespace)
-        if found:
-            self.before[name] = found
-            self.after[name] = {key: wanted[key] for key in found}
+        wrong = sysctl.wrong(wanted, namespace)
+        if wrong:
+            self.before[name] = wrong
+            self.after[name] = {key: wanted[key] for key in wrong}
             if not self.check_mode:
                 sysctl.put(self.after[name], namespace)
 

@@ -112,16 +112,16 @@ def config(network: Network, directory: str, mark: Mark = NO_LEDGER) -> str:
         # Metadata is answered here and not by that gateway. Who reads this option takes no other for its routes.
         routes = [(f"{METADATA}/32", network.listen)] if elsewhere else []
         routes += [*network.routes, ("0.0.0.0/0", network.gateway or network.listen)]
-        lines.append(f"dhcp-option=option:classless-static-route,{','.join(','.join(one) for one in routes)}")
+        lines.append(f"dhcp-option=option:classless-static-route,{','.join(','.join(route) for route in routes)}")
     if network.mtu:
         lines.append(f"dhcp-option=option:mtu,{network.mtu}")
-    clocks = {version: [one for one in network.ntp if (":" in one) == (version == 6)] for version in (4, 6)}
+    clocks = {version: [server for server in network.ntp if (":" in server) == (version == 6)] for version in (4, 6)}
     if clocks[4]:
         lines.append(f"dhcp-option=option:ntp-server,{','.join(clocks[4])}")
     if network.cidr_v6 and network.listen_v6:
         lines += _ipv6(network)
         if clocks[6]:
-            lines.append(f"dhcp-option=option6:ntp-server,{','.join(f'[{one}]' for one in clocks[6])}")
+            lines.append(f"dhcp-option=option6:ntp-server,{','.join(f'[{server}]' for server in clocks[6])}")
     if network.dns:
         # Guests ask dnsmasq, which knows their names, and it asks these.
         lines += ["no-resolv", *(f"server={server}" for server in network.dns)]
@@ -151,17 +151,17 @@ def _ipv6(network: Network) -> list[str]:
 
 def read_config(text: str) -> dict[str, str | None]:
     """What `config` wrote: the `listen` address, `cidr`, `domain` and `namespace`. Raises ValueError, KeyError."""
-    found = {}  # type: dict[str, str]
+    options = {}  # type: dict[str, str]
     namespace = None
     for line in text.splitlines():
         if line.startswith(_NAMESPACE):
             namespace = line[len(_NAMESPACE):]
         name, equals, value = line.partition("=")
         if equals:
-            found.setdefault(name, value)  # the IPv4 ones come first
-    first, _static, mask, _lease = found["dhcp-range"].split(",")
-    return {"listen": found["listen-address"], "cidr": str(ipaddress.IPv4Network(f"{first}/{mask}")),
-            "domain": found["domain"], "namespace": namespace}
+            options.setdefault(name, value)  # the IPv4 ones come first
+    first, _static, mask, _lease = options["dhcp-range"].split(",")
+    return {"listen": options["listen-address"], "cidr": str(ipaddress.IPv4Network(f"{first}/{mask}")),
+            "domain": options["domain"], "namespace": namespace}
 
 
 def hosts_text(hosts: t.Iterable[Host], domain: str) -> str:
@@ -280,8 +280,8 @@ def _route(network: str, value: t.Mapping[str, t.Any]) -> tuple[str, str]:
 def _name(network: str, value: t.Mapping[str, t.Any]) -> Name:
     if not _HOSTNAME.fullmatch(str(value["hostname"])):
         raise NovaliteError(f"network {network!r}: {value['hostname']!r} is no host name")
-    return Name(value["hostname"], tuple(_address(network, "name", one, any_version=True)
-                                         for one in value["addresses"]))
+    return Name(value["hostname"], tuple(_address(network, "name", address, any_version=True)
+                                         for address in value["addresses"]))
 
 
 def _subnet_v6(network: str, value: str) -> ipaddress.IPv6Network:

@@ -28,13 +28,13 @@ def warnings(bridges: t.Sequence[str]) -> list[str]:
     """One line for each thing that drops what goes over the bridges."""
     if not bridges:
         return []
-    found = []  # type: list[str]
+    texts = []  # type: list[str]
     for family, command in _COMMANDS.items():
         with contextlib.suppress(CommandError):
-            found += in_iptables(run([command, "-t", "filter"]).stdout, family, bridges)
+            texts += in_iptables(run([command, "-t", "filter"]).stdout, family, bridges)
     with contextlib.suppress(CommandError, ValueError):
-        found += in_nftables(run(["nft", "-j", "list", "chains"]).stdout)
-    return found
+        texts += in_nftables(run(["nft", "-j", "list", "chains"]).stdout)
+    return texts
 
 
 def in_iptables(text: str, family: str, bridges: t.Sequence[str]) -> list[str]:
@@ -55,26 +55,26 @@ def in_iptables(text: str, family: str, bridges: t.Sequence[str]) -> list[str]:
         return []
     names = ", ".join(bridges)
     docker = " (Docker sets it)" if "\n:DOCKER" in text else ""
-    found = []
+    texts = []
     for chain in _CHAINS:
         for rule in rules.get(chain, ()):
             if _drops_all(rule):
-                found.append(
+                texts.append(
                     f"the {family} rule `-A {chain} {' '.join(rule)}` drops what guests on {names} send to each other "
                     "across hosts and to other networks; let it pass these bridges"
                 )
                 break
     if policy == "DROP":
-        found.append(
+        texts.append(
             f"the {family} policy of FORWARD is DROP{docker}: what guests on {names} send to each other across hosts "
             "and to other networks is dropped unless a rule of this host accepts it"
         )
-    return found
+    return texts
 
 
 def in_nftables(text: str) -> list[str]:
     """Warnings out of `nft -j list chains`: base chains of other programs in the forward hook that drop by policy."""
-    found = []
+    texts = []
     for entry in json.loads(text or "{}").get("nftables", ()):
         chain = entry.get("chain", {})
         if chain.get("hook") == "forward" and chain.get("policy") == "drop":
@@ -83,11 +83,11 @@ def in_nftables(text: str) -> list[str]:
                 "filter", "FORWARD"
             ):
                 continue
-            found.append(
+            texts.append(
                 f"the nftables chain {chain.get('family')} {chain.get('table')} {chain.get('name')} drops by policy "
                 "what is forwarded, and guests' packets with it; let it accept what belongs to the bridges"
             )
-    return found
+    return texts
 
 
 def _drops_all(rule: t.Sequence[str]) -> bool:

@@ -107,8 +107,8 @@ def config(
     tied = f"namespace {proxy.namespace}" if proxy.namespace else f"interface {proxy.bridge}"
     # Only these come from a guest unchanged. "x_novalite_host" would become the same variable of the service as the
     # header with hyphens.
-    told = "host|user-agent|accept|accept-encoding|range|if-none-match|if-modified-since"
-    untold = rf"^(?!(?:{told}|x-aws-ec2-metadata-token|x-aws-ec2-metadata-token-ttl-seconds)$)"
+    headers = "host|user-agent|accept|accept-encoding|range|if-none-match|if-modified-since"
+    untold = rf"^(?!(?:{headers}|x-aws-ec2-metadata-token|x-aws-ec2-metadata-token-ttl-seconds)$)"
     signed = f"str({host}{SEPARATOR}{proxy.network}{SEPARATOR}),concat(,txn.address)"
     address = f"[{upstream.host}]" if ":" in upstream.host else upstream.host
     server = f"{address}:{upstream.port}"
@@ -175,7 +175,7 @@ def shown(text: str | None) -> list[str]:
     return [
         re.sub(
             r"(hmac\(sha256,)([^)]*)(\))",
-            lambda found: f"{found[1]}key {hashlib.sha256(found[2].encode()).hexdigest()[:8]}{found[3]}",
+            lambda match: f"{match[1]}key {hashlib.sha256(match[2].encode()).hexdigest()[:8]}{match[3]}",
             line,
         )
         for line in (text or "").splitlines()

@@ -94,7 +94,7 @@ def read_links(text: str, permanent: t.Container[str] = ()) -> dict[str, Link]:
             continue
         kind = row.get("linkinfo", {}).get("info_kind")
         data = row.get("linkinfo", {}).get("info_data", {})
-        found = [entry for entry in row.get("addr_info", ()) if "local" in entry and not _advertised(entry)]
+        entries = [entry for entry in row.get("addr_info", ()) if "local" in entry and not _advertised(entry)]
         links[row["ifname"]] = Link(
             name=row["ifname"],
             mac=row.get("address", ""),
@@ -104,10 +104,10 @@ def read_links(text: str, permanent: t.Container[str] = ()) -> dict[str, Link]:
             master=row.get("master"),
             parent=row.get("link") if kind != "veth" else None,  # there it is the other end
             number=data.get("id") if kind in ("vlan", "vxlan") else None,
-            addresses=tuple(f"{entry['local']}/{entry['prefixlen']}" for entry in found
+            addresses=tuple(f"{entry['local']}/{entry['prefixlen']}" for entry in entries
                             if entry.get("scope") == "global"),
             permanent_mac=row["ifname"] in permanent,
-            link_local=tuple(f"{entry['local']}/{entry['prefixlen']}" for entry in found
+            link_local=tuple(f"{entry['local']}/{entry['prefixlen']}" for entry in entries
                              if entry.get("scope") == "link" and entry.get("family", "inet6") == "inet6"),
             local=data.get("local", data.get("local6")) if kind == "vxlan" else None,
             advertised=any(_advertised(entry) for entry in row.get("addr_info", ())),

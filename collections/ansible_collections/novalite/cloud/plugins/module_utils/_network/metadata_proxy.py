@@ -207,13 +207,13 @@ def _ip(namespace: str | None) -> list[str]:
 def _has_address(namespace: str | None) -> bool:
     """Whether guests' packets to the address are this host's to answer."""
     try:
-        found = json.loads(run([*_ip(namespace), "-json", "addr", "show", "dev", "lo"]).stdout or "[]")
+        links = json.loads(run([*_ip(namespace), "-json", "addr", "show", "dev", "lo"]).stdout or "[]")
     except CommandError:
         return False  # no such namespace
     return any(
-        one.get("local") == ADDRESS and "UP" in link.get("flags", ())
-        for link in found
-        for one in link.get("addr_info", ())
+        address.get("local") == ADDRESS and "UP" in link.get("flags", ())
+        for link in links
+        for address in link.get("addr_info", ())
     )
 
 

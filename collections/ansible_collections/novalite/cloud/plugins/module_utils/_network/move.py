@@ -57,19 +57,19 @@ def living(device: str) -> Living:
     return Living(addresses, routes)
 
 
-def to_bridge(bridge: str, port: str, found: Living) -> Step:
-    """Make the port a member of the bridge, and move all that `found` (the port's) to the bridge."""
-    forth = [f"link set dev {port} master {bridge}", *_move(port, bridge, found)]
-    back = [f"link set dev {port} nomaster", *_move(bridge, port, found)]
+def to_bridge(bridge: str, port: str, carried: Living) -> Step:
+    """Make the port a member of the bridge, and move what the port carried to the bridge."""
+    forth = [f"link set dev {port} master {bridge}", *_move(port, bridge, carried)]
+    back = [f"link set dev {port} nomaster", *_move(bridge, port, carried)]
     return _batch(forth, back)
 
 
-def from_bridge(bridge: str, port: str, found: Living, ours: t.Collection[str]) -> Step:
+def from_bridge(bridge: str, port: str, carried: Living, ours: t.Collection[str]) -> Step:
     """The reverse; `ours` are the addresses (CIDR) that go with the bridge."""
-    kept = [row for row in found.addresses if f"{row['local']}/{row['prefixlen']}" not in ours]
-    found = Living(kept, found.routes)
-    forth = [f"link set dev {port} nomaster", *_move(bridge, port, found)]
-    back = [f"link set dev {port} master {bridge}", *_move(port, bridge, found)]
+    kept = [row for row in carried.addresses if f"{row['local']}/{row['prefixlen']}" not in ours]
+    carried = Living(kept, carried.routes)
+    forth = [f"link set dev {port} nomaster", *_move(bridge, port, carried)]
+    back = [f"link set dev {port} master {bridge}", *_move(port, bridge, carried)]
     return _batch(forth, back)
 
 
@@ -78,10 +78,10 @@ def _batch(forth: t.Sequence[str], back: t.Sequence[str]) -> Step:
                 "\n".join(back) + "\n")
 
 
-def _move(source: str, target: str, found: Living) -> list[str]:
+def _move(source: str, target: str, carried: Living) -> list[str]:
     """The lines that move addresses and then, since some vanish with their address, set all routes again."""
     lines = []
-    for row in found.addresses:
+    for row in carried.addresses:
         cidr = f"{row['local']}/{row['prefixlen']}"
         lines.append(f"addr del {cidr} dev {source}")
         words = ["addr", "replace", cidr, "dev", target]
@@ -94,7 +94,7 @@ def _move(source: str, target: str, found: Living) -> list[str]:
             words.append("nodad")  # it was ours a moment ago
         lines.append(" ".join(words))
     # On-link routes first: the kernel takes no gateway that it cannot reach.
-    for row in sorted(found.routes, key=lambda row: "gateway" in row or "via" in row):
+    for row in sorted(carried.routes, key=lambda row: "gateway" in row or "via" in row):
         if "nexthops" in row:
             raise ConflictError(
                 f"the route to {row['dst']} has several next hops, one of them through {source}: move it by hand"

@@ -168,9 +168,9 @@ def _define(
     before, after = {}, {}  # type: dict[str, str], dict[str, str]
     present = set(connection.listNWFilters())
     referenced = dict.fromkeys(reference for filter_ in filters for reference in filter_.references)
-    given = {filter_.name for filter_ in filters}
+    names = {filter_.name for filter_ in filters}
     for name in referenced:
-        if name not in STATIC and name not in present and name not in given:
+        if name not in STATIC and name not in present and name not in names:
             raise NotFoundError(f"the network filter {name} does not exist on this host; give nova-base")
     added = []  # type: list[t.Any]
     try:
@@ -215,19 +215,19 @@ def _undefine(
     for name in dict.fromkeys(names):
         if name not in present:
             continue
-        found = connection.nwfilterLookupByName(name)
-        if _is_others(found, mark):
+        nwfilter = connection.nwfilterLookupByName(name)
+        if _is_others(nwfilter, mark):
             continue
-        before[name] = found.XMLDesc(0)
+        before[name] = nwfilter.XMLDesc(0)
         if not check_mode:
-            _undefine_one(found)
+            _undefine_one(nwfilter)
     return before, {}
 
 
-def _is_others(found: t.Any, mark: Mark) -> bool:
+def _is_others(nwfilter: t.Any, mark: Mark) -> bool:
     """Whether the filter's UUID was made from a name (RFC 4122, version 5) and another ledger."""
-    text = found.UUIDString()
-    return uuids.UUID(text).version == 5 and text != mark.uuid_of(found.name())
+    text = nwfilter.UUIDString()
+    return uuids.UUID(text).version == 5 and text != mark.uuid_of(nwfilter.name())
 
 
 def _is_strange(xml: str) -> bool:
@@ -235,10 +235,10 @@ def _is_strange(xml: str) -> bool:
     return ElementTree.fromstring(xml).find("filterref") is not None
 
 
-def _undefine_one(found: t.Any) -> None:
+def _undefine_one(nwfilter: t.Any) -> None:
     for pause in (*_IN_USE_PAUSES, None):
         try:
-            found.undefine()
+            nwfilter.undefine()
             return
         except libvirt.libvirtError as error:
             code = error.get_error_code()
@@ -248,6 +248,6 @@ def _undefine_one(found: t.Any) -> None:
                 raise
             if pause is None:
                 raise NovaliteError(
-                    f"the network filter {found.name()} is still in use; end the guest that refers to it first"
+                    f"the network filter {nwfilter.name()} is still in use; end the guest that refers to it first"
                 ) from error
         time.sleep(pause)

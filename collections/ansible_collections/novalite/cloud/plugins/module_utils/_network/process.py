@@ -29,9 +29,9 @@ class Server:
     def pid(self) -> int | None:
         """Its process id. A number in a file proves nothing: the process must name our file; and where the number is
         wrong, a server that still runs would hold the address."""
-        found = self.written_pid()
-        if found is not None and self.is_it(found):
-            return found
+        number = self.written_pid()
+        if number is not None and self.is_it(number):
+            return number
         return next((int(name) for name in os.listdir("/proc") if name.isdecimal() and self.is_it(int(name))), None)
 
     def written_pid(self) -> int | None:

@@ -60,9 +60,9 @@ class Router:
 def parse(values: t.Iterable[t.Mapping[str, t.Any]]) -> list[Router]:
     """The module's `routers`. Raises NovaliteError that names the offending value."""
     routers = [_parse_one(value) for value in values]
-    for what, found in (("bridge", [one.bridge for one in routers]),
-                        ("floating IP", [one.floating for router in routers for one in router.floating])):
-        twice = next((one for one in found if found.count(one) > 1), None)
+    for what, names in (("bridge", [router.bridge for router in routers]),
+                        ("floating IP", [pair.floating for router in routers for pair in router.floating])):
+        twice = next((value for value in names if names.count(value) > 1), None)
         if twice is not None:
             raise ConflictError(f"the {what} {twice} is given twice")
     return routers
@@ -75,13 +75,13 @@ def _parse_one(value: t.Mapping[str, t.Any]) -> Router:
         cidr = ipaddress.IPv4Network(value["cidr"])
     except ValueError:
         raise NovaliteError(f"{what}: {value['cidr']!r} is no IPv4 network; write it as 10.20.0.0/24") from None
-    interfaces = [one["interface"] for one in value.get("floating") or ()]
+    interfaces = [pair["interface"] for pair in value.get("floating") or ()]
     for device in (value["bridge"], *interfaces):
         if not _DEVICE.fullmatch(device):
             raise NovaliteError(f"{what}: {device!r} is no name of a network device")
     floating = tuple(
-        Floating(_address(what, one["fixed"], cidr), _address(what, one["floating"]), one["interface"])
-        for one in value.get("floating") or ()
+        Floating(_address(what, pair["fixed"], cidr), _address(what, pair["floating"]), pair["interface"])
+        for pair in value.get("floating") or ()
     )
     return Router(
         network=name,
@@ -90,7 +90,7 @@ def _parse_one(value: t.Mapping[str, t.Any]) -> Router:
         namespace=check_name(value["namespace"]) if value.get("namespace") else None,
         address=_address(what, value["address"], cidr) if value.get("address") else None,
         snat=bool(value.get("snat")),
-        floating=tuple(sorted(floating, key=lambda one: ipaddress.IPv4Address(one.floating))),
+        floating=tuple(sorted(floating, key=lambda pair: ipaddress.IPv4Address(pair.floating))),
     )
 
 
@@ -130,20 +130,20 @@ def root_rules(router: Router, inner: str | None) -> TablesOf:
         return {"nat": {}, "filter": {}}
     if router.namespace is not None:
         return _root_of_isolated(router, t.cast(str, inner), tag)
-    translate = [f"-d {one.floating}/32 {tag} -j DNAT --to-destination {one.fixed}" for one in router.floating]
+    translate = [f"-d {pair.floating}/32 {tag} -j DNAT --to-destination {pair.fixed}" for pair in router.floating]
     nat = {
         PREROUTING: translate,
         OUTPUT: list(translate),
         # A guest that asks for a neighbour's floating IP: the answer has to come back by here.
         POSTROUTING: [f"-s {router.cidr} -d {router.cidr} -o {router.bridge} {_TRANSLATED} {tag} "
                       f"-j SNAT --to-source {router.address}"] if router.address and translate else [],
-        FLOAT_SNAT: [f"-s {one.fixed}/32 -o {one.interface} {tag} -j SNAT --to-source {one.floating}"
-                     for one in router.floating],
+        FLOAT_SNAT: [f"-s {pair.fixed}/32 -o {pair.interface} {tag} -j SNAT --to-source {pair.floating}"
+                     for pair in router.floating],
         SNAT: [f"-s {router.cidr} ! -d {router.cidr} ! -o {router.bridge} {tag} -j MASQUERADE"] if router.snat else [],
     }
     accept = [f"-i {router.bridge} {tag} -j ACCEPT", f"-o {router.bridge} {_ANSWERS} {tag} -j ACCEPT"]
     # What was not translated belongs to a connection from before the rules: the host's own sshd would answer it.
-    refuse = [f"-d {one.floating}/32 {_UNTRANSLATED} {tag} -j DROP" for one in router.floating]
+    refuse = [f"-d {pair.floating}/32 {_UNTRANSLATED} {tag} -j DROP" for pair in router.floating]
     return {"nat": nat, "filter": {INPUT: refuse, FORWARD: accept}}
 
 
@@ -161,7 +161,7 @@ def _root_of_isolated(router: Router, inner: str, tag: str) -> TablesOf:
             FORWARD: [
                 f"-i {bridge} -m physdev --physdev-is-bridged {tag} -j ACCEPT",
                 f"-i {bridge} {tag} -j DROP",
-                *(f"-d {one.floating}/32 -o {transit} {tag} -j ACCEPT" for one in router.floating),
+                *(f"-d {pair.floating}/32 -o {transit} {tag} -j ACCEPT" for pair in router.floating),
                 f"-o {transit} {_ANSWERS} {tag} -j ACCEPT",
                 f"-o {transit} {tag} -j DROP",
                 # Not from one isolated network to another; each of those says what may come in to it.
@@ -174,20 +174,20 @@ def _root_of_isolated(router: Router, inner: str, tag: str) -> TablesOf:
 def inner_rules(router: Router, outer: str, inner: str) -> TablesOf:
     """The rules inside an isolated network's namespace, complete."""
     tag = comment(router.bridge)
-    translate = [f"-d {one.floating}/32 {tag} -j DNAT --to-destination {one.fixed}" for one in router.floating]
+    translate = [f"-d {pair.floating}/32 {tag} -j DNAT --to-destination {pair.fixed}" for pair in router.floating]
     back = []  # type: list[str]
     if router.address and translate:
         to = f"{tag} -j SNAT --to-source {router.address}"
         back = [f"-s {router.cidr} -d {router.cidr} -o {router.bridge} {_TRANSLATED} {to}",
                 # The host itself: a guest would look for this address on its own wire.
                 f"-s {outer}/32 -o {router.bridge} {to}"]
-    may_leave = [router.cidr] if router.snat else [f"{one.fixed}/32" for one in router.floating]
+    may_leave = [router.cidr] if router.snat else [f"{pair.fixed}/32" for pair in router.floating]
     nat = {
         PREROUTING: translate,
         OUTPUT: list(translate),
         POSTROUTING: back,
-        FLOAT_SNAT: [f"-s {one.fixed}/32 -o {TRANSIT} {tag} -j SNAT --to-source {one.floating}"
-                     for one in router.floating],
+        FLOAT_SNAT: [f"-s {pair.fixed}/32 -o {TRANSIT} {tag} -j SNAT --to-source {pair.floating}"
+                     for pair in router.floating],
         SNAT: [f"-s {router.cidr} -o {TRANSIT} {tag} -j SNAT --to-source {inner}"] if router.snat else [],
     }
     return {
@@ -207,42 +207,42 @@ def inner_rules(router: Router, outer: str, inner: str) -> TablesOf:
 
 def merged(
     current: t.Mapping[str, t.Mapping[str, t.Sequence[str]]],
-    given: t.Sequence[TablesOf],
+    parts: t.Sequence[TablesOf],
     leaving: t.Callable[[str], bool] = lambda bridge: True,
     bridges: bool = True,
 ) -> TablesOf:
-    """The chains with the `given` routers' rules and those that are there for other bridges, but the `leaving` ones.
+    """The chains with the rules in `parts` (a router's each) and those there for other bridges, but the `leaving` ones.
 
     `bridges`: whether there are any where these chains are, so that bridged packets come by, too.
     """
-    found = {"nat": {}, "filter": {}}  # type: TablesOf
-    for table, chains in found.items():
+    tables = {"nat": {}, "filter": {}}  # type: TablesOf
+    for table, chains in tables.items():
         for name in CHAINS[table]:
             kept = [rule for rule in current.get(table, {}).get(name, ()) if not leaving(owner(rule) or "")]
             rules = [rule for rule in kept if owner(rule)]
-            rules += [rule for one in given for rule in one.get(table, {}).get(name, ())]
+            rules += [rule for part in parts for rule in part.get(table, {}).get(name, ())]
             # Always in the same order, whichever of them are given: those of different bridges do not depend on each
             # other, except that what is to stay as it is leaves before anything is translated.
             rules.sort(key=lambda rule: (table == "nat" and not rule.endswith("-j ACCEPT"), owner(rule) or ""))
             if rules:
                 chains[name] = rules
-    nat = found["nat"]
+    nat = tables["nat"]
     if any(name in nat for name in (POSTROUTING, FLOAT_SNAT, SNAT)):
         nat.setdefault(POSTROUTING, [])
         if bridges:
             # A frame on its way from one port of a bridge to another is none of a router's.
             nat[POSTROUTING].append("-m physdev --physdev-is-bridged -j RETURN")
         nat[POSTROUTING] += [f"-j {name}" for name in (FLOAT_SNAT, SNAT) if name in nat]
-    return found
+    return tables
 
 
 def floating_of(chains: t.Mapping[str, t.Sequence[str]], bridge: str) -> dict[str, str]:
     """Floating IP -> fixed IP of a bridge, from the rules that translate in chains of the nat table."""
-    found = {}
+    addresses = {}
     for rule in chains.get(PREROUTING, ()):
         if owner(rule) == bridge and option(rule, "-d") and option(rule, "--to-destination"):
-            found[t.cast(str, option(rule, "-d")).partition("/")[0]] = t.cast(str, option(rule, "--to-destination"))
-    return found
+            addresses[t.cast(str, option(rule, "-d")).partition("/")[0]] = t.cast(str, option(rule, "--to-destination"))
+    return addresses
 
 
 def owners(chains: t.Iterable[t.Mapping[str, t.Sequence[str]]]) -> set[str]:

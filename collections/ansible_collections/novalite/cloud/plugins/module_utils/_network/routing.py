@@ -95,9 +95,9 @@ def _carry_out(
     """Returns the (namespace, floating IP) pairs whose connections are to be cut: what leads to nobody any more, or to
     somebody else; and what was begun before an address was there, which is never translated."""
     known = router.owners(work.root.values())
-    wanted = [one for one in routers if present and router.works(one)]
-    names = {one.bridge for one in routers}
-    leaving = {one.bridge: one.namespace for one in routers if one not in wanted}
+    wanted = [vrouter for vrouter in routers if present and router.works(vrouter)]
+    names = {vrouter.bridge for vrouter in routers}
+    leaving = {vrouter.bridge: vrouter.namespace for vrouter in routers if vrouter not in wanted}
     if exclusive and present:
         leaving.update({bridge: f"{namespaces.PREFIX}{bridge}" for bridge in known - names
                         if not _is_others(work, bridge)})
@@ -106,35 +106,39 @@ def _carry_out(
     inner, chains, gone = {}, [], []  # type: dict[str, tuple[str, str]], list[router.TablesOf], list[t.Any]
     old, arrived = {}, []  # type: dict[str, dict[str, str]], list[tuple[Router, router.Floating]]
     _check_addresses(work, wanted)
-    for one in wanted:
-        _check_interfaces(work, one)
-        if one.namespace is not None:
-            inner[one.bridge] = _transit(work, one)
-    for bridge, namespace in [*leaving.items(), *((one.bridge, one.namespace) for one in wanted)]:
+    for vrouter in wanted:
+        _check_interfaces(work, vrouter)
+        if vrouter.namespace is not None:
+            inner[vrouter.bridge] = _transit(work, vrouter)
+    for bridge, namespace in [*leaving.items(), *((vrouter.bridge, vrouter.namespace) for vrouter in wanted)]:
         old[bridge] = _floating_now(work, bridge, namespace)
-    for one in wanted:
-        now = {each.floating: each.fixed for each in one.floating}
-        gone += [(one.namespace, address) for address, fixed in old[one.bridge].items() if now.get(address) != fixed]
-        arrived += [(one, each) for each in one.floating if old[one.bridge].get(each.floating) != each.fixed]
-        if one.namespace is not None:
-            outer, own = inner[one.bridge]
-            wanted_inside = router.merged({}, [router.inner_rules(one, outer, own)], bridges=False)
-            work.write(_read(one.namespace), wanted_inside, one.namespace)
-        chains.append(router.root_rules(one, inner[one.bridge][1] if one.bridge in inner else None))
+    for vrouter in wanted:
+        now = {each.floating: each.fixed for each in vrouter.floating}
+        gone += [
+            (vrouter.namespace, address) for address, fixed in old[vrouter.bridge].items() if now.get(address) != fixed
+        ]
+        arrived += [
+            (vrouter, each) for each in vrouter.floating if old[vrouter.bridge].get(each.floating) != each.fixed
+        ]
+        if vrouter.namespace is not None:
+            outer, own = inner[vrouter.bridge]
+            wanted_inside = router.merged({}, [router.inner_rules(vrouter, outer, own)], bridges=False)
+            work.write(_read(vrouter.namespace), wanted_inside, vrouter.namespace)
+        chains.append(router.root_rules(vrouter, inner[vrouter.bridge][1] if vrouter.bridge in inner else None))
     gone += [(leaving[bridge], address) for bridge in leaving for address in old[bridge]]
-    staying = {each.floating for one in wanted for each in one.floating}
+    staying = {each.floating for vrouter in wanted for each in vrouter.floating}
     # before their rules: what is not translated any more must not be the host's own
     _withdraw(work, {address for _namespace, address in gone} - staying)
     work.write(work.root, router.merged(work.root, chains, functools.partial(_is_in, names | set(leaving))), None)
-    for one in wanted:
-        for each in one.floating:
-            _offer(work, one, each, inner.get(one.bridge))
+    for vrouter in wanted:
+        for each in vrouter.floating:
+            _offer(work, vrouter, each, inner.get(vrouter.bridge))
     for bridge, namespace in leaving.items():
         _close(work, bridge, namespace)
     if not work.check_mode:
         for _router, each in arrived:
             _announce(each, work.links[each.interface].mac)
-    return [*gone, *((one.namespace, each.floating) for one, each in arrived)]
+    return [*gone, *((vrouter.namespace, each.floating) for vrouter, each in arrived)]
 
 
 def _is_in(names: t.Container[str], bridge: str) -> bool:
@@ -161,23 +165,23 @@ def _claim(work: _Run, bridges: t.Iterable[str], wanted: t.Mapping[str, str]) ->
 
 def _forward(work: _Run, wanted: t.Sequence[Router]) -> None:
     name = {"ipv4/ip_forward": "1"}
-    found = sysctl.wrong(name)
+    wrong = sysctl.wrong(name)
     if not work.check_mode:
-        _claim(work, [one.bridge for one in wanted], name)
-    if found:
-        work.before["net"], work.after["net"] = dict(found), dict(name)
+        _claim(work, [vrouter.bridge for vrouter in wanted], name)
+    if wrong:
+        work.before["net"], work.after["net"] = dict(wrong), dict(name)
         if not work.check_mode:
             # It sets every device's own switch, and those of isolated networks are off.
             isolated = [device for device in work.links if namespaces.port_name(device) in work.links]
             sysctl.put({f"ipv4/conf/{device}/forwarding": "0" for device in isolated})
 
 
-def _check_interfaces(work: _Run, one: Router) -> None:
-    for each in one.floating:
+def _check_interfaces(work: _Run, vrouter: Router) -> None:
+    for each in vrouter.floating:
         if each.interface not in work.links:
             raise NotFoundError(
-                f"floating IP {each.floating} of network {one.network!r}: there is no interface {each.interface} on "
-                "this host; name the one that leads outside in the floating pool"
+                f"floating IP {each.floating} of network {vrouter.network!r}: there is no interface {each.interface} "
+                "on this host; name the one that leads outside in the floating pool"
             )
 
 
@@ -196,34 +200,36 @@ def _check_addresses(work: _Run, routers: t.Sequence[Router]) -> None:
             )
 
 
-def _transit(work: _Run, one: Router) -> tuple[str, str]:
+def _transit(work: _Run, vrouter: Router) -> tuple[str, str]:
     """The veth pair out of a namespace, with its addresses and default route. Returns (host's, namespace's) address."""
-    namespace, name = t.cast(str, one.namespace), transit_name(one.bridge)
+    namespace, name = t.cast(str, vrouter.namespace), transit_name(vrouter.bridge)
     if not namespaces.exists(namespace) and not work.check_mode:
-        raise NotFoundError(f"network {one.network!r} has no namespace {namespace} on this host; make its bridge first")
+        raise NotFoundError(
+            f"network {vrouter.network!r} has no namespace {namespace} on this host; make its bridge first"
+        )
     inside = {}  # type: dict[str, Link]
     if namespaces.exists(namespace):
         inside = links.read_links(run(ip(namespace, "-d", "-j", "addr", "show")).stdout)
-    found, there = work.links.get(name), inside.get(TRANSIT)
-    if found is not None and work.mark.owner(found.alias) is Owner.OTHER_LEDGER:
+    veth, there = work.links.get(name), inside.get(TRANSIT)
+    if veth is not None and work.mark.owner(veth.alias) is Owner.OTHER_LEDGER:
         raise ConflictError(
-            f"network {one.network!r}: another ledger ({found.alias}) made {name} on this host; give the network "
+            f"network {vrouter.network!r}: another ledger ({veth.alias}) made {name} on this host; give the network "
             "another bridge"
         )
-    have = found.addresses[0].partition("/")[0] if found and found.addresses else None
+    have = veth.addresses[0].partition("/")[0] if veth and veth.addresses else None
     taken = {text.partition("/")[0] for link in work.links.values() if link.name != name for text in link.addresses}
-    outer, inner = router.transit_pair(one.bridge, have, taken)
-    if found is not None and there is None:
+    outer, inner = router.transit_pair(vrouter.bridge, have, taken)
+    if veth is not None and there is None:
         work.command(["ip", "link", "del", name])  # it leads into a namespace that is gone
-        found = None
-    if found is None:
+        veth = None
+    if veth is None:
         work.command(["ip", "link", "add", "name", name, "type", "veth", "peer", "name", TRANSIT, "netns", namespace],
                      ["ip", "link", "del", name])
         if not work.check_mode:
             for where, device in ((None, name), (namespace, TRANSIT)):
                 no_ipv6 = {f"ipv6/conf/{device}/disable_ipv6": "1"}
                 sysctl.put(dict.fromkeys(sysctl.wrong(no_ipv6, where), "1"), where)
-    for where, device, link, address in ((None, name, found, outer), (namespace, TRANSIT, there, inner)):
+    for where, device, link, address in ((None, name, veth, outer), (namespace, TRANSIT, there, inner)):
         if link is None or f"{address}/31" not in link.addresses:
             work.command(ip(where, "addr", "add", f"{address}/31", "dev", device))
         if link is None or not link.up or link.alias is None:
@@ -233,7 +239,7 @@ def _transit(work: _Run, one: Router) -> tuple[str, str]:
     return outer, inner
 
 
-def _offer(work: _Run, one: Router, each: router.Floating, inner: tuple[str, str] | None) -> None:
+def _offer(work: _Run, vrouter: Router, each: router.Floating, inner: tuple[str, str] | None) -> None:
     """Be there for a floating IP: as an address of this host, or as the router to the namespace that has it."""
     holders = [link.name for link in work.links.values() if f"{each.floating}/32" in link.addresses]
     if inner is None:
@@ -247,14 +253,14 @@ def _offer(work: _Run, one: Router, each: router.Floating, inner: tuple[str, str
     for name in holders:
         work.command(["ip", "addr", "del", f"{each.floating}/32", "dev", name])
     if not _routes(None, f"{each.floating}/32", inner[1]):
-        argv = ["ip", "route", "replace", f"{each.floating}/32", "via", inner[1], "dev", transit_name(one.bridge)]
+        argv = ["ip", "route", "replace", f"{each.floating}/32", "via", inner[1], "dev", transit_name(vrouter.bridge)]
         work.command(argv, ["ip", "route", "del", f"{each.floating}/32"])
     # The kernel would let who asks for it wait for up to 0.8 s.
     delay = {f"ipv4/neigh/{each.interface}/proxy_delay": "0"}
     for key, value in sysctl.wrong(delay).items():
         work.before.setdefault("net", {})[key], work.after.setdefault("net", {})[key] = value, "0"
     if not work.check_mode:
-        _claim(work, [one.bridge], delay)
+        _claim(work, [vrouter.bridge], delay)
     # An address of its own would make the host take the packets for itself; so it answers for the namespace.
     if (each.floating, each.interface) not in _proxied():
         argv = ["ip", "neigh", "add", "proxy", each.floating, "dev", each.interface]
@@ -291,10 +297,10 @@ def _close(work: _Run, bridge: str, namespace: str | None) -> None:
 
 
 def _floating_now(work: _Run, bridge: str, namespace: str | None) -> dict[str, str]:
-    found = router.floating_of(work.root.get("nat", {}), bridge)
+    floating = router.floating_of(work.root.get("nat", {}), bridge)
     if namespace is not None and namespaces.exists(namespace):
-        found.update(router.floating_of(_read(namespace).get("nat", {}), bridge))
-    return found
+        floating.update(router.floating_of(_read(namespace).get("nat", {}), bridge))
+    return floating
 
 
 def _read(namespace: str | None) -> dict[str, dict[str, list[str]]]:

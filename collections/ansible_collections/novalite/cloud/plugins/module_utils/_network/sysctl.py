@@ -43,25 +43,25 @@ def put(values: t.Mapping[str, str], namespace: str | None = None) -> None:
 def keep_router_advertisements() -> dict[str, str]:
     """What must be set before this host forwards IPv6, so that it keeps the routes that it has from advertisements:
     a forwarding host ignores them where accept_ra is 1."""
-    found = {}
+    settings = {}
     with contextlib.suppress(OSError):
         for device in os.listdir(os.path.join(ROOT, "ipv6/conf")):
             name = f"ipv6/conf/{device}/accept_ra"
             if device not in ("all", "lo") and _read(name) == "1":
-                found[name] = "2"
-    return found
+                settings[name] = "2"
+    return settings
 
 
 def forwarding(name: str) -> list[tuple[str, str]]:
     """The settings that the kernel changes along with `name`, when that is forwarding: every device's own switch."""
     family = {"ipv4/ip_forward": "ipv4", "ipv6/conf/all/forwarding": "ipv6"}.get(name)
-    found = []
+    settings = []
     with contextlib.suppress(OSError):
         for device in sorted(os.listdir(os.path.join(ROOT, family, "conf"))) if family else ():
             value = _read(f"{family}/conf/{device}/forwarding")
             if device != "all" and value is not None:
-                found.append((f"{family}/conf/{device}/forwarding", value))
-    return found
+                settings.append((f"{family}/conf/{device}/forwarding", value))
+    return settings
 
 
 def _read(name: str) -> str | None:

@@ -75,15 +75,15 @@ def host_plan(
         "disks": [_disk(instance) for instance in instances],
         # what goes, or runs already, is told nothing
         "injections": [
-            _injection(one) for one in instances
-            if one.get("guest") is not None and _to_be_injected(one)
+            _injection(instance) for instance in instances
+            if instance.get("guest") is not None and _to_be_injected(instance)
         ],
         "config_drives": [
-            {**config_drive(one, one["guest"]), **({"rescue": True} if one.get("rescue") else {})}
-            for one in instances
-            if one.get("guest") is not None and _to_have_config_drive(one)
+            {**config_drive(instance, instance["guest"]), **({"rescue": True} if instance.get("rescue") else {})}
+            for instance in instances
+            if instance.get("guest") is not None and _to_have_config_drive(instance)
         ],
-        "secret": any(any((one.get("guest") or {}).values()) for one in instances),
+        "secret": any(any((instance.get("guest") or {}).values()) for instance in instances),
         "filters": [] if own_chains else [_filter(instance) for instance in instances],
         "firewall_instances": [_firewall_instance(instance, own_chains) for instance in instances],
         "firewall_zones": _firewall_zones(instances),
@@ -118,7 +118,7 @@ def _images(instances: t.Iterable[Instance]) -> list[Plan]:
             known = images.setdefault(file["checksum"], file)
             if file["kind"] == "disk":
                 # the largest flavor's limit; a flavor of 0 GiB takes the image's own size and sets none
-                limits = [one.get("max_virtual_size", 0) for one in (known, file)]
+                limits = [record.get("max_virtual_size", 0) for record in (known, file)]
                 known["max_virtual_size"] = max(limits) if all(limits) else 0
     return list(images.values())
 
@@ -167,7 +167,7 @@ def boot_volume(instance: Instance) -> t.Mapping[str, t.Any] | None:
     """The volume that an instance starts from, instead of a disk of its own; one that is rescued has one."""
     if instance.get("rescue"):
         return None
-    return next((one for one in instance.get("volumes") or () if one["boot_index"] == 0), None)
+    return next((volume for volume in instance.get("volumes") or () if volume["boot_index"] == 0), None)
 
 
 def _to_be_injected(instance: Instance) -> bool:
@@ -194,7 +194,7 @@ def _to_have_config_drive(instance: Instance) -> bool:
 
 def _injection(instance: Instance) -> Plan:
     root = boot_volume(instance)
-    told = instance["guest"]
+    guest = instance["guest"]
     return {
         "uuid": instance["uuid"],
         **({"disk": "disk.rescue"} if instance.get("rescue") else {}),
@@ -202,10 +202,10 @@ def _injection(instance: Instance) -> Plan:
         "user": image_properties.admin_user(instance["image"]),
         "hostname": instance["hostname"],
         "partition": image_properties.partition(instance["image"]),
-        "files": [{"path": file["path"], "content": file["content"]} for file in told.get("files") or []],
+        "files": [{"path": file["path"], "content": file["content"]} for file in guest.get("files") or []],
         "network": _guest_network(instance),
-        "password_hash": told.get("password_hash"),
-        "password_optional": bool(told.get("password_optional")),
+        "password_hash": guest.get("password_hash"),
+        "password_optional": bool(guest.get("password_optional")),
         "volume": root and {
             "id": root["volume_id"], **{key: root[key] for key in ("backend", "options", "format")}
         },
@@ -277,7 +277,7 @@ def _firewall_instance(instance: Instance, own_chains: bool) -> Plan:
 def _ra_servers(nics: t.Iterable[t.Mapping[str, t.Any]]) -> list[str]:
     """The routers of an instance; none, which means any, where one of its networks has one that we do not know."""
     routers = [networks.ra_server(nic) for nic in nics if nic["network"]["cidr_v6"]]
-    return sorted({one for one in routers if one}) if all(routers) else []
+    return sorted({router for router in routers if router}) if all(routers) else []
 
 
 def _without_common(nic: t.Mapping[str, t.Any], cidr: str) -> list[str]:

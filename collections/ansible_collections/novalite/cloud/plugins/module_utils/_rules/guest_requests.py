@@ -118,8 +118,8 @@ def asked_config_drive(guest: GuestRequest, row: t.Any) -> bool | None:
 def asks_otherwise(guest: GuestRequest, row: t.Any) -> bool:
     """Whether a request, where it says anything, tells the guest something else than the instance `row` does."""
     return any(
-        asked is not None and asked != stored
-        for asked, stored in (
+        value is not None and value != stored
+        for value, stored in (
             (guest.user_data, row.user_data),
             (asked_config_drive(guest, row), row.config_drive),
             (guest.file_records, row.files),
@@ -185,9 +185,9 @@ def hashed(name: str, password: t.Any, generated: bool = False) -> str:
     if generated and (library := _libcrypt()) is not None:
         salt = "".join(secrets.choice(_SALT) for _char in range(16))
         memory = ctypes.create_string_buffer(CRYPT_DATA)
-        found = library.crypt_r(password.encode(), f"$6$rounds=1000${salt}".encode(), memory)
-        if found is not None and found.startswith(b"$6$"):
-            return str(found.decode())
+        digest = library.crypt_r(password.encode(), f"$6$rounds=1000${salt}".encode(), memory)
+        if digest is not None and digest.startswith(b"$6$"):
+            return str(digest.decode())
     return run(["openssl", "passwd", "-6", "-stdin"], stdin=f"{password}\n").stdout.strip()
 
 

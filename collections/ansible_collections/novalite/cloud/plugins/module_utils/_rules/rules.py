@@ -113,12 +113,12 @@ def _ports(rule: t.Mapping[str, t.Any], protocol: str) -> tuple[int | None, int 
     first, last = rule.get("port_min"), rule.get("port_max")
     if rule.get("icmp_type") is not None or rule.get("icmp_code") is not None:
         raise NovaliteError(f"rule: icmp_type and icmp_code mean nothing to {protocol}: leave them out")
-    given = [port for port in (first, last) if port is not None]
-    if not given:
+    ports = [port for port in (first, last) if port is not None]
+    if not ports:
         return None, None
     if protocol not in ("tcp", "udp", "sctp"):
         raise NovaliteError(f"rule: ports mean nothing to protocol {protocol}: leave port_min and port_max out")
-    low, high = given[0], given[-1]
+    low, high = ports[0], ports[-1]
     for port in (low, high):
         check_range("rule: port", port, 1, 65535)
     if low > high:

@@ -39,41 +39,41 @@ def parse(name: str, value: t.Any) -> tuple[VolumeRequest, ...]:
     """What a playbook says: a list of {"volume"} or {"size", "type", "snapshot"}, with "boot" and so on."""
     if value is None:
         return ()
-    if not isinstance(value, list) or len(value) > MAX_VOLUMES or not all(isinstance(one, dict) for one in value):
+    if not isinstance(value, list) or len(value) > MAX_VOLUMES or not all(isinstance(item, dict) for item in value):
         raise NovaliteError(f"volumes of '{name}': give a list of at most {MAX_VOLUMES} dictionaries")
-    found = []
-    for one in value:
-        if unknown := sorted(map(str, one.keys() - _KNOWN)):
+    requests = []
+    for item in value:
+        if unknown := sorted(map(str, item.keys() - _KNOWN)):
             raise NovaliteError(f"a volume of '{name}' has no option '{unknown[0][:60]}': use {_OPTIONS}")
-        boot = one.get("boot") is True
+        boot = item.get("boot") is True
         kind, of = BLANK, None
-        if one.get("volume"):
-            kind, of = VOLUME, str(one["volume"])
-        elif one.get("snapshot"):
-            kind, of = SNAPSHOT, str(one["snapshot"])
+        if item.get("volume"):
+            kind, of = VOLUME, str(item["volume"])
+        elif item.get("snapshot"):
+            kind, of = SNAPSHOT, str(item["snapshot"])
         elif boot:
             kind = IMAGE  # the server's own
-        size = one.get("size")
+        size = item.get("size")
         if kind == BLANK and size is None:
             raise NovaliteError(f"a volume of '{name}' has neither a size nor a name: give size, volume or snapshot")
         if size is not None and (isinstance(size, bool) or not str(size).isdigit() or not 0 < int(size) < 2**31):
             raise NovaliteError(f"a volume of '{name}' has the size {size!r}: give GiB")
-        found.append(
+        requests.append(
             VolumeRequest(
                 source=kind,
                 of=of,
                 size_gb=None if size is None else int(size),
-                type=one.get("type"),
+                type=item.get("type"),
                 boot=boot,
-                device=one.get("device"),
-                delete_on_termination=one.get("delete_on_termination") is True,
+                device=item.get("device"),
+                delete_on_termination=item.get("delete_on_termination") is True,
             )
         )
-    if sum(one.boot for one in found) > 1:
+    if sum(request.boot for request in requests) > 1:
         raise NovaliteError(f"'{name}' is to start from several volumes: say boot of one")
-    return tuple(found)
+    return tuple(requests)
 
 
 def root_of(requests: t.Iterable[VolumeRequest]) -> VolumeRequest | None:
     """The volume that a server starts from, instead of a disk of its own."""
-    return next((one for one in requests if one.boot), None)
+    return next((request for request in requests if request.boot), None)

@@ -62,10 +62,10 @@ _OURS: dict[str, t.Callable[[HostState], t.Any]] = {
     "disk_gb_others": lambda host: host.disk_gb_others,
     "free_vcpus": lambda host: (host.vcpus - host.reserved_vcpus) * host.cpu_ratio - host.vcpus_used,
     "free_disk_gb": lambda host: host.disk_gb - host.reserved_disk_gb - host.disk_gb_used,
-    "aggregate": lambda host: [one.name for one in host.aggregates],
+    "aggregate": lambda host: [aggregate.name for aggregate in host.aggregates],
     "trait": lambda host: list(host.traits),
     "metrics": lambda host: host.metrics,
-    "metadata": lambda host: {key: value for one in host.aggregates for key, value in one.metadata.items()},
+    "metadata": lambda host: {key: value for aggregate in host.aggregates for key, value in aggregate.metadata.items()},
 }
 
 

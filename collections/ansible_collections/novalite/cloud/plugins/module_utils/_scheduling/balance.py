@@ -64,7 +64,7 @@ def load(host: HostState) -> float:
 def score(hosts: t.Iterable[HostState]) -> float:
     """The standard deviation of the loads."""
     loads = [load(host) for host in hosts]
-    return _deviation(len(loads), sum(loads), sum(one * one for one in loads))
+    return _deviation(len(loads), sum(loads), sum(figure * figure for figure in loads))
 
 
 def moves(
@@ -83,53 +83,53 @@ class _Cluster:
 
     def __init__(self, hosts: t.Iterable[HostState], placed: t.Iterable[Placed], options: Options) -> None:
         self.hosts = {host.name: host for host in hosts if host.up and host.enabled}
-        self.placed = {one.request.uuid: one for one in placed if one.host in self.hosts}
+        self.placed = {instance.request.uuid: instance for instance in placed if instance.host in self.hosts}
         self.options = options
         # retry: where it once failed to be built it may run now
-        self.filters = [one for one in plugins.filters_for(options) if one.name != "retry"]
+        self.filters = [filter_ for filter_ in plugins.filters_for(options) if filter_.name != "retry"]
         self.members: dict[t.Any, dict[str, str]] = {}
-        for one in self.placed.values():
-            if one.request.group is not None:
-                self.members.setdefault(one.request.group.id, dict(one.request.group.members))
+        for instance in self.placed.values():
+            if instance.request.group is not None:
+                self.members.setdefault(instance.request.group.id, dict(instance.request.group.members))
 
     def balance(self, max_moves: int, min_gain: float) -> list[Move]:
-        found: list[Move] = []
-        while len(found) < max_moves:
+        planned: list[Move] = []
+        while len(planned) < max_moves:
             move = self._best(min_gain)
             if move is None:
                 break
             self._make(move)
-            found.append(move)
-        return found
+            planned.append(move)
+        return planned
 
     def _best(self, min_gain: float) -> Move | None:
         """The allowed move that lowers the score most, if by `min_gain`; by name among equals."""
         loads = {name: load(host) for name, host in self.hosts.items()}
-        count, total, squares = len(loads), sum(loads.values()), sum(one * one for one in loads.values())
+        count, total, squares = len(loads), sum(loads.values()), sum(figure * figure for figure in loads.values())
         now = _deviation(count, total, squares)
         ranked = sorted(loads, key=lambda name: (loads[name], name))
         targets, sources = ranked[:CONSIDERED], set(ranked[-CONSIDERED:])
         candidates = []
-        for uuid, one in self.placed.items():
-            if one.host not in sources:
+        for uuid, instance in self.placed.items():
+            if instance.host not in sources:
                 continue
-            lighter = load(_without(self.hosts[one.host], one.request))
+            lighter = load(_without(self.hosts[instance.host], instance.request))
             for target in targets:
-                if loads[target] >= loads[one.host]:
+                if loads[target] >= loads[instance.host]:
                     break  # no gain from here on: they are in the order of their loads
-                heavier = load(self.hosts[target].after(one.request))
-                moved = total - loads[one.host] - loads[target] + lighter + heavier
-                moved_squares = squares - loads[one.host] ** 2 - loads[target] ** 2 + lighter**2 + heavier**2
+                heavier = load(self.hosts[target].after(instance.request))
+                moved = total - loads[instance.host] - loads[target] + lighter + heavier
+                moved_squares = squares - loads[instance.host] ** 2 - loads[target] ** 2 + lighter**2 + heavier**2
                 then = _deviation(count, moved, moved_squares)
                 if now - then >= min_gain:
-                    candidates.append((then, one.request.name, target, uuid))
+                    candidates.append((then, instance.request.name, target, uuid))
         for then, name, target, uuid in sorted(candidates):
             if self._allowed(self.placed[uuid], target):
                 return Move(uuid, name, self.placed[uuid].host, target, now, then)
         return None
 
-    def _allowed(self, one: Placed, target: str) -> bool:
-        request, host = one.request, dataclasses.replace(self.hosts[target], num_io_ops=0)
+    def _allowed(self, placed: Placed, target: str) -> bool:
+        request, host = placed.request, dataclasses.replace(self.hosts[target], num_io_ops=0)
         if request.group is not None:
             others = {uuid: at for uuid, at in self.members[request.group.id].items() if uuid != request.uuid}
             request = dataclasses.replace(request, group=dataclasses.replace(request.group, members=others))
@@ -155,7 +155,7 @@ def _without(host: HostState, request: Request) -> HostState:
         memory_mb_used=host.memory_mb_used - request.memory_mb,
         disk_gb_used=host.disk_gb_used - request.disk_gb,
         num_instances=host.num_instances - 1,
-        instances={uuid: one for uuid, one in host.instances.items() if uuid != request.uuid},
+        instances={uuid: instance for uuid, instance in host.instances.items() if uuid != request.uuid},
     )
 
 

@@ -40,20 +40,22 @@ class Candidates:
         # per filter: the names it refused, and why; never changed in place, since explanations hold on to it
         self.removed: list[dict[str, str]] = [{} for _filter in filters]
         self.passed = list(range(len(hosts)))  # which of `hosts` passed, ascending
-        asked = [one for one in enumerate(filters) if one[1].concerns(request, options)]
+        asked = [numbered for numbered in enumerate(filters) if numbered[1].concerns(request, options)]
         candidates = self._run(asked, list(hosts))
-        self._again = [one for one in asked if not one[1].once]
-        self._around = [one for one in self._again if one[1].looks_around]
+        self._again = [numbered for numbered in asked if not numbered[1].once]
+        self._around = [numbered for numbered in self._again if numbered[1].looks_around]
         self.columns = columns_for(weighers, candidates, request, options) if candidates else []
 
     def _run(self, filters: t.Iterable[tuple[int, Filter]], hosts: list[HostState]) -> list[HostState]:
         """Ask these filters about every host that is left, `hosts`; return those that are left then."""
         request, options = self.request, self.options
-        for position, one in filters:
-            if one.refused is not None:
-                refused = {at: one.passes(hosts[at], request, options) for at in one.refused(hosts, request, options)}
+        for position, filter_ in filters:
+            if filter_.refused is not None:
+                refused = {
+                    at: filter_.passes(hosts[at], request, options) for at in filter_.refused(hosts, request, options)
+                }
             else:
-                passes = one.passes
+                passes = filter_.passes
                 reasons = [passes(host, request, options) for host in hosts]
                 if reasons.count(None) == len(reasons):
                     continue
@@ -89,8 +91,8 @@ class Candidates:
         passed = at < len(self.passed) and self.passed[at] == i
         if not passed and not self._forget_refusal(host.name):
             return  # refused by what claims do not concern
-        for position, one in self._again:
-            reason = one.passes(host, self.request, self.options)
+        for position, filter_ in self._again:
+            reason = filter_.passes(host, self.request, self.options)
             if reason is not None:
                 self.removed[position] = {**self.removed[position], host.name: reason}
                 if passed:

@@ -36,14 +36,14 @@ class Room:
 
 def room(hosts: t.Iterable[HostState], request: Request, options: Options) -> list[Room]:
     """The room for instances like `request` on each host, by name. NovaliteError for an unknown filter."""
-    filters = [one for one in plugins.filters_for(options) if one.name not in AT_ONCE]
-    filters = [one for one in filters if one.concerns(request, options)]
-    return [_room(host, request, options, filters) for host in sorted(hosts, key=lambda one: one.name)]
+    filters = [filter_ for filter_ in plugins.filters_for(options) if filter_.name not in AT_ONCE]
+    filters = [filter_ for filter_ in filters if filter_.concerns(request, options)]
+    return [_room(host, request, options, filters) for host in sorted(hosts, key=lambda host: host.name)]
 
 
 def bottlenecks(rooms: t.Iterable[Room]) -> dict[str, int]:
     """How many hosts each filter closes to the next instance, most first."""
-    counts = collections.Counter(one.bottleneck for one in rooms if one.bottleneck is not None)
+    counts = collections.Counter(host_room.bottleneck for host_room in rooms if host_room.bottleneck is not None)
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
@@ -51,10 +51,10 @@ def _room(host: HostState, request: Request, options: Options, filters: t.Sequen
     # What fits after n fits after fewer, for claims only take: so the limit is looked for by halving.
     def refusal(count: int) -> tuple[str, str] | None:
         state = _with(host, request, count)
-        for one in filters:
-            reason = one.passes(state, request, options)
+        for filter_ in filters:
+            reason = filter_.passes(state, request, options)
             if reason is not None:
-                return one.name, reason
+                return filter_.name, reason
         return None
 
     low, high = 0, 1  # after `low` another one fits, unless low is 0

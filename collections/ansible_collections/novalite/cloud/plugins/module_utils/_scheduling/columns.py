@@ -110,17 +110,17 @@ def columns_for(
 ) -> list[Column]:
     """One for each weigher that has something to say and counts."""
     memberships = filter(None, map(operator.attrgetter("aggregates"), hosts))
-    aggregates = {id(one): one for members in memberships for one in members}
-    overridden = {key for one in aggregates.values() for key in one.metadata}
+    aggregates = {id(member): member for members in memberships for member in members}
+    overridden = {key for aggregate in aggregates.values() for key in aggregate.metadata}
     columns = []
-    for one in weighers:
-        if one.option in overridden:
-            default = one.sign * one.multiplier
-            multipliers = [one.sign * least(host, one.option, default, float) for host in hosts]
-        elif one.multiplier:
+    for weigher in weighers:
+        if weigher.option in overridden:
+            default = weigher.sign * weigher.multiplier
+            multipliers = [weigher.sign * least(host, weigher.option, default, float) for host in hosts]
+        elif weigher.multiplier:
             multipliers = None
         else:
             continue
-        if one.concerns(request, options):
-            columns.append(Column(one, hosts, request, options, multipliers))
+        if weigher.concerns(request, options):
+            columns.append(Column(weigher, hosts, request, options, multipliers))
     return columns

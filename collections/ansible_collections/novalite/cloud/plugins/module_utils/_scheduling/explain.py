@@ -110,12 +110,12 @@ def explanation(decision: Decision, named: int | None = NAMED_IN_DATA) -> dict[s
         ],
         "weights": [
             {
-                "host": one.name,
-                "score": list(one.score) if isinstance(one.score, tuple) else one.score,
-                "details": dict(one.details),
-                **({"used_by_others": one.others} if one.others else {}),
+                "host": host.name,
+                "score": list(host.score) if isinstance(host.score, tuple) else host.score,
+                "details": dict(host.details),
+                **({"used_by_others": host.others} if host.others else {}),
             }
-            for one in decision.weighed
+            for host in decision.weighed
         ],
         "message": decision.message,
     }

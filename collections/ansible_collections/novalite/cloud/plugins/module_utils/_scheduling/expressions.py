@@ -81,15 +81,15 @@ class _Parser:
     def _tokens(self) -> t.Iterator[tuple[str, str, int]]:
         position, end = 0, len(self.text.rstrip())
         while position < end:
-            found = _TOKEN.match(self.text, position)
-            if not found or found.lastgroup is None:
+            match = _TOKEN.match(self.text, position)
+            if not match or match.lastgroup is None:
                 raise self._error(position)
-            kind, word = found.lastgroup, found[found.lastgroup]
-            start = found.start(kind)
+            kind, word = match.lastgroup, match[match.lastgroup]
+            start = match.start(kind)
             if kind == "name" and word.lower() in ("and", "or", "not", "in"):
                 kind, word = "sign", word.lower()
             yield kind, _SAME.get(word, word) if kind == "sign" else word, start
-            position = found.end()
+            position = match.end()
         yield "end", "", end
 
     def _error(self, position: int) -> NovaliteError:
@@ -141,11 +141,11 @@ class _Parser:
         right, compare = self._sum(), _COMPARE[sign]
 
         def compared(host: HostState) -> bool:
-            one, other = left(host), right(host)
-            if one is None or other is None:
+            value, other = left(host), right(host)
+            if value is None or other is None:
                 return False
             try:
-                return bool(compare(one, other))
+                return bool(compare(value, other))
             except TypeError:  # a number and a text have no order
                 return False
 

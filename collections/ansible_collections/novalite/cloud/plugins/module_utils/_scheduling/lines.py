@@ -20,14 +20,14 @@ def lines_of(explained: t.Mapping[str, t.Any], named: int | None = NAMED) -> lis
     are counted, and `named` of them named (None: all).
     """
     lines = []
-    for one in explained["weights"]:
-        parts = ", ".join(f"{name} {_number(value)}" for name, value in one["details"].items())
-        line = f"{one['host']}: weight {_number(one['score'])}" + (f" ({parts})" if parts else "")
-        line += f", used by others: {one['used_by_others']}" if one.get("used_by_others") else ""
-        if one["host"] == explained["host"]:
+    for weight in explained["weights"]:
+        parts = ", ".join(f"{name} {_number(value)}" for name, value in weight["details"].items())
+        line = f"{weight['host']}: weight {_number(weight['score'])}" + (f" ({parts})" if parts else "")
+        line += f", used by others: {weight['used_by_others']}" if weight.get("used_by_others") else ""
+        if weight["host"] == explained["host"]:
             line += " chosen"
-        elif one["host"] in explained["alternates"]:
-            line += f" alternate {explained['alternates'].index(one['host']) + 1}"
+        elif weight["host"] in explained["alternates"]:
+            line += f" alternate {explained['alternates'].index(weight['host']) + 1}"
         lines.append(line)
     for step in explained["filters"]:
         removed = step["start"] - step["end"]
@@ -42,5 +42,5 @@ def lines_of(explained: t.Mapping[str, t.Any], named: int | None = NAMED) -> lis
 
 def _number(value: t.Any) -> str:
     if isinstance(value, (list, tuple)):
-        return "/".join(_number(one) for one in value)
+        return "/".join(_number(part) for part in value)
     return f"{value:.3f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)

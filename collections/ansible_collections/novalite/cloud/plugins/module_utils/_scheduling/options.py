@@ -91,10 +91,10 @@ class Options:
     metrics_weight_of_unavailable: float = -10_000.0
 
     @classmethod
-    def of(cls, given: t.Mapping[str, t.Any] | None) -> Options:
-        """The defaults with what is `given`; None is "not given". NovaliteError names a setting that is none."""
+    def of(cls, settings: t.Mapping[str, t.Any] | None) -> Options:
+        """The defaults with `settings`; None is "not given". NovaliteError names a setting that is none."""
         known = {field.name for field in dataclasses.fields(cls)}
-        for name in given or {}:
+        for name in settings or {}:
             if name not in known:
                 raise NovaliteError(f"there is no scheduler option {name!r}; take one of: {', '.join(sorted(known))}")
-        return cls(**{name: value for name, value in (given or {}).items() if value is not None})
+        return cls(**{name: value for name, value in (settings or {}).items() if value is not None})

@@ -183,10 +183,10 @@ def request_of(instance: t.Mapping[str, t.Any], group: Group | None = None) -> R
     flavor, image = instance["flavor"], instance["image"]
     volumes = instance.get("volumes") or ()
     # as in Nova, one that starts from a volume takes no room for a root disk
-    own_root = all(one["boot_index"] != 0 for one in volumes)
+    own_root = all(volume["boot_index"] != 0 for volume in volumes)
     root_gb = (flavor["root_gb"] or -(-image.get("virtual_size", 0) // GIB)) if own_root else 0
     # what is in one host's storage cannot be reached from another
-    there = next((one["host"] for one in volumes if one["host"] is not None), None)
+    there = next((volume["host"] for volume in volumes if volume["host"] is not None), None)
     zone, _colon, host = (instance.get("availability_zone") or "").partition(":")
     hints = dict(instance.get("request") or {})
     hinted = hints.pop("host", None)

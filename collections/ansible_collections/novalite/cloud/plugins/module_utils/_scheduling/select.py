@@ -56,7 +56,9 @@ def select(
         options if host_subset_size is None else dataclasses.replace(options, host_subset_size=host_subset_size),
         rng or random.Random(),
     )
-    return [selection.decide(one, max_attempts - 1 - len(one.ignore_hosts), explained_hosts) for one in requests]
+    return [
+        selection.decide(request, max_attempts - 1 - len(request.ignore_hosts), explained_hosts) for request in requests
+    ]
 
 
 class _Selection:
@@ -127,8 +129,8 @@ class _Selection:
 
 def _steps(seen: Candidates) -> tuple[FilterStep, ...]:
     steps, start = [], len(seen.hosts)
-    for one, removed in zip(seen.filters, seen.removed):
+    for filter_, removed in zip(seen.filters, seen.removed):
         end = start - len(removed)
-        steps.append(FilterStep(one.name, start, end, removed))
+        steps.append(FilterStep(filter_.name, start, end, removed))
         start = end
     return tuple(steps)

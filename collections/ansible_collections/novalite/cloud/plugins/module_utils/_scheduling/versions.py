@@ -43,10 +43,10 @@ def satisfies(number: int, required: str) -> bool:
 
 @functools.lru_cache(maxsize=64)
 def _read(required: str) -> list[tuple[t.Callable[[t.Any, t.Any], bool], tuple[int, ...]]] | None:
-    found = [_PREDICATE.fullmatch(part) for part in required.split(",")]
-    if not all(found):
+    matches = [_PREDICATE.fullmatch(part) for part in required.split(",")]
+    if not all(matches):
         return None
-    return [(_COMPARE[one[1]], _comparable(one[2])) for one in found if one]
+    return [(_COMPARE[predicate[1]], _comparable(predicate[2])) for predicate in matches if predicate]
 
 
 def _comparable(version: str) -> tuple[int, ...]:

@@ -68,28 +68,30 @@ def render(
     `path` is where the file will be. A guest is known by its UUID, not by its address: the next guest at that address
     has another host key.
     """
-    reachable = [one for one in instances if one["host"] and one["nics"] and one["nics"][0]["ip"]]
+    reachable = [
+        instance for instance in instances if instance["host"] and instance["nics"] and instance["nics"][0]["ip"]
+    ]
     lines = ["# Written by novalite at every launch and termination."]
-    for host in sorted({one["host"] for one in reachable}):
+    for host in sorted({instance["host"] for instance in reachable}):
         lines += ["", f"Host {host}", *_options(jump_options(hypervisors.get(host, {})))]
-    names = collections.Counter(one["name"] for one in reachable)
-    addresses = collections.Counter(one["nics"][0]["ip"] for one in reachable)
-    for one in sorted(reachable, key=lambda one: (one["name"], one["uuid"])):
-        nic = one["nics"][0]
+    names = collections.Counter(instance["name"] for instance in reachable)
+    addresses = collections.Counter(instance["nics"][0]["ip"] for instance in reachable)
+    for instance in sorted(reachable, key=lambda instance: (instance["name"], instance["uuid"])):
+        nic = instance["nics"][0]
         try:
-            user = image_properties.login_user(one["image"])
+            user = image_properties.login_user(instance["image"])
         except NovaliteError:
             continue  # it was registered before such names were refused: the others keep their ways in
-        aliases = [one["uuid"]]
+        aliases = [instance["uuid"]]
         if addresses[nic["ip"]] == 1:  # isolated networks may use the same
             aliases.append(nic["ip"])
-        if names[one["name"]] == 1 and one["name"] not in hypervisors:
-            aliases.insert(0, one["name"])
+        if names[instance["name"]] == 1 and instance["name"] not in hypervisors:
+            aliases.insert(0, instance["name"])
         options = {
             "HostName": nic["ip"],
             "User": user,
-            **_way(one["host"], namespace_of(nic["network"]), path),
-            "HostKeyAlias": one["uuid"],
+            **_way(instance["host"], namespace_of(nic["network"]), path),
+            "HostKeyAlias": instance["uuid"],
             "UserKnownHostsFile": known_hosts,
             "StrictHostKeyChecking": "accept-new",
             "LogLevel": "ERROR",  # the first login is no warning

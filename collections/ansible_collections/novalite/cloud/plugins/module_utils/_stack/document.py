@@ -73,7 +73,7 @@ class Site(t.NamedTuple):
     path: str | None  # of the document, for errors
 
     def of(self, kind: str, absent: bool = False) -> list[Record]:
-        return [one for one in self.records if one.kind == kind and one.absent == absent]
+        return [record for record in self.records if record.kind == kind and record.absent == absent]
 
     def error(self, message: str, where: Where = ()) -> NovaliteError:
         """`message`, with the place in the document before it."""
@@ -150,7 +150,7 @@ def _message(error: t.Any, data: t.Any) -> tuple[str, str | None]:
         kinds = " or ".join([wanted] if isinstance(wanted, str) else wanted)
         return f"{what} is {shown}: give {kinds.replace('object', 'a mapping').replace('array', 'a list')}", None
     if rule == "enum":
-        return f"{what} is {shown}: give {' or '.join(str(one) for one in wanted)}", None
+        return f"{what} is {shown}: give {' or '.join(str(choice) for choice in wanted)}", None
     if rule in ("minimum", "maximum"):
         return f"{what} is {shown}: give {'at least' if rule == 'minimum' else 'at most'} {wanted}", None
     if rule == "pattern":
@@ -222,11 +222,11 @@ def numbered(name: str, count: int) -> list[str]:
 def _refuse_twice(site: Site) -> None:
     seen: dict[tuple[t.Any, ...], Where] = {}
     things: list[tuple[tuple[t.Any, ...], Record | Server]] = []
-    things += [((one.kind, one.name, one.public), one) for one in site.records]
-    things += [(("server", one.name), one) for one in site.servers]
-    for identity, one in things:
+    things += [((record.kind, record.name, record.public), record) for record in site.records]
+    things += [(("server", server.name), server) for server in site.servers]
+    for identity, entry in things:
         if identity in seen:
-            section = one.where[0]
+            section = entry.where[0]
             line = source.place(site.path, seen[identity]).rstrip(": ") or f"{section}[{seen[identity][1]}]"
-            raise site.error(f"{section}: {one.name!r} is named twice (first at {line})", one.where)
-        seen[identity] = one.where
+            raise site.error(f"{section}: {entry.name!r} is named twice (first at {line})", entry.where)
+        seen[identity] = entry.where

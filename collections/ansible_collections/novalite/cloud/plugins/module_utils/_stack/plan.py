@@ -94,7 +94,7 @@ def server_changes(wanted: Values, live: Live) -> t.Iterator[Change]:
                     yield Change(f"metadata.{key}", there.get(key), text)
         elif field == "networks":
             if not _same_networks(value, there):
-                yield Change(field, [_network(one) for one in there], [_network(one) for one in value])
+                yield Change(field, [_network(network) for network in there], [_network(network) for network in value])
         elif field == "security_groups":
             if sorted(value) != sorted(there):
                 yield Change(field, sorted(there), sorted(value))
@@ -109,13 +109,13 @@ def _same_networks(wanted: t.Sequence[Values], there: t.Sequence[Values]) -> boo
     )
 
 
-def _network(one: Values) -> str:
-    return f"{one['name']} ({one['fixed_ip']})" if one.get("fixed_ip") else str(one["name"])
+def _network(network: Values) -> str:
+    return f"{network['name']} ({network['fixed_ip']})" if network.get("fixed_ip") else str(network["name"])
 
 
 def _new(wanted: Values) -> t.Iterator[Change]:
     for field, value in wanted.items():
-        after = [_network(one) for one in value] if field == "networks" else _veiled(field, value)
+        after = [_network(network) for network in value] if field == "networks" else _veiled(field, value)
         yield Change(field, None, after)
 
 
@@ -174,14 +174,16 @@ def _texts(item: Item) -> list[str]:
 
 def _change_texts(change: Change) -> list[str]:
     if _are_mappings(change.before) and _are_mappings(change.after) and (change.before or change.after):
-        gone = [one for one in change.before if one not in change.after]
-        new = [one for one in change.after if one not in change.before]
-        return [f"{change.field}: {sign} {_shown(one)}" for sign, ones in (("-", gone), ("+", new)) for one in ones]
+        gone = [mapping for mapping in change.before if mapping not in change.after]
+        new = [mapping for mapping in change.after if mapping not in change.before]
+        return [
+            f"{change.field}: {sign} {_shown(mapping)}" for sign, ones in (("-", gone), ("+", new)) for mapping in ones
+        ]
     return [f"{change.field}: {_shown(change.before)} -> {_shown(change.after)}"]
 
 
 def _are_mappings(value: t.Any) -> bool:
-    return isinstance(value, list) and all(isinstance(one, t.Mapping) for one in value)
+    return isinstance(value, list) and all(isinstance(item, t.Mapping) for item in value)
 
 
 def _shown(value: t.Any) -> str:
@@ -192,7 +194,7 @@ def _shown(value: t.Any) -> str:
     elif isinstance(value, t.Mapping) and "protocol" in value:
         return _rule(value)
     elif isinstance(value, t.Mapping):
-        text = " ".join(f"{key}={_shown(one)}" for key, one in value.items() if one is not None)
+        text = " ".join(f"{key}={_shown(part)}" for key, part in value.items() if part is not None)
     elif isinstance(value, (list, tuple)):
         text = f"{len(value)} of them" if _are_mappings(value) and len(value) > 2 else _listed(value)
     else:
@@ -212,4 +214,4 @@ def _rule(rule: Values) -> str:
 
 
 def _listed(values: t.Iterable[t.Any]) -> str:
-    return f"[{', '.join(_shown(one) for one in values)}]"
+    return f"[{', '.join(_shown(value) for value in values)}]"

@@ -68,16 +68,16 @@ def place(path: str | None, where: Where, key: bool = False) -> str:
         loader = Loader(_text(path, shown))
         try:
             root = loader.get_single_node()
-            found = {at: (of_key, of_value) for at, of_key, of_value in _walk(root, shown)}
+            places = {at: (of_key, of_value) for at, of_key, of_value in _walk(root, shown)}
         finally:
             loader.dispose()
     except (NovaliteError, yaml.YAMLError):
         return f"{shown}: "
     # a file of variables may hold others beside the document, which then stands under its name
-    full = (WRAPPER, *where) if (WRAPPER,) in found else where
+    full = (WRAPPER, *where) if (WRAPPER,) in places else where
     for length in range(len(full), -1, -1):
-        if full[:length] in found:
-            of_key, of_value = found[full[:length]]
+        if full[:length] in places:
+            of_key, of_value = places[full[:length]]
             line, column = of_key if (key or length < len(full)) and of_key is not None else of_value
             return f"{shown}:{line}:{column}: "
     return f"{shown}: "

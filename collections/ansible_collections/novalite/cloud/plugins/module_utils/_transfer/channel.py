@@ -63,13 +63,13 @@ def doors(
     moves: t.Sequence[t.Mapping[str, t.Any]], host_keys: t.Mapping[str, t.Sequence[str]], logins: t.Mapping[str, str]
 ) -> dict[str, Door]:
     """The doors of the moves' destinations, by their names. Raises NovaliteError."""
-    found = {}
+    by_host = {}
     for move in moves:
         host = move["to_host"]
         if not host_keys.get(host):
             raise NovaliteError(f"instance {move['uuid']}: host {host} has let nobody in for the move")
-        found[host] = Door(move["to_address"], tuple(host_keys[host]), logins.get(host) or ROOT)
-    return found
+        by_host[host] = Door(move["to_address"], tuple(host_keys[host]), logins.get(host) or ROOT)
+    return by_host
 
 
 def directory_of(move: str) -> str:
@@ -86,7 +86,7 @@ def staging_of(state_dir: str, uuid: str) -> str:
 
 def offer(moves: t.Sequence[t.Mapping[str, t.Any]]) -> dict[str, str]:
     """On the source: a key for each move. Returns the public keys by the moves' ids."""
-    found = {}
+    keys = {}
     for move in moves:
         directory = directory_of(move["id"])
         _make_run_dir()
@@ -98,8 +98,8 @@ def offer(moves: t.Sequence[t.Mapping[str, t.Any]]) -> dict[str, str]:
                 os.unlink(key)
             run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", key])
         with open(f"{key}.pub", encoding="ascii") as handle:
-            found[move["id"]] = " ".join(handle.read().split()[:2])
-    return found
+            keys[move["id"]] = " ".join(handle.read().split()[:2])
+    return keys
 
 
 def accept(
@@ -183,13 +183,13 @@ def ssh(move: str, door: Door) -> list[str]:
 
 def host_keys() -> list[str]:
     """The public keys that this host's ssh daemon shows."""
-    found = []
+    keys = []
     for path in _host_key_files():
         with open(path, encoding="ascii", errors="replace") as handle:
-            found.append(" ".join(handle.read().split()[:2]))
-    if not found:
+            keys.append(" ".join(handle.read().split()[:2]))
+    if not keys:
         raise NovaliteError(f"{socket.gethostname()} has no /etc/ssh/ssh_host_*_key.pub: how would it be known?")
-    return [key for key in found if _HOST_KEY.match(key)]
+    return [key for key in keys if _HOST_KEY.match(key)]
 
 
 def _host_key_files() -> list[str]:

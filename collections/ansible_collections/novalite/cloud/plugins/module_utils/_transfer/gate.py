@@ -188,8 +188,8 @@ def _serve(listener: socket.socket, directory: str, sshd: str, uid: int) -> None
 
 def _inode(directory: str) -> int | None:
     with contextlib.suppress(OSError):
-        found = os.lstat(directory)
-        return found.st_ino if stat.S_ISDIR(found.st_mode) else None
+        status = os.lstat(directory)
+        return status.st_ino if stat.S_ISDIR(status.st_mode) else None
     return None
 
 

@@ -52,7 +52,7 @@ def send(
     `doors` are those of the destinations, by their names. Raises NovaliteError.
     """
 
-    def one(move: Move) -> None:
+    def send(move: Move) -> None:
         directory = layout.instance_dir(state_dir, move["uuid"])
         names = [name for name in (BESIDE if running else FILES) if os.path.lexists(os.path.join(directory, name))]
         if not names and running:
@@ -65,7 +65,7 @@ def send(
         ssh = channel.ssh(move["id"], doors[move["to_host"]])
         pipe(tar, ssh, first_ok=(0, 1) if running else (0,), timeout=TRANSFER_TIMEOUT)
 
-    in_threads(one, moves, workers=4)
+    in_threads(send, moves, workers=4)
 
 
 def receive(
@@ -117,7 +117,7 @@ def grow(disks: t.Iterable[Disk], state_dir: str) -> list[str]:
             size = blank_size(blank_name(SWAP, disk.swap_mb)) if disk.swap_mb else 0
             if _virtual_size(swap, records[layout.SWAP].format) != size:
                 os.unlink(swap)
-                write_records(directory, {name: one for name, one in records.items() if name != layout.SWAP})
+                write_records(directory, {name: record for name, record in records.items() if name != layout.SWAP})
                 changed.append(f"{disk.uuid}/{layout.SWAP}")
     return changed
 
@@ -125,7 +125,7 @@ def grow(disks: t.Iterable[Disk], state_dir: str) -> list[str]:
 def keep(uuids: t.Iterable[str], state_dir: str) -> list[str]:
     """Copy the disks of these instances, which do not run, for a revert. Returns the UUIDs."""
 
-    def one(uuid: str) -> str:
+    def copy(uuid: str) -> str:
         directory = layout.instance_dir(state_dir, uuid)
         for name in RESIZED:
             path = os.path.join(directory, name)
@@ -137,7 +137,7 @@ def keep(uuids: t.Iterable[str], state_dir: str) -> list[str]:
                 os.rename(part, f"{path}{layout.KEPT}")
         return uuid
 
-    return in_threads(one, list(uuids), workers=4)
+    return in_threads(copy, list(uuids), workers=4)
 
 
 def restore(uuids: t.Iterable[str], state_dir: str) -> list[str]:

@@ -58,7 +58,7 @@ def _wait_for(
     process: subprocess.Popen[bytes], sockets: t.Sequence[str], move: t.Mapping[str, t.Any], directory: str
 ) -> None:
     deadline = time.monotonic() + TIMEOUT
-    while not all(os.path.exists(one) for one in sockets):
+    while not all(os.path.exists(socket) for socket in sockets):
         if process.poll() is not None:
             last = " ".join(daemon.said(directory).split())[-300:]
             raise NovaliteError(f"host {move['to_host']} cannot be reached over ssh at {move['to_address']}: {last}")

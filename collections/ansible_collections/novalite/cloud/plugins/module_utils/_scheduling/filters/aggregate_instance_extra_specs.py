@@ -27,14 +27,14 @@ def concerns(request: Request, options: Options) -> bool:
 def passes(host: HostState, request: Request, options: Options) -> str | None:
     """Refuse a host of which no aggregate satisfies a key of the scope `aggregate_instance_extra_specs` or of none."""
     metadata = metadata_of(host)
-    for key, wanted in request.extra_specs.items():
+    for key, requirement in request.extra_specs.items():
         scope, colon, rest = key.partition(":")
         if colon and scope != NAME:
             continue
         name = rest if colon else scope
         values = metadata.get(name)
         if not values:
-            return f"is in no aggregate with {name}, the flavor asks for {wanted}"
-        if not any(matches(value, str(wanted)) for value in values):
-            return f"is in aggregates with {name} {', '.join(sorted(values))}, the flavor asks for {wanted}"
+            return f"is in no aggregate with {name}, the flavor asks for {requirement}"
+        if not any(matches(value, str(requirement)) for value in values):
+            return f"is in aggregates with {name} {', '.join(sorted(values))}, the flavor asks for {requirement}"
     return None

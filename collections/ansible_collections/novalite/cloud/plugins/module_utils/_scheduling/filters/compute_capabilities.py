@@ -30,7 +30,7 @@ def passes(host: HostState, request: Request, options: Options) -> str | None:
     A key without a scope that names no attribute is somebody else's and is ignored; so are other scopes. Attributes
     are called as in Nova (`attributes.py`); `capabilities:cpu_info:arch` looks into a mapping.
     """
-    for key, wanted in request.extra_specs.items():
+    for key, requirement in request.extra_specs.items():
         scope, *path = key.split(":")
         if path and scope != "capabilities":
             continue
@@ -40,7 +40,7 @@ def passes(host: HostState, request: Request, options: Options) -> str | None:
             path = [scope]
         value = look_up(host, path)
         if value is None:
-            return f"has no {':'.join(path)}, the flavor asks for {wanted}"
-        if not matches(str(value), str(wanted)):
-            return f"has {':'.join(path)} {value}, the flavor asks for {wanted}"
+            return f"has no {':'.join(path)}, the flavor asks for {requirement}"
+        if not matches(str(value), str(requirement)):
+            return f"has {':'.join(path)} {value}, the flavor asks for {requirement}"
     return None

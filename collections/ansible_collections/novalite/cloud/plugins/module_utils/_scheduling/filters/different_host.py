@@ -26,5 +26,5 @@ def passes(host: HostState, request: Request, options: Options) -> str | None:
     """Refuse a host that has any of the instances named."""
     unwanted = request.hint(NAME)
     uuids = [unwanted] if isinstance(unwanted, str) else unwanted or []
-    found = [uuid for uuid in uuids if uuid in host.instances]
-    return f"has instances to be away from ({', '.join(found)})" if found else None
+    uuids_here = [uuid for uuid in uuids if uuid in host.instances]
+    return f"has instances to be away from ({', '.join(uuids_here)})" if uuids_here else None

@@ -60,7 +60,7 @@ def passes(host: HostState, request: Request, options: Options) -> str | None:
     if not wanted:
         return None
     supported = supported_instances(host.facts)
-    if not any(all(value in one for value in wanted) for one in supported):
+    if not any(all(value in combination for value in wanted) for combination in supported):
         return _mismatch(host, supported, architecture, hypervisor, mode)
     required, version = _named(request, "img_hv_requested_version"), host.facts.get("hypervisor_version")
     if required and version and not versions.satisfies(version, required):
@@ -75,7 +75,7 @@ def supported_instances(facts: t.Mapping[str, t.Any]) -> t.Sequence[t.Sequence[s
         return listed
     arch, kind = str(facts.get("arch") or ""), str(facts.get("hypervisor_type") or "").lower()
     kinds = ("kvm", "qemu") if kind == "kvm" else (kind,)  # KVM is how QEMU runs: such a host does both
-    return [(one, as_, "hvm") for one in (arch, *ALSO_RUNS.get(arch, ())) for as_ in kinds]
+    return [(guest_arch, as_, "hvm") for guest_arch in (arch, *ALSO_RUNS.get(arch, ())) for as_ in kinds]
 
 
 def _named(request: Request, name: str, same: t.Mapping[str, str] | None = None) -> str | None:
@@ -93,9 +93,9 @@ def _mismatch(
     hypervisor: str | None,
     mode: str | None,
 ) -> str:
-    if architecture and not any(architecture in one for one in supported):
+    if architecture and not any(architecture in combination for combination in supported):
         return f"is {host.facts.get('arch') or 'of an unknown architecture'}, the image is {architecture}"
-    if hypervisor and not any(hypervisor in one for one in supported):
+    if hypervisor and not any(hypervisor in combination for combination in supported):
         return f"runs {host.facts.get('hypervisor_type') or 'an unknown hypervisor'}, the image asks for {hypervisor}"
     asked = ", ".join(value for value in (architecture, hypervisor, mode) if value)
     return f"does not run guests that are {asked}"
