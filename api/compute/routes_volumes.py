@@ -93,8 +93,8 @@ def _in_novas_words() -> t.Iterator[None]:
 
 
 def _attachment(connection: Connection, row: t.Any, volume_id: str) -> dict[str, t.Any]:
-    for one in attachments_by(connection, volumes=[volume_id], instances=[row.uuid]):
-        return one
+    for attachment in attachments_by(connection, volumes=[volume_id], instances=[row.uuid]):
+        return attachment
     raise NotFoundError(f"Instance {row.uuid} is not attached to volume {volume_id[:64]}")
 
 
@@ -112,8 +112,8 @@ def list_volume_attachments(server_id: str) -> Answer:
     with reading_ledger() as connection:
         row = server_listing.one(connection, server_id, current().reach)
         found = attachments_by(connection, instances=[row.uuid])
-    shown = sorted(found, key=lambda one: str(one["device"]))[offset : offset + limit]
-    return {"volumeAttachments": [_shown(one, microversion()) for one in shown]}, 200
+    shown = sorted(found, key=lambda attachment: str(attachment["device"]))[offset : offset + limit]
+    return {"volumeAttachments": [_shown(attachment, microversion()) for attachment in shown]}, 200
 
 
 @compute.get("/servers/<server_id>/os-volume_attachments/<volume_id>")

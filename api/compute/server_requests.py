@@ -57,7 +57,7 @@ def parse(body: Body) -> Asked:
     if forced is not None:
         for_scheduler["host"] = forced
     image, volumes = _devices(server)
-    if most > 1 and any(one.source == VOLUME for one in volumes):
+    if most > 1 and any(volume.source == VOLUME for volume in volumes):
         raise BadRequestError("Block Device Mapping is Invalid: one volume goes to one server: ask for one at a time.")
     wanted = Wanted(
         name=name,
@@ -128,7 +128,7 @@ def _zone(server: Body) -> tuple[str | None, str | None]:
     host, _colon, node = host.partition(":")
     if node and host and node != host:
         raise BadRequestError(f"The requested availability zone is not available: no host {host} has a node {node}")
-    asked = {one for one in (host or node, server.get("host"), server.get("hypervisor_hostname")) if one}
+    asked = {name for name in (host or node, server.get("host"), server.get("hypervisor_hostname")) if name}
     if len(asked) > 1:
         raise BadRequestError(f"No host has all of these names: {', '.join(sorted(asked))}")
     return zone or None, next(iter(asked), None)
@@ -201,18 +201,18 @@ def _networks(value: t.Any) -> tuple[NetworkRequest, ...] | None:
     if value == "none":
         return ()
     found = []
-    for one in value:
-        if one.get("port") is not None:
-            if one.get("fixed_ip") is not None:
+    for network in value:
+        if network.get("port") is not None:
+            if network.get("fixed_ip") is not None:
                 raise BadRequestError(
-                    f"Specified Fixed IP '{one['fixed_ip']}' cannot be used with port '{one['port']}'."
+                    f"Specified Fixed IP '{network['fixed_ip']}' cannot be used with port '{network['port']}'."
                 )
-            found.append(NetworkRequest("", port=one["port"].lower()))
+            found.append(NetworkRequest("", port=network["port"].lower()))
             continue
-        if one.get("uuid") is None:
+        if network.get("uuid") is None:
             raise BadRequestError("Bad network format: missing 'uuid'")
-        found.append(NetworkRequest(one["uuid"].lower(), _address(one.get("fixed_ip"))))
-    given = [one.port for one in found if one.port is not None]
+        found.append(NetworkRequest(network["uuid"].lower(), _address(network.get("fixed_ip"))))
+    given = [network.port for network in found if network.port is not None]
     if len(set(given)) != len(given):
         raise BadRequestError(f"Port {given[0]} is given twice: a server has a port once")
     return tuple(found)
@@ -245,7 +245,7 @@ def check_base64(user_data: str) -> None:
 
 def files(personality: t.Iterable[Body]) -> list[dict[str, str]]:
     """The files of a request, as guest_requests takes them."""
-    return [{"path": one["path"], "content": one["contents"], "encoding": "base64"} for one in personality]
+    return [{"path": file["path"], "content": file["contents"], "encoding": "base64"} for file in personality]
 
 
 def new_password() -> str:

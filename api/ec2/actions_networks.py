@@ -337,17 +337,17 @@ def describe_network_interfaces(asked: Asked) -> Body:
     bodies = []
     for record in records:
         shown = instance(record)
-        for one in shown["networkInterfaceSet"]:
+        for interface in shown["networkInterfaceSet"]:
             attachment = {
-                **one["attachment"], "instanceId": shown["instanceId"], "instanceOwnerId": place.project
+                **interface["attachment"], "instanceId": shown["instanceId"], "instanceOwnerId": place.project
             }  # fmt: skip
             bodies.append(
                 {
-                    **one,
+                    **interface,
                     "availabilityZone": shown["placement"]["availabilityZone"],
                     "attachment": attachment,
                     "requesterManaged": False,
-                    "tagSet": place.tag_set(one["networkInterfaceId"]) or [],
+                    "tagSet": place.tag_set(interface["networkInterfaceId"]) or [],
                 }
             )
     return _listed(

@@ -57,13 +57,16 @@ def tags_of_all(connection: Connection, project: str) -> list[tuple[str, str, Ta
         (ids.of("i", record["uuid"]), "instance", record["metadata"])
         for record in find_instances(connection, project, None)
     ]
-    found += [(one, "volume", row["metadata"]) for one, row in volumes.of_project(connection, project).items()]
     found += [
-        (one, "snapshot", row["metadata"]) for one, row in volumes.snapshots_of_project(connection, project).items()
+        (volume_id, "volume", row["metadata"]) for volume_id, row in volumes.of_project(connection, project).items()
+    ]
+    found += [
+        (snapshot_id, "snapshot", row["metadata"])
+        for snapshot_id, row in volumes.snapshots_of_project(connection, project).items()
     ]
     for number, tags in ec2_tags.tags_of(connection, project).items():
         found.append((number, TYPES.get(number.rpartition("-")[0], ""), tags))
-    return [one for one in found if one[2]]
+    return [tagged for tagged in found if tagged[2]]
 
 
 def change(connection: Connection, caller: Caller, one: str, update: t.Callable[[Tags], Tags]) -> None:

@@ -92,7 +92,7 @@ def tell(connection: Connection, caller: Caller, kind: str, what: str, one: str,
 
 def holders(row: t.Mapping[str, t.Any]) -> list[str]:
     """The instances that have the volume, or are getting it."""
-    return [one["instance_uuid"] for one in row["attachments"]]
+    return [holder["instance_uuid"] for holder in row["attachments"]]
 
 
 def volume(row: t.Mapping[str, t.Any]) -> Body:
@@ -106,7 +106,7 @@ def volume(row: t.Mapping[str, t.Any]) -> Body:
         "availabilityZone": row["availability_zone"] or DEFAULT_ZONE,
         "status": state,
         "createTime": moment(row["created_at"]),
-        "attachmentSet": [attachment(one, row["status"]) for one in row["attachments"]],
+        "attachmentSet": [attachment(holder, row["status"]) for holder in row["attachments"]],
         "volumeType": row["type"],
         "encrypted": False,
         "multiAttachEnabled": row["multiattach"],

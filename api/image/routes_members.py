@@ -97,9 +97,9 @@ def _seen(connection: Connection, row: Record) -> list[Record]:
 
 
 def _one(connection: Connection, row: Record, member: str) -> Record:
-    for one in _seen(connection, row):
-        if one["member"] == member:
-            return one
+    for record in _seen(connection, row):
+        if record["member"] == member:
+            return record
     raise NotFoundError(f"{member[:60]} not found in the member list of the image {row['id']}.")
 
 

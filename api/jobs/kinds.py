@@ -321,7 +321,7 @@ _KINDS = (
     _volume("volume_snapshot_delete", "volume_snapshot.yml", "delete snapshots of volumes", "snapshot_delete"),
 )  # fmt: skip
 
-KINDS: t.Mapping[str, Kind] = {one.name: one for one in _KINDS}
+KINDS: t.Mapping[str, Kind] = {kind.name: kind for kind in _KINDS}
 
 
 def kind_of(name: str) -> Kind:

@@ -37,7 +37,7 @@ class Progress:
 
     def __init__(self, engine: Engine, plan: runs.Plan) -> None:
         self._engine = engine
-        kind = next((one for one in KINDS.values() if one.playbook == plan.playbook), None)
+        kind = next((known for known in KINDS.values() if known.playbook == plan.playbook), None)
         self._action = (kind.action if kind is not None else None) or ""
         self._uuids = plan.variables.get("uuids") or []
 

@@ -99,7 +99,7 @@ def delete(connection: Connection, caller: Caller, uuid: str, request_id: str) -
 def own(connection: Connection, caller: Caller, uuids: t.Sequence[str]) -> list[Instance]:
     """These instances, if all of them are the caller's project's; administrators have all. Raises NotFoundError."""
     found = instances_by(connection, uuids=uuids, project_id=caller.reach)
-    missing = set(uuids) - {one["uuid"] for one in found}
+    missing = set(uuids) - {instance["uuid"] for instance in found}
     if missing:
         raise NotFoundError(f"Instance {min(missing)[:255]} could not be found.")
     return found

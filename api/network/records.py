@@ -58,8 +58,8 @@ def _subnets(connection: Connection) -> list[Record]:
     said = subnets_of(connection, [row["id"] for row in rows])
     pools = network_records.pools_seen(connection) if current().is_admin else []
     return [
-        *(one for row in rows for one in views.subnets(row, said)),
-        *(one for row in pools for one in views.pool_subnets(row)),
+        *(subnet for row in rows for subnet in views.subnets(row, said)),
+        *(subnet for row in pools for subnet in views.pool_subnets(row)),
     ]
 
 
@@ -91,8 +91,8 @@ KINDS: dict[str, Kind] = {
 
 def with_tags(connection: Connection, found: list[Record]) -> list[Record]:
     """The resources, each with its tags."""
-    tags = tags_of(connection, [one["id"] for one in found])
-    return [{**one, "tags": tags.get(one["id"], [])} for one in found]
+    tags = tags_of(connection, [row["id"] for row in found])
+    return [{**row, "tags": tags.get(row["id"], [])} for row in found]
 
 
 def list_all(plural: str) -> Answer:
@@ -104,9 +104,9 @@ def list_all(plural: str) -> Answer:
 
 def find(connection: Connection, plural: str, number: str) -> Record:
     """Raises NeutronError for what the asker does not see."""
-    for one in KINDS[plural].find(connection):
-        if one["id"] == number:
-            return with_tags(connection, [one])[0]
+    for row in KINDS[plural].find(connection):
+        if row["id"] == number:
+            return with_tags(connection, [row])[0]
     raise not_found(KINDS[plural].shown, number)
 
 
@@ -117,7 +117,7 @@ def show(plural: str, number: str) -> Answer:
 
 def some(connection: Connection, plural: str, numbers: t.Sequence[str], many: bool) -> Record:
     """The body that tells of what was made: one, or several."""
-    found = {one["id"]: one for one in KINDS[plural].find(connection)}
+    found = {row["id"]: row for row in KINDS[plural].find(connection)}
     bodies = with_tags(connection, [found[number] for number in numbers])
     return {plural: bodies} if many else {KINDS[plural].word: bodies[0]}
 

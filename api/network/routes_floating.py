@@ -119,7 +119,7 @@ def associate(connection: Connection, number: str, port: Record | None) -> None:
                 f"{port['network_uuid']}. Therefore, cannot associate Port {port['id']} with a Floating IP.",
             )  # fmt: skip
         others = network_records.floating_ips_of(connection, before["project_id"])
-        if any(one["vif_id"] == port["id"] and one["pool"] == before["pool"] for one in others):
+        if any(other["vif_id"] == port["id"] and other["pool"] == before["pool"] for other in others):
             raise NeutronError(
                 409, "FloatingIPPortAlreadyAssociated",
                 f"Cannot associate floating IP {before['address']} ({number}) with port {port['id']} using fixed IP "

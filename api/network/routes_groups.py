@@ -187,13 +187,13 @@ def _group(connection: Connection, number: str) -> Record:
 def _rules(connection: Connection) -> list[Record]:
     project = current().project
     groups = group_rules.groups_of(connection, project)
-    return [views.rule(one, project) for group in groups for one in group["rules"]]
+    return [views.rule(rule, project) for group in groups for rule in group["rules"]]
 
 
 def _rule(connection: Connection, number: str) -> Record:
-    for one in _rules(connection):
-        if one["id"] == number:
-            return one
+    for rule in _rules(connection):
+        if rule["id"] == number:
+            return rule
     raise NeutronError(404, "SecurityGroupRuleNotFound", f"Security group rule {number[:255]} does not exist")
 
 

@@ -99,14 +99,14 @@ def remove_interface(number: str) -> Answer:
     wanted = validation.body(schemas.INTERFACE)
     with writing_ledger() as connection:
         row = records.router_row(connection, number)
-        for one in routers.interfaces(connection, row["id"]):
-            subnet_id = network_records.subnet_id(one["network_uuid"], one["version"])
-            if wanted.get("port_id", one["vif_id"]).lower() == one["vif_id"] and (
+        for interface in routers.interfaces(connection, row["id"]):
+            subnet_id = network_records.subnet_id(interface["network_uuid"], interface["version"])
+            if wanted.get("port_id", interface["vif_id"]).lower() == interface["vif_id"] and (
                 wanted.get("subnet_id", subnet_id).lower() == subnet_id
             ):
-                hosts = routers.remove_interface(connection, row["id"], one["vif_id"])
+                hosts = routers.remove_interface(connection, row["id"], interface["vif_id"])
                 _tell(connection, hosts, row["project_id"])
-                return _interface(row, one["vif_id"], one["network_uuid"], one["version"]), 200
+                return _interface(row, interface["vif_id"], interface["network_uuid"], interface["version"]), 200
         if "subnet_id" in wanted:
             records.subnet_row(connection, wanted["subnet_id"])
         raise NeutronError(
@@ -146,12 +146,12 @@ def _check_overlap(connection: Connection, row: Record, of_network: Record, vers
     """A router could not tell two networks with the same addresses apart."""
     column = "cidr" if version == 4 else "cidr_v6"
     ours = of_network[column]
-    for one in routers.interfaces(connection, row["id"]):
-        other = records.network_row(connection, one["network_uuid"])[column]
-        if one["version"] == version and other is not None and pools.overlap(ours, other):
+    for interface in routers.interfaces(connection, row["id"]):
+        other = records.network_row(connection, interface["network_uuid"])[column]
+        if interface["version"] == version and other is not None and pools.overlap(ours, other):
             raise BadRequestError(
                 f"Bad router request: Cidr {ours} of subnet {network_records.subnet_id(of_network['uuid'], version)} "
-                f"overlaps with cidr {other} of subnet {network_records.subnet_id(one['network_uuid'], version)}."
+                f"overlaps with cidr {other} of subnet {network_records.subnet_id(interface['network_uuid'], version)}."
             )
 
 
@@ -170,7 +170,7 @@ def _given(connection: Connection, wanted: Record) -> Record:
 
 
 def _check_pool(connection: Connection, number: str) -> None:
-    names = [one["name"] for one in network_records.pools_seen(connection)]
+    names = [pool["name"] for pool in network_records.pools_seen(connection)]
     if number not in [network_records.pool_network_id(name) for name in names]:
         try:
             records.network_row(connection, number)

@@ -108,11 +108,11 @@ def subnets(row: Record, said: t.Mapping[tuple[int, int], Record]) -> list[Recor
                 "ipv6_address_mode": "slaac",
             }
         )
-    for one in found:
-        told = said.get((row["id"], one["ip_version"]))
+    for subnet in found:
+        told = said.get((row["id"], subnet["ip_version"]))
         if told is not None:
-            one.update({key: told[key] for key in ("name", "description", "enable_dhcp")})
-            one.update({"gateway_ip": told["gateway"], "allocation_pools": _ranges(told["pools"])})
+            subnet.update({key: told[key] for key in ("name", "description", "enable_dhcp")})
+            subnet.update({"gateway_ip": told["gateway"], "allocation_pools": _ranges(told["pools"])})
     return found
 
 
@@ -252,7 +252,7 @@ def security_group(row: Record) -> Record:
         "shared": False,
         "tags": [],
         "revision_number": 1,
-        "security_group_rules": [rule(one, row["project_id"]) for one in row["rules"]],
+        "security_group_rules": [rule(entry, row["project_id"]) for entry in row["rules"]],
     }
 
 

@@ -30,7 +30,7 @@ EVENTS = 1000  # shown at once
 def veiled(connection: Connection, found: t.Iterable[t.Mapping[str, t.Any]]) -> list[dict[str, t.Any]]:
     """Jobs or actions, with messages that name hosts to administrators alone."""
     hidden = veil(connection, current().reach)
-    return [{**one, "message": hidden.over(one["message"])} for one in found]
+    return [{**event, "message": hidden.over(event["message"])} for event in found]
 
 
 @pages.get("/jobs")
@@ -63,7 +63,7 @@ def show_job(job_id: str) -> str:
     final, last = job["state"] in queue.FINAL, events[-1]["seq"] if events else 0
     # that a task began is of interest until something came of it
     under_way = None if final else last
-    shown = [one for one in events if one["event"] != "task" or one["seq"] == under_way]
+    shown = [event for event in events if event["event"] != "task" or event["seq"] == under_way]
     return render_template("pages/job.html", job=told, events=shown, last=last, final=final)
 
 

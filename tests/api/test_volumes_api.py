@@ -160,7 +160,7 @@ def test_lists(cloud: Cloud, doors: Doors) -> None:
         ("metadata=%7B%27k%27%3A+%27v%27%7D", [first]), ("all_tenants=1", [second, first]),
     ):  # fmt: skip
         for path in ("/volumes", "/volumes/detail"):
-            assert [one["id"] for one in doors.reader.get(f"{path}?{query}")["volumes"]] == found, query
+            assert [volume["id"] for volume in doors.reader.get(f"{path}?{query}")["volumes"]] == found, query
     assert len(doors.admin.get("/volumes?all_tenants=1")["volumes"]) == 3
     (link,) = doors.reader.get("/volumes?limit=1")["volumes_links"]
     assert f"marker={second}" in link["href"] and "limit=1" in link["href"]
@@ -228,7 +228,7 @@ def test_attachments(cloud: Cloud, doors: Doors) -> None:
     new = {**doors.member.headers, "OpenStack-API-Version": "volume 3.27"}
     base = doors.member.base
     body = doors.client.get(f"{base}/attachments", headers=new).get_json()
-    assert [(one["id"], one["status"]) for one in body["attachments"]] == [(attachment, "attached")]
+    assert [(record["id"], record["status"]) for record in body["attachments"]] == [(attachment, "attached")]
     body = doors.client.get(f"{base}/attachments/{attachment}", headers=new).get_json()["attachment"]
     assert (body["instance"], body["volume_id"]) == (server, number)
     doors.member.get(f"/attachments/{attachment}", 404)  # of no use to who speaks 3.0
@@ -285,16 +285,18 @@ def test_a_volume_goes_with_its_snapshots(cloud: Cloud, doors: Doors) -> None:
     with transaction(cloud.engine) as connection:
         plans = volume_action(connection, {"volumes": [number]})["hosts"]
         gone = plans["hv1"]["gone"]
-        assert [one["kind"] for one in gone] == ["snapshot", "snapshot", "volume"]
-        failed = [{"id": one["id"], "error": "disk on fire" if one["id"] == taken[1] else None} for one in gone]
+        assert [deletion["kind"] for deletion in gone] == ["snapshot", "snapshot", "volume"]
+        failed = [
+            {"id": deletion["id"], "error": "disk on fire" if deletion["id"] == taken[1] else None} for deletion in gone
+        ]
         told = {"plans": plans, "outcomes": [{"host": "hv1", "results": failed}]}
         volume_action(connection, told)
     assert shown(doors.member, number)["status"] == "error_deleting"
-    assert [one["id"] for one in doors.member.get("/snapshots")["snapshots"]] == [taken[1]]
+    assert [snapshot["id"] for snapshot in doors.member.get("/snapshots")["snapshots"]] == [taken[1]]
     doors.member.delete(f"/volumes/{number}?cascade=True", 202)
     with transaction(cloud.engine) as connection:
         plans = volume_action(connection, {"volumes": [number]})["hosts"]
-        done = [{"id": one["id"], "error": None} for one in plans["hv1"]["gone"]]
+        done = [{"id": deletion["id"], "error": None} for deletion in plans["hv1"]["gone"]]
         volume_action(connection, {"plans": plans, "outcomes": [{"host": "hv1", "results": done}]})
     doors.member.get(f"/volumes/{number}", 404)
     assert doors.member.get("/snapshots")["snapshots"] == []
@@ -392,7 +394,7 @@ def test_each_host_stores_volumes(cloud: Cloud, doors: Doors) -> None:
 
 
 def test_types(doors: Doors) -> None:
-    assert [one["name"] for one in doors.reader.get("/types")["volume_types"]] == ["file"]
+    assert [volume_type["name"] for volume_type in doors.reader.get("/types")["volume_types"]] == ["file"]
     assert doors.reader.get("/types/default")["volume_type"]["name"] == "file"
     doors.member.post("/types", {"volume_type": {"name": "x"}}, 403)
     said = {"name": "x", "os-volume-type-access:is_public": False, "extra_specs": {"a": "b"}}
@@ -430,5 +432,5 @@ def test_services_and_extensions(doors: Doors) -> None:
     (one,) = doors.admin.get("/os-services?host=hv1")["services"]
     assert (one["binary"], one["host"], one["status"], one["state"]) == ("cinder-volume", "hv1@file", "enabled", "up")
     assert doors.admin.get("/os-services?binary=nosuch")["services"] == []
-    aliases = {one["alias"] for one in doors.reader.get("/extensions")["extensions"]}
+    aliases = {extension["alias"] for extension in doors.reader.get("/extensions")["extensions"]}
     assert "os-quota-sets" in aliases and "backups" not in aliases

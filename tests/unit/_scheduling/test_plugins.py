@@ -34,10 +34,10 @@ def write(path: pathlib.Path, text: str) -> str:
 
 def test_every_enabled_name_is_a_plug_in_and_every_plug_in_has_its_own_name() -> None:
     options = Options()
-    assert [one.name for one in plugins.weighers_for(options)] == list(options.enabled_weighers)
-    assert {one.name for one in plugins.filters_for(options)} == set(options.enabled_filters)
+    assert [weigher.name for weigher in plugins.weighers_for(options)] == list(options.enabled_weighers)
+    assert {plugin.name for plugin in plugins.filters_for(options)} == set(options.enabled_filters)
     for modules in (plugins.ours_in(filters), plugins.ours_in(weighers)):
-        names = [one.NAME for one in modules]
+        names = [module.NAME for module in modules]
         assert len(set(names)) == len(names) > 10
 
 
@@ -62,7 +62,7 @@ def test_the_names_of_a_nova_conf(tmp_path: pathlib.Path) -> None:
         return chosen - PLACEMENT
 
     def weighers_of(*names: str) -> list[str]:
-        return [one.name for one in plugins.weighers_for(Options(enabled_weighers=names))]
+        return [weigher.name for weigher in plugins.weighers_for(Options(enabled_weighers=names))]
 
     assert filters_of("ComputeFilter", "RamFilter", "IoOpsFilter", "AggregateInstanceExtraSpecsFilter", "json") == {
         "compute", "io_ops", "aggregate_instance_extra_specs", "json"
@@ -127,7 +127,7 @@ def test_a_filter_and_a_weigher_of_the_users_own(tmp_path: pathlib.Path) -> None
     write(tmp_path / "_part.py", "raise RuntimeError")
     options = Options(plugin_paths=[str(tmp_path)])
     (decision,) = select(HOSTS, [REQUEST], "filter_scheduler", options=options)
-    assert [one.name for one in decision.weighed] == ["odd-3", "odd-1"]
+    assert [host.name for host in decision.weighed] == ["odd-3", "odd-1"]
     assert [step.removed for step in decision.filters if step.name == "odd"] == [{"even-2": "is not odd"}]
     assert decision.weighed[0].details["last"] == 1.0
 

@@ -28,8 +28,8 @@ FILE: dict[str, t.Any] = {"source": "/images/new", "checksum": "sha256:" + "5" *
 
 @pytest.fixture(autouse=True)
 def no_domains(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plans, "guest_of", lambda one, facts, **_where: one)
-    monkeypatch.setattr(plans, "render", lambda one: f"{one['image']['name']} {bool(one.get('rescue'))}")
+    monkeypatch.setattr(plans, "guest_of", lambda instance, facts, **_where: instance)
+    monkeypatch.setattr(plans, "render", lambda guest: f"{guest['image']['name']} {bool(guest.get('rescue'))}")
 
 
 def ask(cloud: t.Any, action: str, *servers: str, check_mode: bool = False, **params: t.Any) -> dict[str, t.Any]:
@@ -60,7 +60,7 @@ def other_image(cloud: t.Any, **values: t.Any) -> None:
 
 
 def record(cloud: t.Any, action: str, begun: dict[str, t.Any], error: str | None = None, **row: t.Any) -> t.Any:
-    results = [{"uuid": one["uuid"], "error": error, **row} for one in begun["instances"]]
+    results = [{"uuid": instance["uuid"], "error": error, **row} for instance in begun["instances"]]
     outcome = {"host": "hv1", "results": results, "error": error}
     return ask(cloud, action, plans=begun["hosts"], outcomes=[outcome])
 
@@ -99,7 +99,7 @@ def test_images_of_several_servers_have_their_names(cloud: t.Any) -> None:
         server(cloud, name)
     begun = ask(cloud, "createImage", "a", "b", request={"image_name": "friday"})
     record(cloud, "createImage", begun, **FILE)
-    assert {"friday-a", "friday-b"} <= {one.name for one in cloud.rows(sa.select(tables.image))}
+    assert {"friday-a", "friday-b"} <= {image_row.name for image_row in cloud.rows(sa.select(tables.image))}
     with pytest.raises(NovaliteError, match="needs a name"):
         ask(cloud, "createImage", "a")
 
@@ -122,14 +122,16 @@ def test_a_rebuild_gives_hosts_all_that_a_build_gives_them(cloud: t.Any) -> None
     request = {"image": "other", "user_data": "#!/bin/sh", "metadata": {"a": "b"}}
     begun = ask(cloud, "rebuild", "web", "off", request=request)
     plan = begun["hosts"]["hv1"]
-    assert plan["starts"] and begun["secret"] and [one["checksum"] for one in plan["images"]] == ["sha256:" + "9" * 64]
-    assert {one["base"] for one in plan["disks"]} == {"sha256:" + "9" * 64}
-    assert [one["uuid"] for one in plan["injections"]] == [uuid, stopped]
-    assert [one["uuid"] for one in plan["running"]["domains"]] == [uuid]
-    assert [one["name"] for one in plan["running"]["guests"]] == ["web"]
+    assert (
+        plan["starts"] and begun["secret"] and [image["checksum"] for image in plan["images"]] == ["sha256:" + "9" * 64]
+    )
+    assert {disk["base"] for disk in plan["disks"]} == {"sha256:" + "9" * 64}
+    assert [injection["uuid"] for injection in plan["injections"]] == [uuid, stopped]
+    assert [domain["uuid"] for domain in plan["running"]["domains"]] == [uuid]
+    assert [guest["name"] for guest in plan["running"]["guests"]] == ["web"]
     record(cloud, "rebuild", begun)
-    for one, vm_state in ((uuid, "active"), (stopped, "stopped")):
-        found = row(cloud, one)
+    for instance_uuid, vm_state in ((uuid, "active"), (stopped, "stopped")):
+        found = row(cloud, instance_uuid)
         assert (found.vm_state, found.task_state, found.host) == (vm_state, None, "hv1")
         assert (found.image["name"], found.metadata) == ("other", {"a": "b"}) and found.user_data
 
@@ -162,7 +164,7 @@ def test_an_abandoned_run_leaves_an_error_that_can_be_rebuilt(cloud: t.Any, acti
     ask(cloud, action, "web")
     with transaction(cloud.engine) as connection:
         found = ledger_repair.ledger_repair(connection, {"build_timeout": 0})
-    assert [one["kind"] for one in found["corrections"]] == ["instance"]
+    assert [correction["kind"] for correction in found["corrections"]] == ["instance"]
     left = row(cloud, uuid)
     assert (left.vm_state, left.task_state, left.rescue_image, left.host) == ("error", None, None, "hv1")
     assert "abandoned" in left.fault["message"]
@@ -203,7 +205,7 @@ def test_a_rebuild_from_an_image_that_no_host_may_mount_has_a_config_drive(cloud
     uuid = server(cloud)
     other_image(cloud, properties={})
     plan = ask(cloud, "rebuild", "web", request={"image": "other"})["hosts"]["hv1"]
-    assert (plan["injections"], [one["uuid"] for one in plan["config_drives"]]) == ([], [uuid])
+    assert (plan["injections"], [drive["uuid"] for drive in plan["config_drives"]]) == ([], [uuid])
 
 
 def test_who_is_rescued_already_is_left_alone(cloud: t.Any) -> None:

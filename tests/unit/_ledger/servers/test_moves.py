@@ -39,8 +39,8 @@ def two_hosts(cloud: t.Any) -> None:
 
 @pytest.fixture(autouse=True)
 def no_domains(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plans, "guest_of", lambda one, facts, **_where: one)
-    monkeypatch.setattr(plans, "render", lambda one: f"<domain>{one['uuid']} on {one['host']}</domain>")
+    monkeypatch.setattr(plans, "guest_of", lambda instance, facts, **_where: instance)
+    monkeypatch.setattr(plans, "render", lambda guest: f"<domain>{guest['uuid']} on {guest['host']}</domain>")
 
 
 def ask(cloud: t.Any, action: str, *servers: t.Any, check_mode: bool = False, **params: t.Any) -> dict[str, t.Any]:
@@ -74,14 +74,16 @@ def claims(cloud: t.Any, uuid: str) -> dict[str, tuple[int, int]]:
     query = sa.select(tables.compute_host.c.name, c.vcpus, c.memory_mb).join(
         tables.compute_host, tables.compute_host.c.id == c.compute_host_id
     )
-    return {one.name: (one.vcpus, one.memory_mb) for one in cloud.rows(query.where(c.instance_uuid == uuid))}
+    return {
+        record.name: (record.vcpus, record.memory_mb) for record in cloud.rows(query.where(c.instance_uuid == uuid))
+    }
 
 
 def check_sums(cloud: t.Any) -> None:
     """What hosts say is used is what is claimed there, and every claim has an owner."""
     with transaction(cloud.engine, check_mode=True) as connection:
         found = ledger_repair(connection, {"build_timeout": 10**9})["corrections"]
-    assert [one for one in found if one["kind"] in ("allocation", "compute_host")] == []
+    assert [correction for correction in found if correction["kind"] in ("allocation", "compute_host")] == []
 
 
 def well(*hosts: str, **more: t.Any) -> list[dict[str, t.Any]]:
@@ -94,7 +96,7 @@ def carried(cloud: t.Any, action: str, begun: dict[str, t.Any], parts: tuple[str
     if action != "live-migration":
         done = ask(cloud, action, state="commit", moves=moves, outcomes=well(*parts))
         assert (len(done["done"]), done["errors"]) == (len(moves), [])
-    uuids = [one["uuid"] for one in moves]
+    uuids = [move["uuid"] for move in moves]
     ended = ask(cloud, action, state="end", moves=moves, outcomes=well(*parts, done=uuids))
     assert (ended["done"], ended["errors"]) == (uuids, [])
 
@@ -106,7 +108,7 @@ def test_a_resize_claims_on_both_hosts_until_it_is_confirmed(cloud: t.Any) -> No
     assert (move["from_host"], move["to_host"], move["starts"]) == ("hv1", "hv2", True)
     assert set(claims(cloud, uuid)) == {"hv1", "hv2"}
     assert (row(cloud, uuid).task_state, row(cloud, uuid).host, status(cloud)) == ("resize_prep", "hv1", "migrating")
-    assert [one["uuid"] for one in begun["hosts"]["hv1"]["leaving"]] == [uuid]
+    assert [instance["uuid"] for instance in begun["hosts"]["hv1"]["leaving"]] == [uuid]
     assert begun["hosts"]["hv2"]["build"]["domains"][0]["xml"].endswith("on hv2</domain>")
     assert begun["hosts"]["hv1"]["leave"]["domains"][0]["xml"].endswith("on hv1</domain>")
     assert begun["hosts"]["hv2"]["build"]["injections"] == []
@@ -140,11 +142,11 @@ def test_a_revert_leads_back_to_everything_that_was(cloud: t.Any) -> None:
     carried(cloud, "migrate", begun)
     assert (row(cloud, uuid).vm_state, row(cloud, uuid).power_state) == ("resized", 4)
     back = ask(cloud, "revertResize", "web")
-    assert [(one["from_host"], one["to_host"]) for one in back["moves"]] == [("hv2", "hv1")]
+    assert [(move["from_host"], move["to_host"]) for move in back["moves"]] == [("hv2", "hv1")]
     carried(cloud, "revertResize", back)
     after = row(cloud, uuid)
     fields = ("host", "flavor", "vm_state", "power_state", "task_state")
-    assert [getattr(after, one) for one in fields] == [getattr(before, one) for one in fields]
+    assert [getattr(after, field) for field in fields] == [getattr(before, field) for field in fields]
     assert (status(cloud), set(claims(cloud, uuid))) == ("reverted", {"hv1"})
     check_sums(cloud)
 
@@ -162,7 +164,7 @@ def test_disks_that_did_not_arrive_leave_it_where_it_was(cloud: t.Any) -> None:
     begun = ask(cloud, "migrate", "web")
     failed = ask(cloud, "migrate", state="commit", moves=begun["moves"], outcomes=[
         {"host": "hv1"}, {"host": "hv2", "error": "no space left"}])  # fmt: skip
-    assert [one["message"] for one in failed["errors"]] == ["'web': no space left"]
+    assert [error["message"] for error in failed["errors"]] == ["'web': no space left"]
     now = row(cloud, uuid)
     assert (now.vm_state, now.task_state, now.host, status(cloud)) == ("active", None, "hv1", "error")
     assert set(claims(cloud, uuid)) == {"hv1"}
@@ -187,14 +189,14 @@ def test_each_step_takes_over_what_went_wrong_before_it(cloud: t.Any) -> None:
     # as if another run had ended the first one's
     cloud.write(sa.update(migration).where(migration.c.instance_uuid == uuids[0]).values(status="error"))
     committed = ask(cloud, "migrate", state="commit", before=so_far, outcomes=well("hv1", "hv2"))
-    assert [one["uuid"] for one in committed["moves"]] == [uuids[1]]
+    assert [move["uuid"] for move in committed["moves"]] == [uuids[1]]
     assert committed["targets"]["restore"] == ["hv1"] and committed["targets"]["withdraw"] == ["hv2"]
     outcomes = [{"host": "hv2", "error": "no kvm"}]
     ended = ask(cloud, "migrate", state="end", before=committed, parts=["to_host"], outcomes=outcomes)
     assert ended["lost_uuids"] == ended["lost_here"] == uuids and ended["done"] == ended["moves"] == []
     said = ["of a move before", "'a': its move was ended by another run", "'b': no kvm"]
-    assert [one["message"] for one in ended["failures"]] == said
-    assert [one["message"] for one in ended["errors"]] == said[2:]
+    assert [failure["message"] for failure in ended["failures"]] == said
+    assert [error["message"] for error in ended["errors"]] == said[2:]
 
 
 def test_a_guest_of_which_nobody_knows_where_it_is_is_taken_away_from_nowhere(cloud: t.Any) -> None:
@@ -261,9 +263,9 @@ def test_of_a_live_migration_that_was_cut_off_the_hosts_know_the_end(
     with pytest.raises(ConflictError, match=r"cut off: run playbooks/reconcile\.yml"):
         ask(cloud, "migrate", "web")
     asked = ask(cloud, "live-migration", state="interrupted")["hosts"]
-    assert {one: asked[one]["domains"][0]["uuid"] for one in asked} == {"hv1": uuid, "hv2": uuid}
+    assert {host_name: asked[host_name]["domains"][0]["uuid"] for host_name in asked} == {"hv1": uuid, "hv2": uuid}
     states = {"hv1": source, "hv2": dest}
-    said = [{"host": one, "domains": [{"uuid": uuid, "state": state}]} for one, state in states.items()]
+    said = [{"host": host_name, "domains": [{"uuid": uuid, "state": state}]} for host_name, state in states.items()]
     assert ask(cloud, "live-migration", state="resolve", outcomes=said[:1])["errors"] != []
     ask(cloud, "live-migration", state="resolve", outcomes=said)
     assert (row(cloud, uuid).host, status(cloud)) == (host, of_move)
@@ -293,7 +295,7 @@ def test_a_live_migration_is_over_when_it_is_over(cloud: t.Any) -> None:
 def test_a_resize_on_its_own_host_keeps_one_claim(cloud: t.Any) -> None:
     uuid = server(cloud)
     begun = ask(cloud, "resize", "web", flavor="m1.tiny", same_host="only")
-    assert [one["uuid"] for one in begun["hosts"]["hv1"]["staying"]] == [uuid]
+    assert [instance["uuid"] for instance in begun["hosts"]["hv1"]["staying"]] == [uuid]
     assert claims(cloud, uuid) == {"hv1": (1, 512)}
     carried(cloud, "resize", begun)
     back = ask(cloud, "revertResize", "web")
@@ -348,8 +350,8 @@ def test_one_that_starts_from_a_shared_volume_moves_without_a_disk(cloud: t.Any)
     boots_from_volume(cloud, uuid, None)
     begun = ask(cloud, "migrate", "web")
     plan = begun["hosts"]["hv2"]["build"]
-    assert [(one["uuid"], one["root"]) for one in plan["disks"]] == [(uuid, False)]
-    assert [one["kind"] for one in plan["images"]] == []
+    assert [(disk["uuid"], disk["root"]) for disk in plan["disks"]] == [(uuid, False)]
+    assert [image["kind"] for image in plan["images"]] == []
     assert begun["hosts"]["hv1"]["leave"]["volumes_gone"] == []  # it goes with its server, and that is not going
     carried(cloud, "migrate", begun)
     assert (row(cloud, uuid).host, row(cloud, uuid).vm_state) == ("hv2", "resized")
@@ -362,7 +364,7 @@ def test_one_that_starts_from_a_volume_of_its_host_alone_stays(cloud: t.Any, act
     with pytest.raises(NovaliteError, match="has volume root, which is on hv1 alone: detach it first"):
         ask(cloud, action, "web")
     begun = ask(cloud, "resize", "web", flavor="m1.tiny")
-    assert [(one["from_host"], one["to_host"]) for one in begun["moves"]] == [("hv1", "hv1")]
+    assert [(move["from_host"], move["to_host"]) for move in begun["moves"]] == [("hv1", "hv1")]
 
 
 def test_a_flavor_says_nothing_of_a_root_disk_that_is_a_volume(cloud: t.Any) -> None:
@@ -402,7 +404,7 @@ def test_what_left_for_maintenance_comes_back_once(cloud: t.Any) -> None:
     server(cloud, "other", host="hv2")
     carried(cloud, "live-migration", ask(cloud, "live-migration", from_host="hv1", reason="maintenance"))
     back = ask(cloud, "live-migration", returning_to="hv1", reason="return")
-    assert [(one["uuid"], one["to_host"]) for one in back["moves"]] == [(uuid, "hv1")]
+    assert [(move["uuid"], move["to_host"]) for move in back["moves"]] == [(uuid, "hv1")]
     carried(cloud, "live-migration", back, parts=("hv2", "hv1"))
     assert ask(cloud, "live-migration", returning_to="hv1")["changed"] is False
 
@@ -441,7 +443,7 @@ def test_a_network_stays_on_the_host_that_one_moves_to(cloud: t.Any) -> None:
             leaving = instances_by(connection, names=[name])
             params = {"leaving": leaving, "instances": [], "existing": [], "compute_hosts": [], "state_dir": "/state"}
             plan = server_plan(connection, params)["hosts"][host]["remove"]
-        return [one["name"] for one in plan["last_bridges"]]
+        return [bridge["name"] for bridge in plan["last_bridges"]]
 
     assert going("hv2", "last") == ["br-private"]
     begun = ask(cloud, "live-migration", "web", host="hv2")

@@ -30,18 +30,18 @@ class ActionModule(TripAction):
         if self._connection.become is not None:  # the files are fetched by whoever logs in, and not by root
             arguments["owner"] = self._login()
         result.update(self.run_on_host(MODULE, arguments, task_vars))
-        taken = [one for one in result.get("snapshots") or [] if not one["error"]]
+        taken = [snapshot for snapshot in result.get("snapshots") or [] if not snapshot["error"]]
         if self._task.args.get("state") == "absent" or self._task.check_mode or not taken:
             return result
         try:
-            for one in taken:
-                self._fetch(one)
+            for copy in taken:
+                self._fetch(copy)
         finally:
             gone = {**arguments, "state": "absent", "snapshots": [
-                {"uuid": one["uuid"], "image_id": one["image_id"]} for one in taken
+                {"uuid": copy["uuid"], "image_id": copy["image_id"]} for copy in taken
             ]}  # fmt: skip
             self.run_on_host(MODULE, gone, task_vars)
-        errors = [one["error"] for one in result["snapshots"] if one["error"]]
+        errors = [snapshot["error"] for snapshot in result["snapshots"] if snapshot["error"]]
         if errors:
             result.update(failed=True, msg="; ".join(errors))
         return result

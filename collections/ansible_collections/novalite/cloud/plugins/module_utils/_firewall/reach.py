@@ -142,7 +142,7 @@ def _judge(end: End, direction: str, far: Address, talk: Talk, remotes: Remotes)
     if end.groups is None:
         return {"allowed": True, "rule": None, "reason": ""}
     rules = [(group, rule, parse_rule(int(group["id"]), rule)) for group in end.groups for rule in group["rules"]]
-    mine = [one for one in rules if one[2].direction == direction]
+    mine = [rule for rule in rules if rule[2].direction == direction]
     if direction == "egress" and not mine:
         return {"allowed": True, "rule": None, "reason": f"{end.name} may send anything"}
     for group, rule, parsed in mine:
@@ -176,5 +176,5 @@ def _covers(rule: Rule, far: Address, remotes: Remotes) -> bool:
     if rule.remote_group_id is not None:
         there = remotes.get(rule.remote_group_id)
         members = () if there is None else there.members.get(far.scope, ())
-        return any(address == netaddr.IPAddress(one) for one in members)
+        return any(address == netaddr.IPAddress(member) for member in members)
     return rule.cidr is None or address in netaddr.IPNetwork(rule.cidr)

@@ -49,7 +49,7 @@ def openstack_network_data(instance: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
                     }
                 )
         servers += [server for server in nic["network"]["dns"] if server not in servers]
-    return {"links": links, "networks": networks, "services": [{"type": "dns", "address": one} for one in servers]}
+    return {"links": links, "networks": networks, "services": [{"type": "dns", "address": dns} for dns in servers]}
 
 
 def _ipv4(nic: Nic) -> dict[str, t.Any] | None:

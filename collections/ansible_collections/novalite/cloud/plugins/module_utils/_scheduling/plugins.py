@@ -118,12 +118,12 @@ def in_running_order(filters: t.Iterable[Filter]) -> list[Filter]:
 
     The order does not change what passes; it only decides which of several refusals an explanation names.
     """
-    return sorted(filters, key=lambda one: not one.once)
+    return sorted(filters, key=lambda filter_: not filter_.once)
 
 
 def choice_named(name: str) -> Choice:
     """The choice called `name`; NovaliteError lists those that exist."""
-    known = {one.NAME: t.cast(Choice, one) for one in _CHOICES}
+    known = {module.NAME: t.cast(Choice, module) for module in _CHOICES}
     if name not in known:
         raise NovaliteError(f"there is no scheduler choice {name!r}; take one of: {', '.join(known)}")
     return known[name]
@@ -186,7 +186,7 @@ def _loaded(paths: tuple[str, ...]) -> tuple[types.ModuleType, ...]:
     files: list[pathlib.Path] = []
     for path in map(pathlib.Path, paths):
         if path.is_dir():
-            files += sorted(one for one in path.glob("*.py") if not one.name.startswith("_"))
+            files += sorted(file for file in path.glob("*.py") if not file.name.startswith("_"))
         elif path.is_file():
             files.append(path)
         else:

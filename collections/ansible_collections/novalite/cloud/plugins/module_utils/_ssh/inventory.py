@@ -57,7 +57,7 @@ def guest(instance: t.Mapping[str, t.Any], zone: str | None) -> Guest:
                 "ip": nic["ip"],
                 "ipv6": nic["ipv6"],
                 "mac": nic["mac"],
-                "floating_ips": [one["address"] for one in nic["floating_ips"]],
+                "floating_ips": [floating_ip["address"] for floating_ip in nic["floating_ips"]],
                 "isolated": namespace_of(nic["network"]) is not None,
             }
             for nic in instance["nics"]
@@ -74,10 +74,13 @@ def names(guests: t.Sequence[Guest], taken: t.Collection[str], by: str = "name")
     choose the names of instances must not be able to slip one in under a name that a playbook uses for another host.
     """
     if by == "uuid":
-        return [one["uuid"] for one in guests]
-    count = collections.Counter(one["name"] for one in guests)
-    barred = RESERVED | set(taken) | {one["uuid"] for one in guests}
-    return [one["name"] if count[one["name"]] == 1 and one["name"] not in barred else one["uuid"] for one in guests]
+        return [server["uuid"] for server in guests]
+    count = collections.Counter(server["name"] for server in guests)
+    barred = RESERVED | set(taken) | {server["uuid"] for server in guests}
+    return [
+        server["name"] if count[server["name"]] == 1 and server["name"] not in barred else server["uuid"]
+        for server in guests
+    ]
 
 
 def groups(one: Guest, by: t.Iterable[str]) -> list[str]:

@@ -109,11 +109,11 @@ def give_back(connection: sa.Connection, instance_uuid: str, reserved: t.Iterabl
     connection.execute(
         sa.update(fixed_ip).where(fixed_ip.c.owner.in_(owners)).values(owner=None, last_owner=None, released_at=now)
     )
-    for one in reserved:
+    for nic in reserved:
         free = fixed_ip.c.owner.is_(None)
         connection.execute(
             sa.update(fixed_ip)
-            .where(fixed_ip.c.network_id == one["network_id"], fixed_ip.c.ip == one["ip"], free)
+            .where(fixed_ip.c.network_id == nic["network_id"], fixed_ip.c.ip == nic["ip"], free)
             .values(reserved=_USER)
         )
 

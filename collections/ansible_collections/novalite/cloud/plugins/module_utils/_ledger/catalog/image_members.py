@@ -34,7 +34,7 @@ def members(connection: sa.Connection, image_id: str, member: str | None = None)
 def add_member(connection: sa.Connection, image_id: str, member: str) -> Record:
     """Raises ConflictError for one who is a member already, NovaliteError for too many."""
     there = members(connection, image_id)
-    if any(one["member"] == member for one in there):
+    if any(sharing["member"] == member for sharing in there):
         raise ConflictError(f"Image member {member[:60]} already exists for image {image_id}")
     if len(there) >= MOST:
         raise NovaliteError(f"The limit has been exceeded on the number of allowed image members: {MOST}")

@@ -114,7 +114,7 @@ def is_needed(connection: sa.Connection, source: str) -> bool:
         return True
     record, rescue = instance.c.image, instance.c.rescue_image
     columns = [record["source"], rescue["source"]]
-    columns += [one[kind]["source"] for one in (record, rescue) for kind in ("kernel", "ramdisk")]
+    columns += [column[kind]["source"] for column in (record, rescue) for kind in ("kernel", "ramdisk")]
     named = sa.or_(*(column.as_string() == source for column in columns))
     if connection.execute(sa.select(instance.c.id).where(instance.c.deleted == 0, named).limit(1)).first() is not None:
         return True

@@ -155,7 +155,7 @@ def checked_options(name: str, backend: str, options: t.Mapping[str, t.Any]) -> 
     if found.get("format", "raw") not in FORMATS:
         raise NovaliteError(f"volume type {name!r}: format {found['format']!r} is unknown: use {' or '.join(FORMATS)}")
     hosts = found["hosts"]
-    if hosts is not None and not (isinstance(hosts, list) and hosts and all(isinstance(one, str) for one in hosts)):
+    if hosts is not None and not (isinstance(hosts, list) and hosts and all(isinstance(host, str) for host in hosts)):
         raise NovaliteError(f"volume type {name!r}: hosts {hosts!r} is no list of compute hosts")
     return found
 

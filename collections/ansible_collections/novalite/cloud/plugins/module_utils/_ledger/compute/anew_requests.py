@@ -45,8 +45,8 @@ def settled(connection: sa.Connection, params: Params, found: t.Sequence[Instanc
         return []
     names = _image_names(params, found)
     return [
-        one for one in found
-        if image_snapshots.there_already(connection, one["project"]["id"], one["uuid"], names[one["uuid"]])
+        server for server in found
+        if image_snapshots.there_already(connection, server["project"]["id"], server["uuid"], names[server["uuid"]])
     ]  # fmt: skip
 
 
@@ -57,10 +57,10 @@ def begin(
     name, request = params["action"], params.get("request") or {}
     names = _image_names(params, found) if name == SNAPSHOT else {}
     begun: list[Instance] = []
-    for one in found:
-        row = connection.execute(sa.select(instance).where(instance.c.id == one["id"])).one()
+    for server in found:
+        row = connection.execute(sa.select(instance).where(instance.c.id == server["id"])).one()
         if name == SNAPSHOT:
-            details = image_snapshots.details_of(names[one["uuid"]], request.get("properties"))
+            details = image_snapshots.details_of(names[server["uuid"]], request.get("properties"))
         elif name == "rescue":
             image = request.get("image")
             image_id = image and lookups.image_by_name(connection, image, row.project_id)["id"]
@@ -83,17 +83,17 @@ def plans(connection: sa.Connection, params: Params, instances: t.Sequence[Insta
     if name == "rebuild":
         kind, existing = "build", []
     elif name == "rescue":
-        chosen = rescues.images(connection, [one["uuid"] for one in instances])
-        existing = [_rescued(one, chosen[one["uuid"]]) for one in instances]
+        chosen = rescues.images(connection, [server["uuid"] for server in instances])
+        existing = [_rescued(server, chosen[server["uuid"]]) for server in instances]
     built = instances if kind == "build" else ()
     made = plan_hosts(connection, params["state_dir"], instances=built, existing=existing).hosts
     hosts = {host: {**of_host[kind], "starts": True} for host, of_host in made.items() if kind in of_host}
-    running = rebuilds.running_after(connection, [one["uuid"] for one in instances])
-    stopped = {one["name"] for one in instances if one["uuid"] not in running}
+    running = rebuilds.running_after(connection, [server["uuid"] for server in instances])
+    stopped = {server["name"] for server in instances if server["uuid"] not in running}
     for plan in hosts.values():
         plan["running"] = {
-            "domains": [one for one in plan["domains"] if one["uuid"] in running],
-            "guests": [one for one in plan["guests"] if one["name"] not in stopped],
+            "domains": [domain for domain in plan["domains"] if domain["uuid"] in running],
+            "guests": [guest for guest in plan["guests"] if guest["name"] not in stopped],
         }
         plan["results"] = [{"uuid": uuid} for uuid in plan["uuids"]]  # of what goes well
         plan["rescue_disks"] = [{"uuid": uuid, "rescue": True} for uuid in plan["uuids"]]
@@ -113,7 +113,7 @@ def _image_names(params: Params, found: t.Sequence[Instance]) -> dict[str, str]:
     name = (params.get("request") or {}).get("image_name")
     if not name:
         raise NovaliteError("an image needs a name: give image_name")
-    return {one["uuid"]: name if len(found) == 1 else f"{name}-{one['name']}" for one in found}
+    return {server["uuid"]: name if len(found) == 1 else f"{name}-{server['name']}" for server in found}
 
 
 def _looked_up(connection: sa.Connection, project_id: str, request: Params) -> dict[str, t.Any]:

@@ -61,7 +61,7 @@ def begin_again(
     uuids = [row.uuid for row in rows]
     actions.abandon(connection, uuids, "ended without a result; begun again", now)
     wanted = _wanted_addresses(connection, failed)
-    actions.start(connection, "create", {one: {} for one in uuids}, request_id, now)
+    actions.start(connection, "create", {uuid: {} for uuid in uuids}, request_id, now)
     for vif_id, where, address in wanted:
         claim_one(connection, where, f"vif:{vif_id}", pools.to_int(address))
 

@@ -139,7 +139,7 @@ def finish(
     then free again. Returns the instances that this changed: what was said before, or is being deleted, is left alone.
     """
     found = under_way(connection, status, results)
-    rows = {one["uuid"]: one for one in instances_by(connection, uuids=found)}
+    rows = {server["uuid"]: server for server in instances_by(connection, uuids=found)}
     changed, now = [], int(time.time())
     for uuid, number in found.items():
         one = rows.get(uuid)

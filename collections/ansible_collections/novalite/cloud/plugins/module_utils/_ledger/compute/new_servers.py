@@ -118,8 +118,8 @@ def create(
     _check_zone(connection, wanted.availability_zone)
     public_key = None if wanted.key is None else _public_key(connection, project_id, wanted.key)
     nics = _networks(connection, project_id, wanted.networks, private)
-    given = tuple(one.port for one in wanted.networks or ())
-    group_ids = _groups_with_ports(connection, project_id, wanted, [one for one in given if one is not None])
+    given = tuple(record.port for record in wanted.networks or ())
+    group_ids = _groups_with_ports(connection, project_id, wanted, [port for port in given if port is not None])
     count = _count(connection, project_id, wanted, flavor, len(nics), limits)
     if wanted.max_count > 1 and any(address for _network, address in nics):
         raise NovaliteError(
@@ -217,21 +217,21 @@ def _networks(
         return ((NetworkRef(rows[0].id, rows[0].name, rows[0].cidr), None),)
     if not wanted:
         return ()
-    uuids_ = [one.name for one in wanted if one.port is None]
+    uuids_ = [wish.name for wish in wanted if wish.port is None]
     rows = connection.execute(_NETWORKS_BY_UUID, {"project_id": project_id, "uuids": uuids_}).all()
     found = {row.uuid: NetworkRef(row.id, row.name, row.cidr) for row in rows}
     owners = {row.uuid: row.owner for row in rows}
     nics: list[tuple[NetworkRef, str | None]] = []
-    for one in wanted:
-        if one.port is not None:
-            held = ports.attachable(connection, project_id, one.port)
+    for wish in wanted:
+        if wish.port is not None:
+            held = ports.attachable(connection, project_id, wish.port)
             nics.append((NetworkRef(held.network_id, held.name, held.cidr), None))
-        elif one.name not in found:
-            raise NotFoundError(f"Network {one.name} could not be found.")
+        elif wish.name not in found:
+            raise NotFoundError(f"Network {wish.name} could not be found.")
         else:
-            choice = {"fixed_ips:ip_address": one.fixed_ip}
-            network_choices.check(one.name, owners[one.name], project_id, choice, by_admin)
-            nics.append((found[one.name], one.fixed_ip))
+            choice = {"fixed_ips:ip_address": wish.fixed_ip}
+            network_choices.check(wish.name, owners[wish.name], project_id, choice, by_admin)
+            nics.append((found[wish.name], wish.fixed_ip))
     for number, _address in nics:
         if number.cidr is None:
             raise NovaliteError(f"Network {number.name} requires a subnet in order to boot instances on.")

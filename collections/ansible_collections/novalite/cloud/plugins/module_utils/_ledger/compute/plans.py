@@ -60,17 +60,17 @@ def plan_hosts(
 
     What only the guests may know is read here, for those to be built, and is in no other result.
     """
-    told = _guest_records(connection, [one["uuid"] for one in instances])
+    told = _guest_records(connection, [server["uuid"] for server in instances])
     rows = connection.execute(sa.select(compute_host.c.name, compute_host.c.facts))
     facts: dict[str, dict[str, t.Any]] = {row.name: row.facts for row in rows}
     ledger = ledger_id(connection)
-    for one in compute_hosts:
-        facts[one["name"]] = {**facts.get(one["name"], {}), **one}  # one that does not answer just now says little
+    for host in compute_hosts:
+        facts[host["name"]] = {**facts.get(host["name"], {}), **host}  # one that does not answer just now says little
     given = {
         kind: [one for one in not_adopted(of_kind) if one["host"]]
         for kind, of_kind in (("build", instances), ("keep", existing), ("remove", leaving))
     }
-    given["build"] = [{**one, "guest": told.get(one["uuid"], {})} for one in given["build"]]
+    given["build"] = [{**server, "guest": told.get(server["uuid"], {})} for server in given["build"]]
     ends = {host: of_host.get("tunnel_address") or of_host.get("address") for host, of_host in facts.items()}
     before, after = _spans(connection, given)
     wires = {key: {host: ends.get(host) for host in hosts} for key, hosts in after.items()}
@@ -163,24 +163,24 @@ def _spans(
     touched = {
         nic["network"]["id"]
         for instances in given.values()
-        for one in instances
-        for nic in one["nics"]
+        for server in instances
+        for nic in server["nics"]
         if nic["network"]["vni"] is not None
     }
     before: dict[int, set[str]] = {key: set() for key in touched}
     after: dict[int, set[str]] = {key: set() for key in touched}
     if not touched:
         return before, after
-    building = {one["uuid"] for one in given["build"]}
-    leaving = {one["uuid"] for one in given["remove"]}
+    building = {server["uuid"] for server in given["build"]}
+    leaving = {server["uuid"] for server in given["remove"]}
     for key, hosts in host_networks.members(connection, network.c.id.in_(sorted(touched))).items():
         before[key] = {host for host, uuids in hosts.items() if uuids - building}
         after[key] = {host for host, uuids in hosts.items() if uuids - building - leaving}
     # not from the ledger: in check mode it does not know yet where they go
-    for one in given["build"]:
-        for nic in one["nics"]:
+    for server in given["build"]:
+        for nic in server["nics"]:
             if nic["network"]["id"] in touched:
-                after[nic["network"]["id"]].add(one["host"])
+                after[nic["network"]["id"]].add(server["host"])
     return before, after
 
 
@@ -200,14 +200,14 @@ def _complete(
 ) -> None:
     """Add what depends on the host's other instances: what goes with the last one that used it (also when that one's
     build failed), and the floating IPs of the others."""
-    here = [one for one in instances if one["host"] == host]
+    here = [server for server in instances if server["host"] == host]
     staying = _networks_in_use(connection, host, plan["uuids"])
-    networks = {nic["network"]["id"]: (nic["network"], nic["dhcp_server"]) for one in here for nic in one["nics"]}
+    networks = {nic["network"]["id"]: (nic["network"], nic["dhcp_server"]) for server in here for nic in server["nics"]}
     kept = {of_network["bridge"] for key, (of_network, _address) in networks.items() if key in staying}
-    plan["last_bridges"] = [one for one in plan["bridges"] if one["name"] not in kept]
-    plan["last_routers"] = [one for one in plan["routers"] if one["bridge"] not in kept]
-    plan["last_metadata_networks"] = [one for one in plan["metadata_networks"] if one["bridge"] not in kept]
-    own = {one["bridge"]: one["floating"] for one in plan["routers"]}
+    plan["last_bridges"] = [server for server in plan["bridges"] if server["name"] not in kept]
+    plan["last_routers"] = [record for record in plan["routers"] if record["bridge"] not in kept]
+    plan["last_metadata_networks"] = [record for record in plan["metadata_networks"] if record["bridge"] not in kept]
+    own = {record["bridge"]: record["floating"] for record in plan["routers"]}
     uuids = set(plan["uuids"])
     others = {
         key: [entry for uuid, entry in floating.get((key, host), ()) if uuid not in uuids] for key in networks
@@ -246,9 +246,9 @@ def _peers(
     wires: Wires,
 ) -> dict[str, Plan]:
     """The bridges of hosts that have nothing to build on a VXLAN network whose set of hosts changes."""
-    building = {(nic["network"]["id"], one["host"]) for one in given["build"] for nic in one["nics"]}
+    building = {(nic["network"]["id"], server["host"]) for server in given["build"] for nic in server["nics"]}
     # an attempt that failed may have left its host in the others' lists
-    again = {nic["network"]["id"] for one in given["build"] if one.get("attempts") for nic in one["nics"]}
+    again = {nic["network"]["id"] for server in given["build"] if server.get("attempts") for nic in server["nics"]}
     wanted = {
         (key, host)
         for key in before
@@ -273,13 +273,13 @@ def _name_guests(
     changing = {
         nic["network"]["id"]: nic["network"]
         for kind in ("build", "remove")
-        for one in given[kind]
-        for nic in one["nics"]
+        for record in given[kind]
+        for nic in record["nics"]
         if nic["network"]["dhcp"]
     }
     if not changing:
         return {}
-    gone = {one["uuid"] for kind in ("build", "remove") for one in given[kind]}
+    gone = {record["uuid"] for kind in ("build", "remove") for record in given[kind]}
     known = host_networks.guests(connection, changing)
     now: dict[int, dict[str, list[Plan]]] = {key: {} for key in changing}
     for key, of_hosts in known.items():
@@ -289,13 +289,13 @@ def _name_guests(
                 now[key][host] = names
     # not from the ledger: in check mode it does not know yet where they go
     building: set[tuple[int, str]] = set()
-    for one in given["build"]:
-        for nic in one["nics"]:
+    for record in given["build"]:
+        for nic in record["nics"]:
             key = nic["network"]["id"]
             if key in changing:
-                name = host_networks.named(one["hostname"], nic["ip"], nic["ipv6"])
-                now[key].setdefault(one["host"], []).append(name)
-                building.add((key, one["host"]))
+                name = host_networks.named(record["hostname"], nic["ip"], nic["ipv6"])
+                now[key].setdefault(record["host"], []).append(name)
+                building.add((key, record["host"]))
     told = {key: of_hosts for key, of_hosts in now.items() if len(of_hosts) <= NAMED_HOSTS}
     for key, host in building & {(key, host) for key, of_hosts in told.items() for host in of_hosts}:
         for server in hosts[host]["build"]["dhcp_networks"]:
@@ -341,7 +341,9 @@ def _networks(connection: sa.Connection, hosts: t.Sequence[str], ends: t.Mapping
         host: {
             "bridges": bridges.get(host, []),
             "routers": [
-                router(rows[key], addresses.get((key, host)), [one for _uuid, one in floating.get((key, host), ())])
+                router(
+                    rows[key], addresses.get((key, host)), [mapping for _uuid, mapping in floating.get((key, host), ())]
+                )
                 for key in sorted(here)
                 if host in here[key]
             ],

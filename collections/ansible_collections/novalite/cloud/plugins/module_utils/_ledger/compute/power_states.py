@@ -34,11 +34,11 @@ def to_look_at(instances: t.Iterable[Instance]) -> dict[str, dict[str, t.Any]]:
     """`{host: {"domains": [{"uuid", "name"}], "updated_at": {uuid: epoch}}}` for those of `instances` that nothing is
     being done to."""
     hosts: dict[str, dict[str, t.Any]] = {}
-    for one in instances:
-        if one["task_state"] is None and one["vm_state"] in _FOLLOWED:
-            look = hosts.setdefault(one["host"], {"domains": [], "updated_at": {}})
-            look["domains"].append({"uuid": one["uuid"], "name": one["domain_name"]})
-            look["updated_at"][one["uuid"]] = one["updated_at"]
+    for server in instances:
+        if server["task_state"] is None and server["vm_state"] in _FOLLOWED:
+            look = hosts.setdefault(server["host"], {"domains": [], "updated_at": {}})
+            look["domains"].append({"uuid": server["uuid"], "name": server["domain_name"]})
+            look["updated_at"][server["uuid"]] = server["updated_at"]
     return hosts
 
 
@@ -54,33 +54,35 @@ def follow(connection: sa.Connection, observed: t.Iterable[t.Mapping[str, t.Any]
         if domain["state"] in POWER_STATES
     }
     now, found = int(time.time()), []
-    for one in instances_by(connection, uuids=seen):
-        state, updated_at = seen[one["uuid"]]
+    for server in instances_by(connection, uuids=seen):
+        state, updated_at = seen[server["uuid"]]
         vm_state, number = _VM_STATES[state], POWER_STATES[state]
-        if one["vm_state"] == _WAITING:
+        if server["vm_state"] == _WAITING:
             vm_state = _WAITING
-            if one["power_state"] in (number, server_actions.NO_STATE):
+            if server["power_state"] in (number, server_actions.NO_STATE):
                 continue
-        elif one["vm_state"] not in _FOLLOWED or one["vm_state"] == vm_state:
+        elif server["vm_state"] not in _FOLLOWED or server["vm_state"] == vm_state:
             continue
         swapped = connection.execute(
             sa.update(instance)
             .where(
-                instance.c.id == one["id"],
+                instance.c.id == server["id"],
                 instance.c.deleted == 0,
                 instance.c.task_state.is_(None),
-                instance.c.vm_state == one["vm_state"],
+                instance.c.vm_state == server["vm_state"],
                 instance.c.updated_at == updated_at,
             )
             .values(vm_state=vm_state, power_state=number, updated_at=now)
         ).rowcount
         if not swapped:
             continue
-        sides = {"before": _state(one), "after": {"vm_state": vm_state, "power_state": number}}
-        found.append({"uuid": one["uuid"], "name": one["name"], **sides})
+        sides = {"before": _state(server), "after": {"vm_state": vm_state, "power_state": number}}
+        found.append({"uuid": server["uuid"], "name": server["name"], **sides})
         request = actions.new_request_id()
-        actions.start(connection, "power_state", {one["uuid"]: sides}, request, now, project_id=one["project"]["id"])
-        actions.finish(connection, "power_state", [(one["uuid"], one["host"], None)], now=now)
+        actions.start(
+            connection, "power_state", {server["uuid"]: sides}, request, now, project_id=server["project"]["id"]
+        )
+        actions.finish(connection, "power_state", [(server["uuid"], server["host"], None)], now=now)
     return found
 
 

@@ -27,8 +27,8 @@ def wanted(connection: sa.Connection, uuids: t.Collection[str]) -> dict[str, t.A
     What was deleted meanwhile, is being deleted or ended as ERROR is in neither. A build that a dead run had begun goes
     on where it was: on its host, if it has one.
     """
-    found = [one for one in instances_by(connection, uuids=uuids) if one["task_state"] != "deleting"]
-    pending = [one["uuid"] for one in found if one["vm_state"] == "building"]
+    found = [server for server in instances_by(connection, uuids=uuids) if server["task_state"] != "deleting"]
+    pending = [server["uuid"] for server in found if server["vm_state"] == "building"]
     if pending:
         connection.execute(
             sa.update(instance)
@@ -39,11 +39,11 @@ def wanted(connection: sa.Connection, uuids: t.Collection[str]) -> dict[str, t.A
             )
             .values(task_state="scheduling", updated_at=int(time.time()))
         )
-    to_build = [one for one in instances_by(connection, uuids=pending) if one["task_state"] == "scheduling"]
+    to_build = [server for server in instances_by(connection, uuids=pending) if server["task_state"] == "scheduling"]
     return {
         "changed": bool(to_build),
         "to_build": to_build,
-        "existing": [one for one in found if one["vm_state"] not in ("building", "error")],
+        "existing": [server for server in found if server["vm_state"] not in ("building", "error")],
     }
 
 
@@ -51,7 +51,7 @@ def leaving(connection: sa.Connection, uuids: t.Collection[str]) -> dict[str, t.
     """`to_delete`: those of these servers that are still there, each marked as going if it was not."""
     doomed = instances_by(connection, uuids=uuids)
     mark(connection, doomed)
-    return {"changed": bool(doomed), "to_delete": instances_by(connection, uuids=[one["uuid"] for one in doomed])}
+    return {"changed": bool(doomed), "to_delete": instances_by(connection, uuids=[server["uuid"] for server in doomed])}
 
 
 def mark(
@@ -67,15 +67,15 @@ def mark(
     One that another run was deleting is deleted again: it may have died, and every step can be repeated.
     """
     doomed = list(doomed)
-    adopted.refuse(connection, [one["uuid"] for one in doomed], "delete")
+    adopted.refuse(connection, [server["uuid"] for server in doomed], "delete")
     now, request_id = int(time.time()), request_id or actions.new_request_id()
-    fresh = [one["uuid"] for one in doomed if one["task_state"] != "deleting"]
+    fresh = [server["uuid"] for server in doomed if server["task_state"] != "deleting"]
     connection.execute(
         sa.update(instance)
         .where(instance.c.uuid.in_(fresh), instance.c.deleted == 0)
         .values(task_state="deleting", updated_at=now)
     )
     actions.abandon(connection, fresh, "ended by a request to delete", now)
-    details: dict[str, dict[str, t.Any]] = {one: {} for one in fresh}
+    details: dict[str, dict[str, t.Any]] = {uuid: {} for uuid in fresh}
     actions.start(connection, "delete", details, request_id, now, user_id=user_id, project_id=project_id)
     return request_id

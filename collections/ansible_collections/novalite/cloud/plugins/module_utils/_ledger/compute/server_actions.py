@@ -102,7 +102,7 @@ def action_of(name: str, details: t.Mapping[str, t.Any] | None = None) -> Action
 def task_states(name: str) -> tuple[str, ...]:
     """The task states in which an instance may be while the action `name` runs."""
     if name == "reboot":
-        return tuple(one.task_state for one in REBOOTS.values())
+        return tuple(reboot.task_state for reboot in REBOOTS.values())
     return (action_of(name).task_state,)
 
 
@@ -198,7 +198,7 @@ def finish(
     begun_with = actions.open_details(connection, action, [row.uuid for row in rows]) if effect else {}
     changed = []
     for row in rows:
-        rules = next((one for one in _variants(action) if one.task_state == row.task_state), None)
+        rules = next((variant for variant in _variants(action) if variant.task_state == row.task_state), None)
         if rules is None or row.deleted or (host is not None and row.host != host):
             continue
         values: dict[str, t.Any] = {"task_state": None, "updated_at": now}
@@ -300,7 +300,7 @@ def _rows(connection: sa.Connection, uuids: t.Iterable[str], missing_ok: bool = 
     ).all()
     if len(rows) != len(wanted) and not missing_ok:
         found = {row.uuid for row in rows}
-        raise NotFoundError(f"Instance {next(one for one in wanted if one not in found)} could not be found.")
+        raise NotFoundError(f"Instance {next(uuid for uuid in wanted if uuid not in found)} could not be found.")
     return list(rows)
 
 

@@ -188,7 +188,7 @@ def _expand_one(name: str, count: int, entry: t.Mapping[str, t.Any]) -> t.Iterat
     metadata, for_scheduler = _metadata_of(name, entry.get("metadata")), hints.checked(name, entry)
     guest = guest_requests.checked(name, entry)
     volumes = volume_asks.parse(name, entry.get("volumes"))
-    if count > 1 and any(one.source == volume_asks.VOLUME for one in volumes):
+    if count > 1 and any(volume.source == volume_asks.VOLUME for volume in volumes):
         raise NovaliteError(f"volumes of '{name}' with count {count}: one volume goes to one server only")
     group_names = _groups_of(name, ["default"] if groups is None else groups)
     hostnames = _numbered(hostname or name, count)

@@ -64,10 +64,10 @@ def record_outcomes(
     """
     now = int(time.time())
     report = _Report()
-    before = {one["uuid"]: one for one in instances_by(connection, uuids=outcomes, deleted=True)}
+    before = {server["uuid"]: server for server in instances_by(connection, uuids=outcomes, deleted=True)}
     of_these = instance.c.uuid.in_(sorted(outcomes))
     hosts = connection.execute(sa.select(instance.c.host).where(of_these)).scalars()
-    _lock_hosts(connection, [*hosts, *(one.get("host") for one in outcomes.values())])
+    _lock_hosts(connection, [*hosts, *(outcome.get("host") for outcome in outcomes.values())])
     # only now: nobody who holds to the order of these locks changes them from here on
     rows = {row.uuid: row for row in connection.execute(sa.select(instance).where(of_these))}
     by_state: dict[str, list[tuple[t.Any, Outcome]]] = {state: [] for state in STATES}
@@ -86,14 +86,16 @@ def record_outcomes(
     result: dict[str, t.Any] = {
         "changed": bool(report.changed),
         "instances": after,
-        "retry": [one for one in after if one["uuid"] in waiting],
+        "retry": [server for server in after if server["uuid"] in waiting],
         "errors": report.errors,
         "failures": list(dict.fromkeys(error["message"] for error in report.errors)),
     }
     if report.changed:
         result["diff"] = {
-            "before": {one["name"]: _summary(one) for one in before.values() if one["uuid"] in report.changed},
-            "after": {one["name"]: _summary(one) for one in after if one["uuid"] in report.changed},
+            "before": {
+                server["name"]: _summary(server) for server in before.values() if server["uuid"] in report.changed
+            },
+            "after": {server["name"]: _summary(server) for server in after if server["uuid"] in report.changed},
         }
     return result
 
@@ -223,8 +225,8 @@ def _failed(connection: sa.Connection, pairs: list[tuple[t.Any, Outcome]], repor
             report.error(row, message)
         else:
             report.error(row, _too_late(row, "failed", host))
-    built = [one for one in built if one[0] in report.changed]
-    undeleted = [one for one in undeleted if one[0] in report.changed]
+    built = [failure for failure in built if failure[0] in report.changed]
+    undeleted = [failure for failure in undeleted if failure[0] in report.changed]
     _give_back(connection, [uuid for uuid, _host, _message in built], now)
     _count_builds(connection, collections.Counter(host for uuid, host in blamed if uuid in report.changed))
     _leave_hosts(connection, {uuid: host for uuid, host, _message in built}, now)

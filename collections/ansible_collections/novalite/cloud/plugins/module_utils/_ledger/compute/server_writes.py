@@ -104,7 +104,7 @@ def write(
     if links:
         connection.execute(sa.insert(instance_security_group), links)
     hints = {plan.uuid: plan.request.hints for plan in plans}
-    join(connection, project_id, {one: hints[one]["group"] for one in hints if "group" in hints[one]})
+    join(connection, project_id, {hint: hints[hint]["group"] for hint in hints if "group" in hints[hint]})
     nics: list[dict[str, t.Any]] = [
         {
             "id": port or str(uuid.uuid4()),

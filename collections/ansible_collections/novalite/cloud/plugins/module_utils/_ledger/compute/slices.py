@@ -203,7 +203,7 @@ class Slicer:
         for ip, role in self._connection.execute(query):
             by_role.setdefault(role, []).append(ip)
         ranges = [[first, last, role] for role, ips in by_role.items() for first, last in pools.bounds(ips)]
-        return [{"network_id": number, "ranges": sorted(ranges, key=lambda one: int(one[0] or 0))}]
+        return [{"network_id": number, "ranges": sorted(ranges, key=lambda bounds: int(bounds[0] or 0))}]
 
     def _floating_ranges(self, name: str) -> list[Row]:
         f = tables.floating_ip
@@ -234,7 +234,7 @@ class Slicer:
 
     def _text(self, host: str | None, uuid: str | None, rows: Rows) -> str:
         told = {name: [_public(name, row) for row in of_table] for name, of_table in rows.items() if of_table}
-        withheld = [one for one in WITHHELD for row in rows.get("instance", ()) if row[one]]
+        withheld = [field for field in WITHHELD for row in rows.get("instance", ()) if row[field]]
         head = {"version": VERSION, "revision": HEAD, "ledger": self._ledger, "host": host, "uuid": uuid,
                 "written_at": self._now, "withheld": withheld}  # fmt: skip
         return json.dumps({**head, "tables": told}, sort_keys=True) + "\n"

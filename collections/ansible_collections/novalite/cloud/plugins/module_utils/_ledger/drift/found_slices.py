@@ -69,38 +69,40 @@ def judge(hosts: t.Sequence[t.Mapping[str, t.Any]], ledger: str | None = None) -
                 slices.append(_parsed(host["name"], uuid, text))
             except NovaliteError as error:
                 unreadable.append(str(error))
-    ledgers = sorted({one.ledger for one in slices})
+    ledgers = sorted({slice_.ledger for slice_ in slices})
     if ledger is None and len(ledgers) > 1:
-        counts = ", ".join(f"{one} ({sum(each.ledger == one for each in slices)} records)" for one in ledgers)
+        counts = ", ".join(
+            f"{identity} ({sum(each.ledger == identity for each in slices)} records)" for identity in ledgers
+        )
         raise ConflictError(
             f"these hosts keep records of several ledgers: {counts}; say which one is to be made again "
             "(-e ledger=<identity>)"
         )
     ledger = ledger or (ledgers[0] if ledgers else None)
-    mine = [one for one in slices if one.ledger == ledger]
-    domains = {one["uuid"]: (host["name"], one) for host in hosts for one in host["found"]["domains"]}
+    mine = [slice_ for slice_ in slices if slice_.ledger == ledger]
+    domains = {domain["uuid"]: (host["name"], domain) for host in hosts for domain in host["found"]["domains"]}
     chosen: dict[str | None, Slice] = {}
-    for one in sorted(mine, key=lambda each: each.written_at):
-        if one.uuid is None:
+    for slice_ in sorted(mine, key=lambda each: each.written_at):
+        if slice_.uuid is None:
             continue
-        before = chosen.get(one.uuid)
-        place = domains.get(one.uuid, (None, None))[0]
+        before = chosen.get(slice_.uuid)
+        place = domains.get(slice_.uuid, (None, None))[0]
         # one that waits for the end of a resize is on two hosts, and its guest is on one
         if before is None or before.host != place:
-            chosen[one.uuid] = one
+            chosen[slice_.uuid] = slice_
     # whether somebody else's domain is an instance is what its mark says; a record may be left from before its release
-    unmarked = [one for uuid, one in chosen.items() if uuid not in domains and _is_adopted(one)]
-    for one in unmarked:
-        del chosen[one.uuid]
-    told = [one for one in mine if one.uuid is None]
-    told += [_as_it_is(one, domains.get(uuid)) for uuid, one in chosen.items() if uuid]
-    others = {one.uuid for one in slices} - set(chosen)
+    unmarked = [slice_ for uuid, slice_ in chosen.items() if uuid not in domains and _is_adopted(slice_)]
+    for slice_ in unmarked:
+        del chosen[slice_.uuid]
+    told = [slice_ for slice_ in mine if slice_.uuid is None]
+    told += [_as_it_is(slice_, domains.get(uuid)) for uuid, slice_ in chosen.items() if uuid]
+    others = {slice_.uuid for slice_ in slices} - set(chosen)
     names = sorted(
         f"{domain['name']} ({domain['uuid']}) on {host}" for host, domain in domains.values()
         if domain["uuid"] not in chosen and domain["uuid"] not in others
     )
     told.sort(key=lambda each: (each.written_at, each.host, each.uuid or ""))
-    gone = sorted(f"{one.tables['instance'][0]['name']} ({one.uuid}) on {one.host}" for one in unmarked)
+    gone = sorted(f"{slice_.tables['instance'][0]['name']} ({slice_.uuid}) on {slice_.host}" for slice_ in unmarked)
     return Found(ledger, tuple(told), tuple(names), tuple(unreadable), tuple(gone))
 
 

@@ -32,21 +32,23 @@ def kept_disks(
     `instances` those on `host` that nothing is being done to."""
     result: dict[str, list[Row]] = {"rows": [], "restore": [], "forget": []}
     left = {
-        one["uuid"]: one for one in instances
-        if any(name.endswith((KEPT, f"{KEPT}.part")) for name in found["files"].get(one["uuid"], ()))
+        instance["uuid"]: instance for instance in instances
+        if any(name.endswith((KEPT, f"{KEPT}.part")) for name in found["files"].get(instance["uuid"], ()))
     }  # fmt: skip
     waiting = moves.open_moves(connection, left) if left else {}
-    states = {one["uuid"]: one["state"] for one in found["domains"]}
-    for uuid, one in sorted(left.items()):
+    states = {domain["uuid"]: domain["state"] for domain in found["domains"]}
+    for uuid, instance in sorted(left.items()):
         if uuid in waiting:
             continue
         reverted = _last(connection, uuid) == moves.REVERTED
         if reverted and states.get(uuid, "missing") in OFF:
             result["restore"].append({"uuid": uuid, "id": uuid})
-            result["rows"].append(row(host, f"disks of {one['name']}", "reverted", "of the other size", "brought back"))
+            result["rows"].append(
+                row(host, f"disks of {instance['name']}", "reverted", "of the other size", "brought back")
+            )
         else:
             result["forget"].append({"uuid": uuid, "id": uuid})
-            what = f"copies of the disks of {one['name']}"
+            what = f"copies of the disks of {instance['name']}"
             result["rows"].append(row(host, what, "no resize waits", "there", "removed"))
     return result
 

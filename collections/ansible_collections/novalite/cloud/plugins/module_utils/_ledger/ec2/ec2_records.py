@@ -53,12 +53,12 @@ def load(connection: sa.Connection, numbers: t.Sequence[int]) -> list[Record]:
         some = numbers[start : start + _BATCH]
         records = server_listing.load(connection, some)
         groups = _groups(connection, some)
-        uuids = [one["uuid"] for one in records]
+        uuids = [record["uuid"] for record in records]
         own, volumes = attributes(connection, uuids), _attachments(connection, uuids)
-        for one in records:
-            one["group_records"] = groups.get(one["id"], [])
-            one["volumes"] = volumes.get(one["uuid"], [])
-            one["ec2"] = own.get(one["uuid"], DEFAULTS)
+        for record in records:
+            record["group_records"] = groups.get(record["id"], [])
+            record["volumes"] = volumes.get(record["uuid"], [])
+            record["ec2"] = own.get(record["uuid"], DEFAULTS)
         found += records
     return found
 
@@ -98,8 +98,8 @@ def has_keypair(connection: sa.Connection, project_id: str, name: str) -> bool:
 
 def _attachments(connection: sa.Connection, uuids: t.Sequence[str]) -> dict[str, list[Record]]:
     found: dict[str, list[Record]] = {}
-    for one in attachments_by(connection, instances=uuids) if uuids else ():
-        found.setdefault(one["instance_uuid"], []).append(one)
+    for attachment in attachments_by(connection, instances=uuids) if uuids else ():
+        found.setdefault(attachment["instance_uuid"], []).append(attachment)
     return found
 
 

@@ -59,8 +59,8 @@ def begin_move(
         ignore_lock=ignore_lock,
     )
     found = moves.open_moves(connection, wanted)
-    for one in begun:
-        row = rows[one["uuid"]]
+    for server in begun:
+        row = rows[server["uuid"]]
         if action in moves.ENDS:
             _begin_end(connection, action, row, found.get(row.uuid))
             continue
@@ -91,7 +91,7 @@ def _check_flavor(row: Row, flavor: t.Mapping[str, t.Any] | None, own_root: bool
         raise NovaliteError(f"'{row.name}': name the flavor to resize it to")
     old = row.flavor
     sizes = ("vcpus", "memory_mb", "root_gb", "ephemeral_gb", "swap_mb")
-    if flavor["name"] == old["name"] and all(flavor[one] == old[one] for one in sizes):
+    if flavor["name"] == old["name"] and all(flavor[resource] == old[resource] for resource in sizes):
         raise NovaliteError("When resizing, instances must change flavor!")
     if own_root and flavor["root_gb"] == 0 and old["root_gb"] != 0:
         raise NovaliteError("Resize to zero disk flavor is not allowed.")
@@ -145,8 +145,8 @@ def _check_quotas(connection: sa.Connection, rows: t.Sequence[Row], flavor: t.Ma
         lookups.lock_project(connection, project_id)
         theirs = [row.flavor for row in rows if row.project_id == project_id]
         more = {
-            "cores": sum(max(0, flavor["vcpus"] - one["vcpus"]) for one in theirs),
-            "ram": sum(max(0, flavor["memory_mb"] - one["memory_mb"]) for one in theirs),
+            "cores": sum(max(0, flavor["vcpus"] - record["vcpus"]) for record in theirs),
+            "ram": sum(max(0, flavor["memory_mb"] - record["memory_mb"]) for record in theirs),
         }
         limits = quotas.quota_limits(connection, project_id)
         server_requests.check_quota(more, usage(connection, project_id, ("cores", "ram")), limits)

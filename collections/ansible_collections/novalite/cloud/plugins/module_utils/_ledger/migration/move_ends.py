@@ -28,12 +28,12 @@ def resolve(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
     found = {
         uuid: move for uuid, move in moves.open_moves(connection).items() if move.status == moves.RUNNING
     }
-    instances = [one for one in instances_by(connection, uuids=found) if one["task_state"] is None]
+    instances = [server for server in instances_by(connection, uuids=found) if server["task_state"] is None]
     result: dict[str, t.Any] = {"changed": False, "moves": [], "hosts": {}, "done": [], "lost": [], "errors": []}
     if params["state"] == "interrupted":
-        for one in instances:
-            for host in (found[one["uuid"]].source_host, found[one["uuid"]].dest_host):
-                domain = {"uuid": one["uuid"], "name": one["domain_name"]}
+        for server in instances:
+            for host in (found[server["uuid"]].source_host, found[server["uuid"]].dest_host):
+                domain = {"uuid": server["uuid"], "name": server["domain_name"]}
                 result["hosts"].setdefault(host, {"domains": []})["domains"].append(domain)
         return {**result, "targets": targets.of_hosts(result["hosts"])}
     said = {
@@ -42,23 +42,23 @@ def resolve(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
         for row in outcome.get("domains") or []
     }
     before, after = {}, {}
-    for one in instances:
-        move = found[one["uuid"]]
-        source, dest = said.get((move.source_host, one["uuid"])), said.get((move.dest_host, one["uuid"]))
+    for server in instances:
+        move = found[server["uuid"]]
+        source, dest = said.get((move.source_host, server["uuid"])), said.get((move.dest_host, server["uuid"]))
         if source is None or dest is None:
             host = move.source_host if source is None else move.dest_host
-            result["errors"].append(_error(one, f"host {host} did not say whether it runs there"))
+            result["errors"].append(_error(server, f"host {host} did not say whether it runs there"))
             continue
         if source in _ALIVE and dest in _ALIVE:
             result["errors"].append(
-                _error(one, f"it runs on {move.source_host} and on {move.dest_host}: destroy the one that is paused")
+                _error(server, f"it runs on {move.source_host} and on {move.dest_host}: destroy the one that is paused")
             )
             continue
         arrived = dest in _ALIVE or (source == _GONE and dest != _GONE)
-        _settle(connection, one, move, arrived)
-        result["done"].append(one["uuid"])
-        before[one["name"]] = {"host": one["host"], "migration": move.status}
-        after[one["name"]] = {"host": move.dest_host if arrived else move.source_host, "migration": "ended"}
+        _settle(connection, server, move, arrived)
+        result["done"].append(server["uuid"])
+        before[server["name"]] = {"host": server["host"], "migration": move.status}
+        after[server["name"]] = {"host": move.dest_host if arrived else move.source_host, "migration": "ended"}
     result["changed"] = bool(result["done"])
     if result["changed"]:
         result["diff"] = {"before": before, "after": after}

@@ -35,7 +35,7 @@ def plans(
     `build` is what a guest needs where it is to be, `leave` what it has where it was: enough to take it away, and to
     start it there again.
     """
-    instances = {one["uuid"]: one for one, _move in placed}
+    instances = {instance["uuid"]: instance for instance, _move in placed}
     if not instances:
         return {}
     to, gone = [], []

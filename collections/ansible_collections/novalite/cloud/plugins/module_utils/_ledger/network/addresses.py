@@ -66,20 +66,20 @@ def give_addresses(connection: sa.Connection, instances: t.Sequence[Instance]) -
         owned, new = claim_addresses(connection, row, owners, now, warnings)
         texts[network_id] = {owner: pools.to_text(number) for owner, number in owned.items()}
         taken[network_id] = set(new)
-    ipv6 = take_ipv6(connection, networks, [nic for one in instances for nic in one["nics"]])
+    ipv6 = take_ipv6(connection, networks, [nic for server in instances for nic in server["nics"]])
     changes = Changes()
-    filled = [_filled(one, texts, ipv6, taken, changes) for one in instances]
+    filled = [_filled(server, texts, ipv6, taken, changes) for server in instances]
     return Addressed(filled, sum(map(len, taken.values())), changes, warnings)
 
 
 def _wanted(instances: t.Sequence[Instance]) -> dict[int, tuple[dict[str, str | None], dict[str | None, str]]]:
     """Per network: the interfaces as owners with the address that each names; the hosts, each with an instance there"""
     wanted: dict[int, tuple[dict[str, str | None], dict[str | None, str]]] = {}
-    for one in instances:
-        for nic in one["nics"]:
+    for server in instances:
+        for nic in server["nics"]:
             owners, hosts = wanted.setdefault(nic["network"]["id"], ({}, {}))
             owners[f"vif:{nic['id']}"] = nic.get("ip") or nic.get("requested_ip")
-            hosts[one.get("host")] = one["name"]
+            hosts[server.get("host")] = server["name"]
     return wanted
 
 

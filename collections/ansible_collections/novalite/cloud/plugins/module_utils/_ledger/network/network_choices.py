@@ -43,7 +43,7 @@ def check(
 
 def check_port(row: Record, project_id: str, wanted: Record, by_admin: bool) -> None:
     """The same for a port's attributes (Neutron's words) on the network `row`. To name a subnet is no choice."""
-    fixed = [one["ip_address"] for one in wanted.get("fixed_ips") or () if one.get("ip_address")]
+    fixed = [fixed_ip["ip_address"] for fixed_ip in wanted.get("fixed_ips") or () if fixed_ip.get("ip_address")]
     pairs, mac = wanted.get("allowed_address_pairs"), wanted.get("mac_address")
     choices = {"allowed_address_pairs": pairs, "mac_address": mac, "fixed_ips:ip_address": fixed}
     check(row["uuid"], row["owner"], project_id, choices, by_admin)

@@ -105,18 +105,18 @@ def _asked(row: Record, wanted: t.Sequence[Record] | None) -> dict[int, str | No
     if wanted is None:
         return dict.fromkeys(subnets.values())
     found: dict[int, str | None] = {}
-    for one in wanted:
+    for wish in wanted:
         version: int | None = None
-        address = one.get("ip_address")
+        address = wish.get("ip_address")
         if address is not None:
             parsed = _parsed(address)
             version, address = parsed.version, str(parsed)
-        if one.get("subnet_id") is not None:
-            named = subnets.get(one["subnet_id"].lower())
+        if wish.get("subnet_id") is not None:
+            named = subnets.get(wish["subnet_id"].lower())
             if named is None:
                 raise NovaliteError(
                     f"Invalid input for operation: Failed to create port on network {row['uuid']}, because fixed_ips "
-                    f"included invalid subnet {one['subnet_id']}."
+                    f"included invalid subnet {wish['subnet_id']}."
                 )
             if version not in (None, named):
                 raise NovaliteError(f"IP address {address} is not a valid IP for the specified subnet.")
@@ -264,17 +264,17 @@ def checked_pairs(listed: t.Sequence[Record]) -> list[dict[str, t.Any]]:
     if len(listed) > MAX_PAIRS:
         raise NovaliteError(f"Number of allowed address pairs exceeds the maximum of {MAX_PAIRS}.")
     found: list[dict[str, t.Any]] = []
-    for one in listed:
+    for asked_pair in listed:
         try:
-            parsed = texts.parse_network(one["ip_address"])
+            parsed = texts.parse_network(asked_pair["ip_address"])
             if parsed.size > MAX_RANGE:
                 raise ValueError(f"{parsed} has more than {MAX_RANGE} addresses")
             cidr = str(parsed)
         except ValueError as error:
             raise NovaliteError(f"Invalid input for allowed_address_pairs. Reason: {str(error)[:100]}") from None
         pair = {
-            "ip_address": cidr if "/" in one["ip_address"] else one["ip_address"],
-            "mac_address": None if one.get("mac_address") is None else checked_mac(one["mac_address"]),
+            "ip_address": cidr if "/" in asked_pair["ip_address"] else asked_pair["ip_address"],
+            "mac_address": None if asked_pair.get("mac_address") is None else checked_mac(asked_pair["mac_address"]),
         }
         if pair in found:
             raise NovaliteError(f"Request contains duplicate address pair: {pair['ip_address']}")
@@ -303,16 +303,16 @@ def _insert_with(connection: sa.Connection, nic: Record, text: str, row: Record)
 def _groups(connection: sa.Connection, project_id: str, wanted: t.Sequence[str] | None) -> list[int]:
     if wanted is None:
         return [ensure_default_group(connection, project_id)]
-    asked = [one.lower() for one in dict.fromkeys(wanted)]
+    asked = [group_uuid.lower() for group_uuid in dict.fromkeys(wanted)]
     rows = connection.execute(
         sa.select(security_group.c.uuid, security_group.c.id).where(
             security_group.c.project_id == project_id, security_group.c.uuid.in_(asked)
         )
     )
     found = {row.uuid: row.id for row in rows}
-    for one in asked:
-        if one not in found:
-            raise NotFoundError(f"Security group {one} does not exist")
+    for group_uuid in asked:
+        if group_uuid not in found:
+            raise NotFoundError(f"Security group {group_uuid} does not exist")
     return sorted(found.values())
 
 

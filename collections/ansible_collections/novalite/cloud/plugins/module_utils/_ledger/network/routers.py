@@ -118,7 +118,7 @@ def interfaces(connection: sa.Connection, router_id: str) -> list[dict[str, t.An
         .where(router_interface.c.router_id == router_id)
         .order_by(router_interface.c.network_id, router_interface.c.version)
     ).mappings()
-    return [dict(one) for one in found]
+    return [dict(interface) for interface in found]
 
 
 def remove_interface(connection: sa.Connection, router_id: str, vif_id: str) -> list[str]:

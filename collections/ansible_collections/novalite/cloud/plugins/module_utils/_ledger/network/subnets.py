@@ -204,12 +204,12 @@ def _routes(what: str, version: int, listed: t.Sequence[t.Mapping[str, str]]) ->
     if len(listed) > MAX_ROUTES:
         raise NovaliteError(f"{what}: {len(listed)} host_routes: {MAX_ROUTES} is the limit")
     found = []
-    for one in listed:
+    for route in listed:
         try:
             found.append(
                 {
-                    "destination": str(texts.parse_network(one["destination"], version=4)),
-                    "nexthop": str(texts.parse_address(one["nexthop"], 4)),
+                    "destination": str(texts.parse_network(route["destination"], version=4)),
+                    "nexthop": str(texts.parse_address(route["nexthop"], 4)),
                 }
             )
         except ValueError as error:
@@ -222,7 +222,7 @@ def _kept(wanted: Wanted) -> dict[str, t.Any]:
         "name": wanted.name,
         "description": wanted.description,
         "gateway": wanted.gateway,
-        "pools": [list(one) for one in wanted.pools],
+        "pools": [list(pool) for pool in wanted.pools],
         "enable_dhcp": wanted.enable_dhcp,
     }
 

@@ -31,14 +31,14 @@ def balance_plan(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> di
         raise NovaliteError("give max_moves of at least 1 and min_gain of at least 0")
     states, _versions = host_states(connection, int(time.time()), params["limit_to"], EVER, with_instances=True)
     instances = {
-        one["uuid"]: one
-        for one in instances_by(connection, hosts=[state.name for state in states])
-        if one["vm_state"] == "active" and one["task_state"] is None and one["adopted"] is None
+        instance["uuid"]: instance
+        for instance in instances_by(connection, hosts=[state.name for state in states])
+        if instance["vm_state"] == "active" and instance["task_state"] is None and instance["adopted"] is None
     }
     groups = groups_of(connection, list(instances.values()))
     placed = [
-        balance.Placed(request_of({**one, "attempts": []}, groups.get(uuid)), one["host"])
-        for uuid, one in instances.items()
+        balance.Placed(request_of({**instance, "attempts": []}, groups.get(uuid)), instance["host"])
+        for uuid, instance in instances.items()
     ]
     found = balance.moves(states, placed, options, params["max_moves"], params["min_gain"])
     before = balance.score(state for state in states if state.up and state.enabled)

@@ -42,7 +42,7 @@ def capacity_info(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> d
     states, _versions = host_states(connection, int(time.time()), params["limit_to"], EVER)
     rooms = capacity_tools.room(states, request_of(wanted), options)
     others = {state.name: used_by_others(state) for state in states}
-    total, closed = sum(one.fits for one in rooms), capacity_tools.bottlenecks(rooms)
+    total, closed = sum(room.fits for room in rooms), capacity_tools.bottlenecks(rooms)
     bottleneck = next(iter(closed), None)
     message = f"{total} more of {params['flavor']} fit"
     if bottleneck is not None:
@@ -54,13 +54,13 @@ def capacity_info(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> d
         "bottlenecks": closed,
         "hosts": [
             {
-                "host": one.host,
-                "fits": one.fits,
-                "bottleneck": one.bottleneck,
-                "reason": one.reason,
-                "used_by_others": others[one.host],
+                "host": room.host,
+                "fits": room.fits,
+                "bottleneck": room.bottleneck,
+                "reason": room.reason,
+                "used_by_others": others[room.host],
             }
-            for one in rooms
+            for room in rooms
         ],
         "msg": message,
     }

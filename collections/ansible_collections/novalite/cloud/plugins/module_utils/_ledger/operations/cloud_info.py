@@ -36,7 +36,7 @@ def cloud_info(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> Reco
     found: dict[str, list[Record]] = {
         "hosts": hosts,
         "networks": _networks(connection, owner),
-        "servers": sorted((_server(one) for one in instances), key=lambda one: (one["project"], one["id"])),
+        "servers": sorted((_server(instance) for instance in instances), key=lambda one: (one["project"], one["id"])),
         "security_groups": _groups(instances),
     }
     result: Record = {"changed": False, **found}
@@ -108,8 +108,8 @@ def _server(one: Instance) -> Record:
 def _groups(instances: t.Iterable[Instance]) -> list[Record]:
     """Those that instances carry, with their rules."""
     found: dict[int, Record] = {}
-    for one in instances:
-        for group in one["security_groups"]:
-            record = found.setdefault(group["id"], {**group, "project": one["project"]["name"], "members": 0})
+    for instance in instances:
+        for group in instance["security_groups"]:
+            record = found.setdefault(group["id"], {**group, "project": instance["project"]["name"], "members": 0})
             record["members"] += 1
     return sorted(found.values(), key=lambda one: (one["project"], one["name"]))

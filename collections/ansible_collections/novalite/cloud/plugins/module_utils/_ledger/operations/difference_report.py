@@ -27,8 +27,8 @@ def difference_report(connection: sa.Connection, params: t.Mapping[str, t.Any]) 
     When each host was looked at to the end, and how much differed there, is recorded for who watches the cloud.
     """
     names = _names(connection)
-    rows = [report.correction(one) for one in params["corrections"]]
-    rows += [report.deletion(one) for one in params["deletions"]]
+    rows = [report.correction(correction) for correction in params["corrections"]]
+    rows += [report.deletion(deletion) for deletion in params["deletions"]]
     failures = list(params["failures"])
     for host, told in sorted(params["hosts"].items()):
         rows += told.get("rows") or []
@@ -68,8 +68,8 @@ def _names(connection: sa.Connection) -> dict[str, str]:
     c = instance.c
     rows = connection.execute(sa.select(c.id, c.uuid, c.name, c.adopted).where(c.deleted == 0)).all()
     found: dict[str, str] = {}
-    for one in rows:
-        found |= {f"nova-inst-{one.id}": one.name, f"nova-instance-instance-{one.id:08x}": one.name}
-        found |= {domain_name(one.id, one.adopted): one.name, one.uuid: one.name}
+    for row in rows:
+        found |= {f"nova-inst-{row.id}": row.name, f"nova-instance-instance-{row.id:08x}": row.name}
+        found |= {domain_name(row.id, row.adopted): row.name, row.uuid: row.name}
     macs = connection.execute(sa.select(vif.c.mac, c.name).join(instance, c.uuid == vif.c.instance_uuid))
-    return {**found, **{one.mac: one.name for one in macs}}
+    return {**found, **{mac.mac: mac.name for mac in macs}}

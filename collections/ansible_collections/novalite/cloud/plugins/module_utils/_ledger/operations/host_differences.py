@@ -55,8 +55,9 @@ def host_differences(connection: sa.Connection, params: t.Mapping[str, t.Any]) -
     told = _Told(connection, found)
     rows = [*_left(host, result, told), *_released(host, result)]
     at_rest = [
-        one for one in instances_by(connection, hosts=[host])
-        if one["task_state"] is None and one["vm_state"] not in ("building", "deleted") and one["updated_at"] < since
+        server for server in instances_by(connection, hosts=[host])
+        if server["task_state"] is None and server["vm_state"] not in ("building",
+                                                                       "deleted") and server["updated_at"] < since
     ]  # fmt: skip
     theirs = [one for one in at_rest if one["adopted"] is not None]
     at_rest = [one for one in at_rest if one["adopted"] is None]
@@ -112,10 +113,10 @@ class _Guests:
     ) -> None:
         self._connection, self._host, self._found = connection, host, found
         self._instances = [one for one in at_rest if one["vm_state"] in STATES]
-        self._domains = {one["uuid"]: one for one in found["domains"]}
-        self._specs = {one["uuid"]: one for one in keep.get("domains", ())}
-        self._planned = {one["uuid"]: one for one in keep.get("disks", ())}
-        self._known_images = {one["checksum"]: one for one in keep.get("images", ())}
+        self._domains = {domain["uuid"]: domain for domain in found["domains"]}
+        self._specs = {domain["uuid"]: domain for domain in keep.get("domains", ())}
+        self._planned = {disk["uuid"]: disk for disk in keep.get("disks", ())}
+        self._known_images = {image["checksum"]: image for image in keep.get("images", ())}
         self._bases: set[str] = set()
         self._moves = moves.open_moves(connection, [one["uuid"] for one in at_rest if one["vm_state"] == RESIZED])
         self.rows: list[Row] = []
@@ -126,21 +127,21 @@ class _Guests:
         self.restart: list[Row] = []
 
     def judge(self) -> None:
-        for one in self._instances:
-            if not self._lost(one):
-                self._incomplete(one)
-                self._domain(one)
+        for server in self._instances:
+            if not self._lost(server):
+                self._incomplete(server)
+                self._domain(server)
 
     def follow_adopted(self, instances: t.Iterable[Instance]) -> None:
         """Guests that others made: what they do is recorded, and nothing is repaired, for nothing of them is ours."""
-        for one in instances:
-            what = f"domain {one['domain_name']} ({one['name']})"
-            there = self._domains.get(one["uuid"])
+        for server in instances:
+            what = f"domain {server['domain_name']} ({server['name']})"
+            there = self._domains.get(server["uuid"])
             if there is None:
                 how = "none: define it, mark it anew (adopt.yml), or release it (release.yml)"
-                self.rows.append(row(self._host, what, f"{one['vm_state']}, adopted", "missing, or not marked", how))
+                self.rows.append(row(self._host, what, f"{server['vm_state']}, adopted", "missing, or not marked", how))
             else:
-                self._follow(one, there["state"], there["state"], what)
+                self._follow(server, there["state"], there["state"], what)
 
     def images(self) -> list[Row]:
         """What the cache has lost and is known where to get."""
@@ -284,22 +285,22 @@ class _Told:
 
     def __init__(self, connection: sa.Connection, found: Found) -> None:
         c = instance.c
-        numbers = {one["id"] for one in found["chains"]} | {int(name[-8:], 16) for name in found["filters"]}
-        macs = {entry["mac"] for one in found["dhcp_networks"] for entry in one["hosts"]}
-        uuids = {one["uuid"] for one in found["domains"]} | set(found["disks"]) | {
+        numbers = {chain["id"] for chain in found["chains"]} | {int(name[-8:], 16) for name in found["filters"]}
+        macs = {entry["mac"] for network in found["dhcp_networks"] for entry in network["hosts"]}
+        uuids = {domain["uuid"] for domain in found["domains"]} | set(found["disks"]) | {
             word for one in found["residue"] for word in _UUID.findall(one["disk"])}  # fmt: skip
         rows = connection.execute(
             sa.select(c.id, c.uuid, c.name, c.host, c.deleted, c.vm_state)
             .where(sa.or_(c.uuid.in_(sorted(uuids)), c.id.in_(sorted(numbers))))
         ).all()
-        self.by_uuid = {one.uuid: _whereabouts(one) for one in rows}
-        self.by_number = {one.id: _whereabouts(one) for one in rows}
+        self.by_uuid = {record.uuid: _whereabouts(record) for record in rows}
+        self.by_number = {record.id: _whereabouts(record) for record in rows}
         owners = connection.execute(
             sa.select(vif.c.mac, c.name, c.host, c.deleted, c.vm_state)
             .join(instance, c.uuid == vif.c.instance_uuid)
             .where(vif.c.mac.in_(sorted(macs)))
         )
-        self.by_mac = {one.mac: _whereabouts(one) for one in owners}
+        self.by_mac = {owner.mac: _whereabouts(owner) for owner in owners}
 
     def is_ours(self, path: str) -> bool:
         return any(word in self.by_uuid for word in _UUID.findall(path))
@@ -317,15 +318,15 @@ def _left(host: str, result: t.Mapping[str, t.Any], told: _Told) -> list[Row]:
     """What the role `reclaim` is to take away."""
     plan, nobody = result["plan"], "nobody's"
     found = [
-        *((f"domain {one['name']}", told.by_uuid[one["uuid"]]) for one in plan["domains"]),
-        *((f"disks {one['uuid']}", told.by_uuid[one["uuid"]]) for one in plan["disks"]),
-        *((f"chains nova-inst-{one['id']}", told.by_number[one["id"]]) for one in plan["firewall_instances"]),
+        *((f"domain {domain['name']}", told.by_uuid[domain["uuid"]]) for domain in plan["domains"]),
+        *((f"disks {disk['uuid']}", told.by_uuid[disk["uuid"]]) for disk in plan["disks"]),
+        *((f"chains nova-inst-{server['id']}", told.by_number[server["id"]]) for server in plan["firewall_instances"]),
         *((f"filter {one['name']}", told.by_number[int(one["name"][-8:], 16)]) for one in plan["filters"]),
         *(
-            (f"DHCP entry {entry['mac']} on {one['bridge']}", told.by_mac.get(entry["mac"], nobody))
-            for one in plan["dhcp_networks"] for entry in one["hosts"]
+            (f"DHCP entry {entry['mac']} on {network['bridge']}", told.by_mac.get(entry["mac"], nobody))
+            for network in plan["dhcp_networks"] for entry in network["hosts"]
         ),
-        *((f"bridge {one['name']}", "no instance here is on it") for one in plan["last_bridges"]),
+        *((f"bridge {bridge['name']}", "no instance here is on it") for bridge in plan["last_bridges"]),
     ]  # fmt: skip
     return [row(host, what, ledger, "there", "removed") for what, ledger in found]
 
@@ -338,8 +339,9 @@ def _released(host: str, result: t.Mapping[str, t.Any]) -> list[Row]:
 
 def _guard(host: str, found: Found, keep: dict[str, t.Any]) -> list[Row]:
     """Name the devices whose rules against spoofing are not in force."""
-    mine = {one["uuid"] for one in keep["domains"]}
-    bare = [(one["name"], tap["device"]) for one in found["domains"] if one["uuid"] in mine for tap in one["taps"]
+    mine = {domain["uuid"] for domain in keep["domains"]}
+    bare = [(domain["name"], tap["device"]) for domain in found["domains"] if domain["uuid"] in mine
+            for tap in domain["taps"]
             if tap["unfiltered"]]  # fmt: skip
     keep["renew"] = sorted(device for _name, device in bare)
     return [
@@ -349,10 +351,10 @@ def _guard(host: str, found: Found, keep: dict[str, t.Any]) -> list[Row]:
 
 def _plug(host: str, found: Found, keep: t.Mapping[str, t.Any]) -> list[Row]:
     """Name for each bridge the guests' devices that belong to it; returns those that are not plugged in."""
-    mine = {one["uuid"]: one for one in keep["domains"]}
+    mine = {domain["uuid"]: domain for domain in keep["domains"]}
     rows: list[Row] = []
     for bridge in keep["bridges"]:
-        here = [(one["name"], tap) for one in found["domains"] if one["uuid"] in mine for tap in one["taps"]
+        here = [(domain["name"], tap) for domain in found["domains"] if domain["uuid"] in mine for tap in domain["taps"]
                 if tap["bridge"] == bridge["name"]]  # fmt: skip
         bridge["taps"] = sorted(tap["device"] for _name, tap in here)
         for name, tap in here:

@@ -55,7 +55,7 @@ def ledger_rebuild(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> 
     writer.correct_sums()
     for table, highest in _highest(params["hosts"]).items():
         raise_number(connection, table, highest)
-    servers = [one for one in _servers(connection) if one not in before]
+    servers = [server for server in _servers(connection) if server not in before]
     lost = [*LOST, *_withheld(found), *(f"what is on hosts of {one}: no record of it" for one in found.unrecorded),
             *(f"the adopted {one}: its domain is gone, or carries no mark" for one in found.unmarked),
             *found.unreadable, *writer.dropped, *_volumes(connection, params["hosts"])]  # fmt: skip
@@ -121,15 +121,16 @@ class _Writer:
         unique = _unique(table)
         present = [dict(row) for row in self._connection.execute(sa.select(table)).mappings()]
         by_key = {tuple(row[key] for key in keys) for row in present}
-        by_value = {(columns, *(row[one] for one in columns)): row for columns in unique for row in present
-                    if all(row[one] is not None for one in columns)}  # fmt: skip
+        by_value = {(columns, *(row[column] for column in columns)): row for columns in unique for row in present
+                    if all(row[column] is not None for column in columns)}  # fmt: skip
         new = []
         for original in sorted(rows, key=lambda row: [str(row.get(key)) for key in keys]):
             row = self._here(table, original)
             if row is None or tuple(row[key] for key in keys) in by_key:
                 continue
             same = next((by_value[key] for columns in unique
-                         if (key := (columns, *(row.get(one) for one in columns))) in by_value), None)  # fmt: skip
+                         if (key := (columns, *(row.get(column) for column in columns))) in by_value),
+                        None)  # fmt: skip
             if same is not None:
                 self._same(table, keys, row, same)
                 continue
@@ -226,8 +227,8 @@ class _Writer:
 
 def _unique(table: sa.Table) -> list[tuple[str, ...]]:
     """The sets of columns that no two rows have the same values in, without the key."""
-    found = [tuple(column.name for column in one.columns) for one in table.constraints
-             if isinstance(one, sa.UniqueConstraint)]  # fmt: skip
+    found = [tuple(column.name for column in constraint.columns) for constraint in table.constraints
+             if isinstance(constraint, sa.UniqueConstraint)]  # fmt: skip
     found += [(column.name,) for column in table.columns if column.unique]
     found += [tuple(column.name for column in index.columns) for index in table.indexes if index.unique]
     return sorted(set(found))
@@ -238,7 +239,7 @@ def _highest(hosts: t.Sequence[t.Mapping[str, t.Any]]) -> dict[str, int]:
     numbers = [0]
     for host in hosts:
         found = host["found"]
-        numbers += [one["id"] for one in found["chains"]]
+        numbers += [chain["id"] for chain in found["chains"]]
         numbers += [int(name[-8:], 16) for name in found["filters"]]
         names = [domain["name"] for domain in found["domains"]]
         # what others call their domains, adopted ones too, is no number of ours
@@ -271,5 +272,5 @@ def _name(one: Slice) -> str:
 def _volumes(connection: sa.Connection, hosts: t.Sequence[t.Mapping[str, t.Any]]) -> list[str]:
     """Volumes that lie on hosts and that nothing tells of."""
     known = set(connection.execute(sa.select(tables.tables_volumes.volume.c.id)).scalars())
-    return [f"the volume {one} on {host['name']}: whose it is" for host in hosts
-            for one in host["found"]["volumes"] if one not in known]  # fmt: skip
+    return [f"the volume {volume} on {host['name']}: whose it is" for host in hosts
+            for volume in host["found"]["volumes"] if volume not in known]  # fmt: skip

@@ -128,7 +128,9 @@ def _abandoned_builds(connection: sa.Connection, timeout: int, now: int) -> list
     if not stale:
         return []
     outcomes = [{"uuids": [uuid], "state": "error", "reason": reason} for uuid, reason in reasons.items()]
-    changed = {one["uuid"] for one in server_state(connection, {"outcomes": outcomes})["instances"] if one["fault"]}
+    changed = {
+        server["uuid"] for server in server_state(connection, {"outcomes": outcomes})["instances"] if server["fault"]
+    }
     return [
         Correction(
             "instance",

@@ -39,29 +39,29 @@ def leftovers(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[
     here = {uuid: number for uuid, number in held.items() if uuid not in moved}
     domains: list[dict[str, t.Any]] = []
     unknown: list[dict[str, t.Any]] = []
-    known = _known(connection, [one["uuid"] for one in found["domains"]] + found["disks"])
+    known = _known(connection, [domain["uuid"] for domain in found["domains"]] + found["disks"])
     adopted = _adopted(connection)
-    for one in found["domains"]:
+    for domain in found["domains"]:
         # one that was adopted on another host was brought here by whoever it belongs to
-        if one["uuid"] in here or one["uuid"] in adopted:
+        if domain["uuid"] in here or domain["uuid"] in adopted:
             continue
-        (domains if one["uuid"] in known else unknown).append(one)
-    going = {one["uuid"] for one in domains}
-    staying = [one for one in found["domains"] if one["uuid"] not in going]
+        (domains if domain["uuid"] in known else unknown).append(domain)
+    going = {domain["uuid"] for domain in domains}
+    staying = [domain for domain in found["domains"] if domain["uuid"] not in going]
     # what a guest that stays stands on, whoever made that guest
-    names = {one["name"] for one in staying} | {f"instance-{number:08x}" for number in here.values()}
-    macs = {mac for one in staying for mac in one["macs"]} | _macs(connection, here)
+    names = {server["name"] for server in staying} | {f"instance-{number:08x}" for number in here.values()}
+    macs = {mac for server in staying for mac in server["macs"]} | _macs(connection, here)
     numbers = _numbers(connection)
-    served = _networks_of(connection, {*here, *(one["uuid"] for one in staying if one["uuid"] in adopted)})
+    served = _networks_of(connection, {*here, *(server["uuid"] for server in staying if server["uuid"] in adopted)})
     mark = Mark(ledger_id(connection))
     bridges = _unused_bridges(connection, found, served, mark, bool(unknown))
     dhcp_owners = found.get("dhcp_owners", {})
     plan = {
         "ledger": mark.ledger,
         "uuids": sorted(going),
-        "domains": [{"uuid": one["uuid"], "name": one["name"]} for one in domains],
+        "domains": [{"uuid": domain["uuid"], "name": domain["name"]} for domain in domains],
         "firewall_instances": [
-            one for one in found["chains"] if one["id"] in numbers and f"instance-{one['id']:08x}" not in names
+            chain for chain in found["chains"] if chain["id"] in numbers and f"instance-{chain['id']:08x}" not in names
         ],
         "security_groups": [],
         "filters": [
@@ -70,10 +70,10 @@ def leftovers(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[
             if int(name[-8:], 16) in numbers and name.partition("nova-instance-")[2] not in names
         ],
         "dhcp_networks": [
-            {**one, "hosts": gone}
-            for one in found["dhcp_networks"]
-            if mark.owner(dhcp_owners.get(one["bridge"])) is not Owner.OTHER_LEDGER
-            and (gone := [entry for entry in one["hosts"] if entry["mac"] not in macs])
+            {**record, "hosts": gone}
+            for record in found["dhcp_networks"]
+            if mark.owner(dhcp_owners.get(record["bridge"])) is not Owner.OTHER_LEDGER
+            and (gone := [entry for entry in record["hosts"] if entry["mac"] not in macs])
         ],
         "last_bridges": [bridge(row, host, None, {}) for row in bridges],
         "last_routers": [router(row, None, []) for row in bridges if routed(row, ())],
@@ -81,14 +81,14 @@ def leftovers(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[
         "last_metadata_networks": [
             {"bridge": row["bridge"], "namespace": namespace_of(row), "network": row["uuid"]} for row in bridges
         ],
-        "disks": [{"uuid": one} for one in found["disks"] if one in known and one not in held],
+        "disks": [{"uuid": disk} for disk in found["disks"] if disk in known and disk not in held],
     }
     released = [] if unknown else _release(connection, host, served)
     result: dict[str, t.Any] = {
         "changed": bool(released),
         "plan": plan,
         "left": any(value for key, value in plan.items() if key != "ledger"),
-        "unknown": [{"uuid": one["uuid"], "name": one["name"]} for one in unknown],
+        "unknown": [{"uuid": domain["uuid"], "name": domain["name"]} for domain in unknown],
     }
     if released:
         result["diff"] = {"before": {"host_addresses": released}, "after": {"host_addresses": []}}

@@ -19,7 +19,7 @@ from ..queries.views import instances_by
 def power_state(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
     """Operation `power_state`: see the module's documentation for `params` and what is returned."""
     if params.get("observed") is None:
-        at_rest = [one for one in instances_by(connection) if one["host"] is not None]
+        at_rest = [instance for instance in instances_by(connection) if instance["host"] is not None]
         return {"changed": False, "hosts": to_look_at(at_rest), "followed": []}
     followed = follow(connection, params["observed"])
     result: dict[str, t.Any] = {"changed": bool(followed), "hosts": {}, "followed": followed}

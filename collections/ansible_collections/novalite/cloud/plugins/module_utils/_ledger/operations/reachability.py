@@ -34,12 +34,12 @@ def reachability(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> di
     remotes = {number: reach.Remote(name, members[number]) for number, name in names}
     talk = reach.Talk(params["protocol"], params["port"], params["icmp_code"])
     found = reach.answers(ends[0], ends[1], talk, remotes)
-    lines = [one["line"] for one in found]
+    lines = [answer["line"] for answer in found]
     if not found:
         lines = [f"{ends[0].name} and {ends[1].name} have no addresses of one family"]
     return {
         "changed": False,
-        "allowed": any(one["allowed"] for one in found),
+        "allowed": any(answer["allowed"] for answer in found),
         "answers": found,
         "msg": lines,
     }
@@ -54,8 +54,8 @@ def _end(connection: sa.Connection, project_id: str, name: str) -> reach.End:
         if not found:
             raise lookups.unknown_server(connection, project_id, name) from None
         return _instance_end(found[0])
-    for one in instances_by(connection, project_id=project_id):
-        end = _instance_end(one, address)
+    for instance in instances_by(connection, project_id=project_id):
+        end = _instance_end(instance, address)
         if end.addresses:
             return end
     return reach.End(address, (reach.Address(address),))

@@ -64,18 +64,18 @@ def _place(
     outcome.kept = set(outcome.hosts)
     rows = _rows(connection, instances)
     ask = []
-    for one in instances:
-        uuid, attempts = one["uuid"], one.get("attempts") or []
+    for server in instances:
+        uuid, attempts = server["uuid"], server.get("attempts") or []
         if uuid in outcome.kept:
             continue
         if (state := _not_to_be_built(rows.get(uuid))) is not None:
-            outcome.unplaced[uuid] = f"'{one['name']}' is {state}: another run changed it meanwhile"
+            outcome.unplaced[uuid] = f"'{server['name']}' is {state}: another run changed it meanwhile"
         elif len(attempts) >= max_attempts:
             tried = ", ".join(attempts)
-            outcome.unplaced[uuid] = f"'{one['name']}' could not be built in {len(attempts)} attempts (on {tried})"
+            outcome.unplaced[uuid] = f"'{server['name']}' could not be built in {len(attempts)} attempts (on {tried})"
             outcome.recorded.add(uuid)
         else:
-            ask.append(one)
+            ask.append(server)
 
     if ask:
         down_time = params.get("service_down_time")
@@ -118,7 +118,7 @@ def _together(instances: t.Sequence[Instance], params: t.Mapping[str, t.Any]) ->
     """Which instances are launched together or not at all: UUID -> a name that they have in common."""
     apart = not params.get("all_or_nothing", True)
     named = params.get("reservations") or {}
-    return {one["uuid"]: one["uuid"] if apart else str(named.get(one["uuid"], "")) for one in instances}
+    return {server["uuid"]: server["uuid"] if apart else str(named.get(server["uuid"], "")) for server in instances}
 
 
 def _decide(
@@ -136,22 +136,22 @@ def _decide(
     while True:
         decisions = {one.request.uuid: one for one in choose(requests)}
         outcome.decisions.update(decisions)
-        missing = {uuid for uuid, one in decisions.items() if one.host is None}
+        missing = {uuid for uuid, decision in decisions.items() if decision.host is None}
         without = lost | {together[uuid] for uuid in missing}
         wasted = next((together[uuid] for uuid in decisions if uuid not in missing and together[uuid] in without), None)
         if wasted is None:
             break
-        for uuid, one in decisions.items():
+        for uuid, decision in decisions.items():
             if together[uuid] == wasted:
                 outcome.unplaced[uuid] = (
-                    one.message
+                    decision.message
                     if uuid in missing
-                    else f"'{one.request.name}' was not launched, for another of its request found no host: "
+                    else f"'{decision.request.name}' was not launched, for another of its request found no host: "
                     "ask for fewer, or set all_or_nothing=false"
                 )
-        requests = [one for one in requests if together[one.uuid] != wasted]
+        requests = [request for request in requests if together[request.uuid] != wasted]
     outcome.unplaced.update({uuid: decisions[uuid].message for uuid in missing})
-    return [one for one in decisions.values() if one.host is not None]
+    return [decision for decision in decisions.values() if decision.host is not None]
 
 
 def _claims(connection: sa.Connection, instances: t.Sequence[Instance]) -> dict[str, str]:
@@ -159,10 +159,10 @@ def _claims(connection: sa.Connection, instances: t.Sequence[Instance]) -> dict[
     query = (
         sa.select(allocation.c.instance_uuid, compute_host.c.name)
         .join(compute_host, compute_host.c.id == allocation.c.compute_host_id)
-        .where(allocation.c.instance_uuid.in_([one["uuid"] for one in instances]))
+        .where(allocation.c.instance_uuid.in_([server["uuid"] for server in instances]))
     )
     found = {row.instance_uuid: row.name for row in connection.execute(query)}
-    stale = [one["uuid"] for one in instances if found.get(one["uuid"]) in (one.get("attempts") or [])]
+    stale = [server["uuid"] for server in instances if found.get(server["uuid"]) in (server.get("attempts") or [])]
     release_claims(connection, stale)
     return {uuid: name for uuid, name in found.items() if uuid not in stale}
 
@@ -170,7 +170,7 @@ def _claims(connection: sa.Connection, instances: t.Sequence[Instance]) -> dict[
 def _rows(connection: sa.Connection, instances: t.Sequence[Instance]) -> dict[str, t.Any]:
     """The states of the instances that are in the ledger. In check mode a new one is not."""
     query = sa.select(instance.c.uuid, instance.c.vm_state, instance.c.task_state, instance.c.deleted).where(
-        instance.c.uuid.in_([one["uuid"] for one in instances])
+        instance.c.uuid.in_([server["uuid"] for server in instances])
     )
     return {row.uuid: row for row in connection.execute(query)}
 

@@ -140,7 +140,9 @@ def _bury_what_is_asked_for_otherwise(
     """
     failed = {name: row for name, row in stored.items() if row.vm_state == "error" and row.launched_at is None}
     failed = {name: row for name, row in failed.items() if row.task_state is None and row.host is None}
-    records = {one["name"]: one for one in instances_by(connection, uuids=[row.uuid for row in failed.values()])}
+    records = {
+        record["name"]: record for record in instances_by(connection, uuids=[row.uuid for row in failed.values()])
+    }
     buried = [
         stored.pop(request.name)
         for request in requests
@@ -187,9 +189,13 @@ def _with_hints_resolved(
     uuids: t.Mapping[str, str],
 ) -> list[ServerRequest]:
     """The requests with ids in their hints. Those of a server that is there are left: what they name may be gone."""
-    to_make = {one.name: one for one in requests if one.name not in stored or stored[one.name].vm_state == "error"}
+    to_make = {
+        request.name: request
+        for request in requests
+        if request.name not in stored or stored[request.name].vm_state == "error"
+    }
     hinted = hints.resolve(connection, project_id, {name: one.hints for name, one in to_make.items()}, uuids)
-    return [dataclasses.replace(one, hints=hinted.get(one.name, one.hints)) for one in requests]
+    return [dataclasses.replace(request, hints=hinted.get(request.name, request.hints)) for request in requests]
 
 
 def _blueprints(
@@ -197,7 +203,7 @@ def _blueprints(
 ) -> list[Blueprint]:
     """Look up, once each, everything that the requests name, and check what can be checked without writing."""
     owner_id = owner["id"]
-    with_image = [one for one in requests if getattr(root_of(one.volumes), "source", IMAGE) == IMAGE]
+    with_image = [request for request in requests if getattr(root_of(request.volumes), "source", IMAGE) == IMAGE]
     flavors = {name: flavor_of(lookups.flavor_by_name(connection, name)) for name in _named(requests, "flavor")}
     images = {name: image_of(lookups.image_by_name(connection, name, owner_id)) for name in _named(with_image, "image")}
     keys = {name: lookups.keypair_by_name(connection, name, owner_id) for name in _named(requests, "key", False)}
@@ -291,13 +297,13 @@ def _absent(connection: sa.Connection, project_id: str, params: t.Mapping[str, t
 def _summaries(instances: t.Iterable[Instance]) -> dict[str, dict[str, t.Any]]:
     """What a person wants to see of each instance in a diff, by name."""
     return {
-        one["name"]: {
-            **{field: one[field] for field in _SUMMARY},
-            "flavor": one["flavor"]["name"],
-            "image": one["image"]["name"],
-            "key": None if one["key"] is None else one["key"]["name"],
-            "networks": [nic["network"]["name"] for nic in one["nics"]],
-            "security_groups": [group["name"] for group in one["security_groups"]],
+        record["name"]: {
+            **{field: record[field] for field in _SUMMARY},
+            "flavor": record["flavor"]["name"],
+            "image": record["image"]["name"],
+            "key": None if record["key"] is None else record["key"]["name"],
+            "networks": [nic["network"]["name"] for nic in record["nics"]],
+            "security_groups": [group["name"] for group in record["security_groups"]],
         }
-        for one in instances
+        for record in instances
     }

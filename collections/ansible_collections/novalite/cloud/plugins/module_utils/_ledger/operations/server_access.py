@@ -30,7 +30,11 @@ def server_access(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> d
     path = params["path"]
     known_hosts = os.path.join(os.path.dirname(path), "known_hosts")
     text = render(
-        [one for one in instances_by(connection) if one["launched_at"] is not None and one["host"] is not None],
+        [
+            instance
+            for instance in instances_by(connection)
+            if instance["launched_at"] is not None and instance["host"] is not None
+        ],
         params.get("hypervisors") or {},
         known_hosts=known_hosts,
         identity_file=params["identity_file"],
@@ -50,14 +54,14 @@ def server_access(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> d
     command = f"ssh -F {shlex.quote(path)}"
     access = [
         {
-            "name": one["name"],
-            "uuid": one["uuid"],
-            "host": one["host"],
-            "ip": one["nics"][0]["ip"] if one["nics"] else None,
-            "ssh": f"{command} {one['uuid']}",
-            "console": console_command(one["host"], one["domain_name"], path) if one["host"] else None,
+            "name": server["name"],
+            "uuid": server["uuid"],
+            "host": server["host"],
+            "ip": server["nics"][0]["ip"] if server["nics"] else None,
+            "ssh": f"{command} {server['uuid']}",
+            "console": console_command(server["host"], server["domain_name"], path) if server["host"] else None,
         }
-        for one in params["servers"] or []
+        for server in params["servers"] or []
     ]
     result: dict[str, t.Any] = {"changed": text != before or forgotten, "access": access}
     if text != before:

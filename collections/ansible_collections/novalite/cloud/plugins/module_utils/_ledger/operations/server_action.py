@@ -159,10 +159,10 @@ def _plans(connection: sa.Connection, params: Params, instances: list[Instance])
     elif params["action"] in _STARTS:
         full = plan_hosts(connection, params["state_dir"], existing=not_adopted(instances)).hosts
         hosts = {host: {**plans["keep"], "starts": True} for host, plans in full.items() if "keep" in plans}
-        _add(hosts, [one for one in instances if one["adopted"] is not None], as_defined=True)
+        _add(hosts, [instance for instance in instances if instance["adopted"] is not None], as_defined=True)
     else:
         _add(hosts, instances)
-    by_uuid = {one["uuid"]: one for one in instances}
+    by_uuid = {instance["uuid"]: instance for instance in instances}
     hard = server_actions.REBOOTS[server_actions.HARD].task_state
     for plan in hosts.values():
         for domain in plan["domains"]:
@@ -176,11 +176,11 @@ def _plans(connection: sa.Connection, params: Params, instances: list[Instance])
 
 def _add(hosts: dict[str, Plan], instances: t.Iterable[Instance], **spec: t.Any) -> None:
     """Add these to the plans of their hosts by name and UUID alone."""
-    for one in instances:
-        plan = hosts.setdefault(one["host"], {"names": [], "uuids": [], "domains": [], "starts": False})
-        plan["names"].append(one["name"])
-        plan["uuids"].append(one["uuid"])
-        plan["domains"].append({"uuid": one["uuid"], "name": one["domain_name"], "xml": None, **spec})
+    for instance in instances:
+        plan = hosts.setdefault(instance["host"], {"names": [], "uuids": [], "domains": [], "starts": False})
+        plan["names"].append(instance["name"])
+        plan["uuids"].append(instance["uuid"])
+        plan["domains"].append({"uuid": instance["uuid"], "name": instance["domain_name"], "xml": None, **spec})
 
 
 # --- record ---------------------------------------------------------------------------------------------------------
@@ -244,13 +244,13 @@ def _record(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
 
 def _states(instances: t.Iterable[Instance]) -> dict[str, dict[str, t.Any]]:
     return {
-        one["name"]: {field: one[field] for field in ("vm_state", "task_state", "power_state", "host")}
-        for one in instances
+        instance["name"]: {field: instance[field] for field in ("vm_state", "task_state", "power_state", "host")}
+        for instance in instances
     }
 
 
 def _with_name(message: str, instances: t.Iterable[Instance]) -> str:
     """`message` with the name beside the UUID: a person at a playbook knows servers by name."""
-    for one in instances:
-        message = message.replace(one["uuid"], f"{one['uuid']} ('{one['name']}')")
+    for instance in instances:
+        message = message.replace(instance["uuid"], f"{instance['uuid']} ('{instance['name']}')")
     return message

@@ -100,17 +100,19 @@ def _matching(one: Instance, item: t.Mapping[str, t.Any]) -> list[dict[str, t.An
 def _nics_of(connection: sa.Connection, params: Params) -> dict[str, list[str]]:
     names = sorted({item["server"] for item in params["interfaces"]})
     servers = servers_named(connection, params.get("project"), names)
-    return {one["name"]: [f"{nic['ip']} in {nic['network']['name']} ({nic['mac']})" for nic in one["nics"]]
-            for one in servers}  # fmt: skip
+    return {server["name"]: [f"{nic['ip']} in {nic['network']['name']} ({nic['mac']})" for nic in server["nics"]]
+            for server in servers}  # fmt: skip
 
 
 def _without(
     connection: sa.Connection, after: dict[str, list[str]], wanted: t.Collection[str]
 ) -> dict[str, list[str]]:
     going = set(interfaces.under_way(connection, DETACHING, wanted).values())
-    for one in instances_by(connection, uuids=wanted):
-        after[one["name"]] = [
-            f"{nic['ip']} in {nic['network']['name']} ({nic['mac']})" for nic in one["nics"] if nic["id"] not in going
+    for instance in instances_by(connection, uuids=wanted):
+        after[instance["name"]] = [
+            f"{nic['ip']} in {nic['network']['name']} ({nic['mac']})"
+            for nic in instance["nics"]
+            if nic["id"] not in going
         ]
     return after
 
@@ -130,10 +132,13 @@ def _attach_plans(
     undo = _plan(connection, state_dir, leaving=only)
     hosts = {}
     for host, plans in whole.items():
-        names = {one["bridge"]: one["names"] for one in new[host]["build"]["dhcp_networks"] if "names" in one}
+        names = {
+            network["bridge"]: network["names"] for network in new[host]["build"]["dhcp_networks"] if "names" in network
+        }
         keep = plans["keep"]
         keep["dhcp_networks"] = [
-            {**one, "names": names[one["bridge"]]} if one["bridge"] in names else one for one in keep["dhcp_networks"]
+            {**network, "names": names[network["bridge"]]} if network["bridge"] in names else network
+            for network in keep["dhcp_networks"]
         ]
         hosts[host] = {
             "uuids": keep["uuids"],
@@ -172,7 +177,7 @@ def _leaving(keep: Plan, remove: Plan, rest: t.Sequence[Instance]) -> Plan:
             key: [one for one in remove[key] if one["bridge"] not in staying]
             for key in ("staying_routers", "last_routers")
         },
-        "last_bridges": [one for one in remove["last_bridges"] if one["name"] not in staying],
+        "last_bridges": [bridge for bridge in remove["last_bridges"] if bridge["name"] not in staying],
     }
 
 

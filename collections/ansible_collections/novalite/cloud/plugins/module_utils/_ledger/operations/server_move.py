@@ -90,7 +90,7 @@ def _begin(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
 def _begun_before(connection: sa.Connection, params: Params, result: dict[str, t.Any]) -> list[Instance]:
     """Those on which the API began it; the others are skipped."""
     states = server_actions.task_states(params["action"])
-    found = {one["uuid"]: one for one in instances_by(connection, uuids=params["uuids"])}
+    found = {server["uuid"]: server for server in instances_by(connection, uuids=params["uuids"])}
     going = []
     for uuid in dict.fromkeys(params["uuids"]):
         one = found.get(uuid)
@@ -169,12 +169,12 @@ def _away(connection: sa.Connection, host: str) -> list[Instance]:
         if (row.reason, row.source_host) == (moves.MAINTENANCE, host)
         and row.status in (moves.COMPLETED, moves.CONFIRMED)
     }
-    return [one for one in instances_by(connection, uuids=gone) if one["host"] == gone[one["uuid"]]]
+    return [server for server in instances_by(connection, uuids=gone) if server["host"] == gone[server["uuid"]]]
 
 
 def _asked(params: Params) -> dict[str, dict[str, t.Any]]:
     """Name -> what was said of it, for all that are named."""
-    entries = [one if isinstance(one, dict) else {"name": one} for one in params.get("servers") or []]
+    entries = [server if isinstance(server, dict) else {"name": server} for server in params.get("servers") or []]
     return {name: entry for entry in entries for name in server_requests.expand_names([entry])}
 
 
@@ -355,44 +355,44 @@ def _said(params: Params) -> dict[str, str | None]:
     outcomes = {one["host"]: one for one in params.get("outcomes") or []}
     ends = ("from_host", "to_host") if params.get("parts") is None else params["parts"]
     said: dict[str, str | None] = {}
-    for one in params["moves"]:
-        parts = [one[end] for end in ends]
-        said[one["uuid"]] = None
+    for move in params["moves"]:
+        parts = [move[end] for end in ends]
+        said[move["uuid"]] = None
         for host in dict.fromkeys(parts):
             outcome = outcomes.get(host)
             if outcome is None:
-                said[one["uuid"]] = f"host {host} did not answer"
+                said[move["uuid"]] = f"host {host} did not answer"
                 break
             # of a guest that moves while it runs, only a word about itself says that it has
             live = params["action"] == "live-migration"
-            if outcome.get("error") if not live else one["uuid"] not in (outcome.get("done") or []):
-                said[one["uuid"]] = str(outcome.get("error") or f"host {host} did not say what became of it")
+            if outcome.get("error") if not live else move["uuid"] not in (outcome.get("done") or []):
+                said[move["uuid"]] = str(outcome.get("error") or f"host {host} did not say what became of it")
                 break
     return said
 
 
 def _knowing(params: Params) -> list[Move]:
     """The moves, each with `known`: whether its guest is where it was, should it not have moved."""
-    outcomes = {one["host"]: one for one in params.get("outcomes") or []}
+    outcomes = {outcome["host"]: outcome for outcome in params.get("outcomes") or []}
     return [
         {
-            **one,
+            **move,
             "known": params["action"] != "live-migration"
-            or one["uuid"] in (outcomes.get(one["from_host"], {}).get("here") or []),
+            or move["uuid"] in (outcomes.get(move["from_host"], {}).get("here") or []),
         }
-        for one in params["moves"]
+        for move in params["moves"]
     ]
 
 
 def _result(
     connection: sa.Connection, params: Params, done: list[str], errors: list[dict[str, str]]
 ) -> dict[str, t.Any]:
-    failed = {one["uuid"] for one in errors}
+    failed = {error["uuid"] for error in errors}
     return {
         "changed": bool(done or errors),
         "done": done,
-        "moves": [one for one in params["moves"] if one["uuid"] not in failed],
-        "lost": [one for one in params["moves"] if one["uuid"] in failed],
+        "moves": [move for move in params["moves"] if move["uuid"] not in failed],
+        "lost": [move for move in params["moves"] if move["uuid"] in failed],
         "errors": errors,
         "instances": instances_by(connection, uuids=[*done, *failed]),
     }
@@ -413,9 +413,9 @@ def _so_far(before: t.Mapping[str, t.Any], result: dict[str, t.Any]) -> dict[str
 
 def _states(instances: t.Iterable[Instance]) -> dict[str, dict[str, t.Any]]:
     return {
-        one["name"]: {field: one[field] for field in ("vm_state", "task_state", "power_state", "host")}
-        | {"flavor": one["flavor"]["name"]}
-        for one in instances
+        server["name"]: {field: server[field] for field in ("vm_state", "task_state", "power_state", "host")}
+        | {"flavor": server["flavor"]["name"]}
+        for server in instances
     }
 
 

@@ -101,7 +101,7 @@ def site_plan(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
             removals = _remove_records(connection, site, owner, params)
         else:
             items += _make_records(connection, site, owner, params)
-            changed_groups = [one.name for one in items if (one.kind, one.action) == ("security_group", CHANGE)]
+            changed_groups = [item.name for item in items if (item.kind, item.action) == ("security_group", CHANGE)]
             servers = _servers(connection, site, owner, params["replace"])
             with connection.begin_nested() as rehearsal:
                 _rehearse(connection, site, servers, params)
@@ -110,7 +110,7 @@ def site_plan(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
             if params["phase"] == "plan":
                 recorded.rollback()
             elif servers.refused:
-                first = next(one for one in site.servers if one.name == servers.refused[0])
+                first = next(instance for instance in site.servers if instance.name == servers.refused[0])
                 raise site.error(f"{_refusal(servers.refused)}: that is done with replace=true only", first.where)
             else:
                 for row, values in servers.metadata:
@@ -118,7 +118,7 @@ def site_plan(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
     items += servers.items + removals
     begun: list[str] = []
     if params["phase"] != "plan":  # what the hosts have to make or to delete, also for a run that was cut off
-        named = {one.name for one in site.of("volume")} | {one.name for one in items if one.kind == "volume"}
+        named = {one.name for one in site.of("volume")} | {item.name for item in items if item.kind == "volume"}
         waiting = volumes_by(connection, names=named, project_id=owner, statuses=["creating", "extending", "deleting"])
         begun = [one["id"] for one in waiting]
     return {**_result(site, params, items, servers, changed_groups, removals), "volumes": begun}
@@ -148,12 +148,12 @@ def _result(
         "table": lines,
         "refused": servers.refused,
         "unnamed": servers.unnamed,
-        "records": sum(one.kind != "server" and one.action != REMOVE for one in items) + len(servers.metadata),
+        "records": sum(item.kind != "server" and item.action != REMOVE for item in items) + len(servers.metadata),
         "removals": len(removals),
         "launch": servers.launch,
         "terminate": servers.terminate,
         "security_groups": {
-            "security_groups": [{"name": one.name, **one.fields} for one in groups],
+            "security_groups": [{"name": group.name, **group.fields} for group in groups],
             "join": servers.join,
             "leave": servers.leave,
         },
@@ -194,18 +194,18 @@ def _make_records(connection: sa.Connection, site: Site, owner: str, params: Par
             if not records:
                 continue
             fields = document.fields_of(kind)
-            entries = [{"name": one.name, **{key: one.fields.get(key) for key in fields}} for one in records]
+            entries = [{"name": record.name, **{key: record.fields.get(key) for key in fields}} for record in records]
             if kind == "image":
                 entries = [{**entry, "files": params["measured"][public, entry["name"]]} for entry in entries]
             with _blamed(site, records):
                 result = OPERATIONS[kind](connection, _arguments(site, kind, public, entries, "present"))
-            for one in records:
-                before, after = _sides(result, _plural(kind), one.name)
-                item = plan.record_item(kind, one.name, one.fields, before, after)
+            for record in records:
+                before, after = _sides(result, _plural(kind), record.name)
+                item = plan.record_item(kind, record.name, record.fields, before, after)
                 if item is not None:
                     items.append(item)
                     if item.action == ADD:
-                        made.append(Made(kind, "" if public else owner, one.name))
+                        made.append(Made(kind, "" if public else owner, record.name))
     if made:
         site_marks.remember(connection, site.name, made)
     return items
@@ -213,7 +213,7 @@ def _make_records(connection: sa.Connection, site: Site, owner: str, params: Par
 
 def _remove_records(connection: sa.Connection, site: Site, owner: str, params: Params) -> list[Item]:
     """Remove what is marked as absent and, if that is asked for, what the site made and the document does not name."""
-    named = {Made(one.kind, "" if one.public else owner, one.name): one for one in site.records}
+    named = {Made(record.kind, "" if record.public else owner, record.name): record for record in site.records}
     doomed = [made for made, one in named.items() if one.absent]
     if site.prune:
         mine = site_marks.made_by(connection, site.name, owner)
@@ -240,7 +240,7 @@ def _measured(
     engine: sa.Engine, params: Params, owner: str, public: bool, records: list[Record]
 ) -> list[dict[str, t.Any]]:
     fields = document.fields_of("image")
-    entries = [{"name": one.name, **{key: one.fields.get(key) for key in fields}} for one in records]
+    entries = [{"name": record.name, **{key: record.fields.get(key) for key in fields}} for record in records]
     arguments = {"images": entries, "state": "present", "project": None if public else owner}
     try:
         found = prepare_image(engine, arguments)
@@ -296,28 +296,28 @@ def _servers(connection: sa.Connection, site: Site, owner: str, replace: bool) -
     live = live_servers(connection, site, owner)
     todo = _Servers()
     going: list[Item] = []
-    for one in site.servers:
-        there = live.get(one.name)
-        if one.absent:
+    for instance in site.servers:
+        there = live.get(instance.name)
+        if instance.absent:
             if there is not None:
-                going.append(Item(REMOVE, "server", one.name))
+                going.append(Item(REMOVE, "server", instance.name))
                 todo.terminate.append(there["uuid"])
             continue
-        said = wanted(one, checked(site, one), there)
-        item = plan.server_item(one.name, said, there)
+        said = wanted(instance, checked(site, instance), there)
+        item = plan.server_item(instance.name, said, there)
         if item is None:
             continue
         todo.items.append(item)
         if item.action == REPLACE:
             if not replace:
-                todo.refused.append(one.name)
+                todo.refused.append(instance.name)
                 continue
             todo.terminate.append(t.cast("dict[str, t.Any]", there)["uuid"])
         if item.action == CHANGE:
-            _change_in_place(todo, one.name, said, t.cast("dict[str, t.Any]", there), item)
+            _change_in_place(todo, instance.name, said, t.cast("dict[str, t.Any]", there), item)
         else:
-            todo.launch.append(launched_with(site, one))
-    named = {one.name for one in site.servers}
+            todo.launch.append(launched_with(site, instance))
+    named = {instance.name for instance in site.servers}
     for name, there in live.items():
         if name not in named and site.prune:
             going.append(Item(REMOVE, "server", name, note="not named any more"))

@@ -92,8 +92,8 @@ def _new_hash(item: t.Mapping[str, t.Any], row: t.Mapping[str, t.Any] | None) ->
 
 def _set_roles(connection: sa.Connection, user_id: str, name: str, roles: t.Sequence[t.Mapping[str, t.Any]]) -> None:
     wanted = set()
-    for one in roles:
-        wanted.add((project_by_name(connection, one["project"])["id"], one["role"]))
+    for role in roles:
+        wanted.add((project_by_name(connection, role["project"])["id"], role["role"]))
     there = {(row["project_id"], row["role"]) for row in users.list_roles(connection, user_id)}
     for project_id, role in sorted(there - wanted):
         users.revoke_role(connection, user_id, project_id, role)

@@ -33,7 +33,7 @@ def volume(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
         return {**Changes().result("volumes", volumes_by(connection, project_id=owner)), "begun": [],
                 "changed": any(types)}
     names = checked_names("volume", items)
-    there = {one["name"]: one for one in volumes_by(connection, names=names, project_id=owner)}
+    there = {record["name"]: record for record in volumes_by(connection, names=names, project_id=owner)}
     changes = Changes()
     begun = []
     for item, name in zip(items, names):

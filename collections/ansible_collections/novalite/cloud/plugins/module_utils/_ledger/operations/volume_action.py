@@ -157,7 +157,7 @@ def _record(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
     errors, changed = [], False
     for host, plan in (params.get("plans") or {}).items():
         outcome = said.get(host) or {"error": f"host {host} did not answer", "results": []}
-        results = {one["id"]: one["error"] for one in outcome.get("results") or []}
+        results = {result["id"]: result["error"] for result in outcome.get("results") or []}
         for one in plan["attach"]:
             if results.get(one["volume_id"], "") is None:  # its data is there, whatever became of the rest
                 volumes.made(connection, one["volume_id"])

@@ -71,8 +71,10 @@ def remove_aggregates(connection: sa.Connection, items: t.Sequence[t.Mapping[str
 
 def _concern(connection: sa.Connection, changes: Changes) -> None:
     """Check the hosts that these changes of aggregates concern, and have choices of hosts made again."""
-    concerned = {host for side in (changes.before, changes.after) for one in side.values() for host in one["hosts"]}
-    check_compute_hosts(connection, {host for one in changes.after.values() for host in one["hosts"]})
+    concerned = {
+        host for side in (changes.before, changes.after) for record in side.values() for host in record["hosts"]
+    }
+    check_compute_hosts(connection, {host for record in changes.after.values() for host in record["hosts"]})
     check_zones(connection, concerned)
     hosts = tables.compute_host
     # a choice that another run made on the old values must be made again
@@ -98,7 +100,7 @@ def memberships(connection: sa.Connection, named: t.Mapping[str, t.Sequence[str]
 
 def zone_of(said: str, aggregates: t.Iterable[Membership]) -> str:
     """A host's availability zone; `said` is the inventory's."""
-    return next((one.zone for one in aggregates if one.zone), said)
+    return next((record.zone for record in aggregates if record.zone), said)
 
 
 def check_zones(connection: sa.Connection, hosts: t.Collection[str]) -> None:
@@ -110,7 +112,7 @@ def check_zones(connection: sa.Connection, hosts: t.Collection[str]) -> None:
     rows = connection.execute(query).all()
     of_hosts = memberships(connection, {row.name: row.aggregates for row in rows})
     for row in rows:
-        zones = {one.zone: f"aggregate '{one.name}'" for one in of_hosts[row.name] if one.zone}
+        zones = {record.zone: f"aggregate '{record.name}'" for record in of_hosts[row.name] if record.zone}
         if row.zone != DEFAULT_ZONE:  # the default is what everybody says who says nothing
             zones.setdefault(row.zone, "its own zone in the inventory")
         if len(zones) > 1:

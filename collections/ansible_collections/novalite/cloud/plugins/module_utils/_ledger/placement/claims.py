@@ -31,17 +31,17 @@ def asks_for_instances(instances: t.Iterable[Instance], options: Options) -> boo
     """Whether a filter or weigher will look at what stands on each host, one by one."""
     if options.plugin_paths:
         return True
-    return any((one.get("request") or {}).keys() & {"same_host", "different_host"} for one in instances)
+    return any((instance.get("request") or {}).keys() & {"same_host", "different_host"} for instance in instances)
 
 
 def take_room(connection: sa.Connection, placed: t.Sequence[Decision], versions: dict[str, tuple[int, int]]) -> None:
     """Add what `placed` ask for to what their hosts have given away. Raises StaleChoiceError when one is refused."""
     sums: dict[str, list[int]] = collections.defaultdict(lambda: [0, 0, 0])
-    for one in placed:
-        of_host = sums[one.host or ""]
-        of_host[0] += one.request.vcpus
-        of_host[1] += one.request.memory_mb
-        of_host[2] += one.request.disk_gb
+    for decision in placed:
+        of_host = sums[decision.host or ""]
+        of_host[0] += decision.request.vcpus
+        of_host[1] += decision.request.memory_mb
+        of_host[2] += decision.request.disk_gb
     c = compute_host.c
     vcpus: sa.BindParameter[int] = sa.bindparam("add_vcpus")
     memory_mb: sa.BindParameter[int] = sa.bindparam("add_memory_mb")

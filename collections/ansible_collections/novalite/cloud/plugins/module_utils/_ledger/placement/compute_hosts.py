@@ -61,7 +61,7 @@ def record(
     # held, and in the order of the ids, as by every writer of these rows: nothing changes between this look and the
     # writes, and no two writers wait for each other
     known = {row.name: row for row in connection.execute(query.with_for_update(key_share=True))}
-    ours = known_uuids(connection, (one["uuid"] for entry in entries for one in entry.get("domains") or ()))
+    ours = known_uuids(connection, (domain["uuid"] for entry in entries for domain in entry.get("domains") or ()))
     before: dict[str, t.Any] = {}
     after: dict[str, t.Any] = {}
     new, seen_ids = [], []
@@ -131,7 +131,7 @@ def host_states(
         for amount in ("vcpus", "memory_mb", "disk_gb"):  # a scheduler sees no difference, only reasons name it
             fields[f"{amount}_used"] += fields[f"{amount}_others"]
         fields["zone"] = zone_of(fields["zone"], aggregates[name])
-        fields["aggregates"] = tuple(Aggregate(one.name, one.zone, one.metadata) for one in aggregates[name])
+        fields["aggregates"] = tuple(Aggregate(known.name, known.zone, known.metadata) for known in aggregates[name])
         states.append(
             HostState(
                 num_instances=counts.get(host_id, 0),

@@ -69,12 +69,12 @@ def zones(connection: sa.Connection, now: int) -> dict[str, dict[str, Record]]:
     """The availability zones by name: in each its hosts, with `available` (it answers), `active` (it may be chosen) and
     `last_seen_at`."""
     found: dict[str, dict[str, Record]] = {}
-    for one in hosts(connection, now):
-        state = one["state"]
-        found.setdefault(state.zone, {})[one["name"]] = {
+    for host in hosts(connection, now):
+        state = host["state"]
+        found.setdefault(state.zone, {})[host["name"]] = {
             "available": state.up,
             "active": state.enabled,
-            "last_seen_at": one["last_seen_at"],
+            "last_seen_at": host["last_seen_at"],
         }
     return dict(sorted(found.items()))
 

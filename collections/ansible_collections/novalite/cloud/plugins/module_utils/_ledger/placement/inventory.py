@@ -49,13 +49,13 @@ def _read(
     zones = {state.name: state.zone for state in host_states(connection, int(time.time()))[0]}
     everyone = instances_by(connection)
     counts: dict[str, int] = {}
-    for one in everyone:
-        if one["host"] and one["nics"] and one["nics"][0]["ip"]:
-            counts[one["nics"][0]["ip"]] = counts.get(one["nics"][0]["ip"], 0) + 1
+    for instance in everyone:
+        if instance["host"] and instance["nics"] and instance["nics"][0]["ip"]:
+            counts[instance["nics"][0]["ip"]] = counts.get(instance["nics"][0]["ip"], 0) + 1
     guests: list[Guest] = [
-        guest(one, zones.get(one["host"]))
-        for one in everyone
-        if one["vm_state"] in states and (ids is None or one["project"]["id"] in ids)
+        guest(instance, zones.get(instance["host"]))
+        for instance in everyone
+        if instance["vm_state"] in states and (ids is None or instance["project"]["id"] in ids)
     ]
     return {
         "guests": guests,

@@ -108,39 +108,41 @@ def _explain(connection: sa.Connection, outcome: Outcome, now: int) -> None:
 
 def result_of(instances: t.Sequence[Instance], outcome: Outcome) -> dict[str, t.Any]:
     placed, unplaced, explanations = [], [], []
-    for one in instances:
-        uuid = one["uuid"]
+    for server in instances:
+        uuid = server["uuid"]
         decision, host = outcome.decisions.get(uuid), outcome.hosts.get(uuid)
         if uuid in outcome.unplaced:
-            unplaced.append({"instance": dict(one), "message": outcome.unplaced[uuid]})
+            unplaced.append({"instance": dict(server), "message": outcome.unplaced[uuid]})
         elif host is not None:
-            moved = uuid not in outcome.kept or one.get("task_state") == "scheduling"
+            moved = uuid not in outcome.kept or server.get("task_state") == "scheduling"
             states = {"vm_state": "building", "task_state": "networking"} if moved else {}
-            alternates = list(decision.alternates) if decision else list(one.get("alternates") or [])
-            placed.append({**one, **states, "host": host, "alternates": alternates})
+            alternates = list(decision.alternates) if decision else list(server.get("alternates") or [])
+            placed.append({**server, **states, "host": host, "alternates": alternates})
         if decision is not None:
             explanations.append(_explanation(outcome, uuid, outcome.explain_all))
         else:
-            message = outcome.unplaced.get(uuid) or f"{host} holds the claim of '{one['name']}' already"
-            kept = {"uuid": uuid, "name": one["name"], "host": host, "message": message}
+            message = outcome.unplaced.get(uuid) or f"{host} holds the claim of '{server['name']}' already"
+            kept = {"uuid": uuid, "name": server["name"], "host": host, "message": message}
             explanations.append({**kept, "lines": [message]})
-    claimed = [one for one in placed if one["uuid"] not in outcome.kept]
+    claimed = [server for server in placed if server["uuid"] not in outcome.kept]
     result = {
         "changed": bool(claimed or outcome.recorded),
         "instances": placed,
         "unplaced": unplaced,
-        "failures": list(dict.fromkeys(one["message"] for one in unplaced)),
+        "failures": list(dict.fromkeys(refusal["message"] for refusal in unplaced)),
         "explanations": explanations,
         "msg": _message(placed, unplaced, len(instances)),
     }
     if result["changed"]:
-        names = {one["uuid"]: one["name"] for one in instances}
-        why = {one["uuid"]: one["lines"] for one in explanations}
+        names = {server["uuid"]: server["name"] for server in instances}
+        why = {explained["uuid"]: explained["lines"] for explained in explanations}
         result["diff"] = {
-            "before": {names[uuid]: {"host": None} for uuid in [*(one["uuid"] for one in claimed), *outcome.recorded]},
+            "before": {
+                names[uuid]: {"host": None} for uuid in [*(server["uuid"] for server in claimed), *outcome.recorded]
+            },
             "after": {
-                one["name"]: {"host": one["host"], "alternates": one["alternates"], "why": why[one["uuid"]]}
-                for one in claimed
+                server["name"]: {"host": server["host"], "alternates": server["alternates"], "why": why[server["uuid"]]}
+                for server in claimed
             }
             | {
                 names[uuid]: {"host": None, "fault": outcome.unplaced[uuid], "why": why[uuid]}
@@ -162,12 +164,14 @@ def _explanation(outcome: Outcome, uuid: str, everything: bool) -> dict[str, t.A
 
 
 def _message(placed: t.Sequence[Instance], unplaced: t.Sequence[t.Mapping[str, t.Any]], asked: int) -> str:
-    counts = collections.Counter(one["host"] for one in placed)
+    counts = collections.Counter(server["host"] for server in placed)
     shares = ", ".join(f"{count} on {host}" for host, count in sorted(counts.items())[:10])
     more = f" and on {len(counts) - 10} other hosts" if len(counts) > 10 else ""
     line = f"placed {len(placed)} of {asked} instances" + (f": {shares}{more}" if shares else "")
     if unplaced:
         # the one that found no host says why; those that were given up for it only point to it
-        reasons = sorted((one["message"] for one in unplaced), key=lambda text: not text.startswith("No valid host"))
+        reasons = sorted(
+            (refusal["message"] for refusal in unplaced), key=lambda text: not text.startswith("No valid host")
+        )
         line += f". {reasons[0]}" + (f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else "")
     return line

@@ -128,7 +128,8 @@ def join(connection: sa.Connection, project_id: str, members: t.Mapping[str, str
         return
     table = tables.server_group_member
     connection.execute(
-        sa.insert(table), [{"instance_uuid": one, "group_id": group} for one, group in sorted(members.items())]
+        sa.insert(table),
+        [{"instance_uuid": instance_uuid, "group_id": group} for instance_uuid, group in sorted(members.items())],
     )
     counted = (
         sa.select(tables.server_group.c.name, sa.func.count().label("members"))

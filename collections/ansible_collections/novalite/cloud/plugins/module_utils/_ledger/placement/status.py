@@ -47,28 +47,28 @@ def hosts(connection: sa.Connection, names: t.Collection[str] | None = None) -> 
     query = sa.select(c.name, c.last_seen_at, c.looked_at, c.differences)
     watched = {row.name: row for row in connection.execute(query)}
     found = []
-    for one in sorted(states, key=lambda state: state.name):
+    for state in sorted(states, key=lambda state: state.name):
         found.append(
             {
-                "name": one.name,
-                "up": one.up,
-                "down_reason": one.down_reason,
-                "enabled": one.enabled,
-                "disabled_reason": one.disabled_reason,
-                "zone": one.zone,
-                "aggregates": [aggregate.name for aggregate in one.aggregates],
-                "last_seen_at": watched[one.name].last_seen_at or None,
-                "looked_at": watched[one.name].looked_at,
-                "differences": watched[one.name].differences,
-                "instances": one.num_instances,
-                "building": one.num_io_ops,
-                "failed_builds": one.failed_builds,
+                "name": state.name,
+                "up": state.up,
+                "down_reason": state.down_reason,
+                "enabled": state.enabled,
+                "disabled_reason": state.disabled_reason,
+                "zone": state.zone,
+                "aggregates": [aggregate.name for aggregate in state.aggregates],
+                "last_seen_at": watched[state.name].last_seen_at or None,
+                "looked_at": watched[state.name].looked_at,
+                "differences": watched[state.name].differences,
+                "instances": state.num_instances,
+                "building": state.num_io_ops,
+                "failed_builds": state.failed_builds,
                 "capacity": {
-                    "vcpus": _resource(one, "vcpus", one.cpu_ratio),
-                    "memory_mb": _resource(one, "memory_mb", one.ram_ratio),
-                    "disk_gb": _resource(one, "disk_gb", one.disk_ratio),
+                    "vcpus": _resource(state, "vcpus", state.cpu_ratio),
+                    "memory_mb": _resource(state, "memory_mb", state.ram_ratio),
+                    "disk_gb": _resource(state, "disk_gb", state.disk_ratio),
                 },
-                "facts": dict(one.facts),
+                "facts": dict(state.facts),
             }
         )
     return found
@@ -107,8 +107,8 @@ def networks(connection: sa.Connection, project_id: str | None) -> list[dict[str
         .where(*conditions)
         .group_by(fixed_ip.c.network_id)
     )
-    for one in found.values():
-        one["addresses"] = dict.fromkeys(_STATES, 0)
+    for record in found.values():
+        record["addresses"] = dict.fromkeys(_STATES, 0)
     for number, *counts in connection.execute(counted):
         found[number]["addresses"] = _named(counts)
     return list(found.values())
@@ -150,7 +150,7 @@ def address_map(connection: sa.Connection, uuid: str, project_id: str | None) ->
     )
     if project_id is not None:
         owners = owners.where(instance.c.project_id == project_id)
-    totals = {state: sum(one[state] for one in cells) for state in _STATES}
+    totals = {state: sum(counts[state] for counts in cells) for state in _STATES}
     return {
         **dict(row),
         "addresses": totals,
@@ -158,12 +158,12 @@ def address_map(connection: sa.Connection, uuid: str, project_id: str | None) ->
         "cells": cells,
         "owners": [
             {
-                "address": to_text(one.ip),
-                "uuid": one.uuid,
-                "name": one.display_name or one.name,
-                "mac": one.mac,
+                "address": to_text(record.ip),
+                "uuid": record.uuid,
+                "name": record.display_name or record.name,
+                "mac": record.mac,
             }
-            for one in connection.execute(owners)
+            for record in connection.execute(owners)
         ],
     }
 

@@ -173,7 +173,7 @@ def step(connection: sa.Connection, action: str, uuids: t.Iterable[str], event: 
     if event is not None and ids:
         connection.execute(
             sa.insert(instance_action_event),
-            [{"action_id": one, "event": event, "started_at": now} for one in ids],
+            [{"action_id": action_id, "event": event, "started_at": now} for action_id in ids],
         )
 
 

@@ -36,4 +36,4 @@ def refuse(connection: sa.Connection, uuids: t.Iterable[str], action: str) -> No
 
 def not_adopted(instances: t.Iterable[t.Mapping[str, t.Any]]) -> list[t.Any]:
     """Those of the instances that hosts are to be made ready for: an adopted one has what it needs, made by others."""
-    return [one for one in instances if one["adopted"] is None]
+    return [server for server in instances if server["adopted"] is None]

@@ -37,8 +37,8 @@ def complete(connection: sa.Connection, hosts: dict[str, dict[str, Plan]], given
 
     `given`: the instances by kind of plan. What the ledger does not know yet (in check mode) is taken from them.
     """
-    changing = {group["id"] for kind in ("build", "remove") for one in given.get(kind, ())
-                for group in one["security_groups"]}
+    changing = {group["id"] for kind in ("build", "remove") for server in given.get(kind, ())
+                for group in server["security_groups"]}
     elsewhere = hosts_naming(connection, changing)
     named = {rule["remote_group_id"] for plans in hosts.values() for plan in plans.values()
              for group in plan.get("security_groups", ()) for rule in group["rules"]} - {None}
@@ -60,7 +60,7 @@ def members_of(
 ) -> dict[int, Members]:
     """Group -> the addresses of its instances, also those that several instances may use."""
     link, own = instance_security_group, fixed_ip.alias("own")
-    leaving = {one["uuid"] for one in given.get("remove", ())}
+    leaving = {server["uuid"] for server in given.get("remove", ())}
     found: dict[int, dict[str, set[str]]] = {group: {} for group in groups}
     rows = connection.execute(
         sa.select(
@@ -82,9 +82,9 @@ def members_of(
             found[row.group_id].setdefault(scope, set()).update(
                 _addresses(row.mac, address, row.ipv6, without_others(
                     connection, row.project_id, row.network_id, row.allowed_address_pairs)))
-    for one in given.get("build", ()):
-        for group in one["security_groups"]:
-            for nic in one["nics"] if group["id"] in found else ():
+    for server in given.get("build", ()):
+        for group in server["security_groups"]:
+            for nic in server["nics"] if group["id"] in found else ():
                 scope = nic["network"]["bridge"] if nic["network"].get("isolated") else EVERYWHERE
                 found[group["id"]].setdefault(scope, set()).update(
                     _addresses(nic["mac"], nic["ip"], nic["ipv6"], nic.get("allowed_address_pairs")))
@@ -134,4 +134,6 @@ def add_members(groups: t.Sequence[Plan], members: t.Mapping[int, Members]) -> l
     """The groups with their members, and those that their rules name."""
     there = {group["id"] for group in groups}
     named = {rule["remote_group_id"] for group in groups for rule in group.get("rules", ())} - {None}
-    return [with_members(group, members) for group in (*groups, *({"id": one} for one in sorted(named - there)))]
+    return [
+        with_members(group, members) for group in (*groups, *({"id": group_id} for group_id in sorted(named - there)))
+    ]

@@ -59,7 +59,9 @@ def violated(connection: sa.Connection, placed: t.Mapping[str, tuple[Group, str]
     Nova's late check (compute/manager.py `_validate_instance_group_policy`), in the transaction of the claim: counted
     from the claims as they are now, whatever the choice was made on.
     """
-    now = groups_of(connection, [{"uuid": uuid, "request": {"group": one.id}} for uuid, (one, _host) in placed.items()])
+    now = groups_of(
+        connection, [{"uuid": uuid, "request": {"group": record.id}} for uuid, (record, _host) in placed.items()]
+    )
     for uuid, (before, host) in placed.items():
         group = now.get(uuid)
         if group is None:
@@ -76,7 +78,9 @@ def violated(connection: sa.Connection, placed: t.Mapping[str, tuple[Group, str]
 def _groups_of(connection: sa.Connection, instances: t.Iterable[Instance]) -> dict[str, str]:
     """Group ids by the instances' UUIDs: as recorded, and for an instance that is not (check mode) as hinted."""
     hinted = {
-        one["uuid"]: one["request"]["group"] for one in instances if (one.get("request") or {}).get("group") is not None
+        instance["uuid"]: instance["request"]["group"]
+        for instance in instances
+        if (instance.get("request") or {}).get("group") is not None
     }
     if not hinted:
         return {}

@@ -124,8 +124,8 @@ def interfaces_of(connection: sa.Connection, project_id: str, instance_uuid: str
     )
     for instance_id, group in connection.execute(query):
         groups.setdefault(instance_id, []).append(group)
-    for one in found:
-        one["security_groups"] = groups.get(one["instance_id"], [])
+    for record in found:
+        record["security_groups"] = groups.get(record["instance_id"], [])
     return found
 
 
@@ -182,15 +182,17 @@ def ports_of(connection: sa.Connection, project_id: str | None, number: str | No
         .order_by(instance.c.id, vif.c.position, vif.c.id)
     ).mappings()
     found = [{**row, "ip": None if row["ip"] is None else to_text(row["ip"])} for row in rows]
-    servers = _groups_by(connection, instance_security_group.c.instance_id, {one["instance_id"] for one in found})
-    alone = [one["id"] for one in found if one["instance_id"] is None]
+    servers = _groups_by(connection, instance_security_group.c.instance_id, {record["instance_id"] for record in found})
+    alone = [record["id"] for record in found if record["instance_id"] is None]
     ports = _groups_by(connection, port_security_group.c.vif_id, alone)
-    for one in found:
-        has_server = one["instance_id"] is not None
-        one["security_groups"] = (servers if has_server else ports).get(one["instance_id" if has_server else "id"], [])
-        if one["router_id"] is not None:  # at the gateway's address, unless it has one of its own
-            key = "ip" if one["router_version"] == 4 else "ipv6"
-            one[key] = one[key] or one["router_address"]
+    for record in found:
+        has_server = record["instance_id"] is not None
+        record["security_groups"] = (servers if has_server else ports).get(
+            record["instance_id" if has_server else "id"], []
+        )
+        if record["router_id"] is not None:  # at the gateway's address, unless it has one of its own
+            key = "ip" if record["router_version"] == 4 else "ipv6"
+            record[key] = record[key] or record["router_address"]
     return found
 
 

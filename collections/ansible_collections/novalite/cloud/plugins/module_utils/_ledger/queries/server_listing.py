@@ -144,8 +144,8 @@ def load(connection: sa.Connection, ids: t.Sequence[int]) -> list[Record]:
     uuids = [row["uuid"] for row in rows.values()]
     nics = _nics(connection, uuids)
     volumes: dict[str, list[Record]] = {}
-    for one in connection.execute(_LOAD_VOLUMES, {"uuids": uuids}).mappings():
-        volumes.setdefault(one["instance_uuid"], []).append(dict(one))
+    for attachment in connection.execute(_LOAD_VOLUMES, {"uuids": uuids}).mappings():
+        volumes.setdefault(attachment["instance_uuid"], []).append(dict(attachment))
     groups: dict[int, list[str]] = {}
     for instance_id, name in connection.execute(_LOAD_GROUPS, {"ids": list(ids)}):
         groups.setdefault(instance_id, []).append(name)
@@ -301,7 +301,7 @@ def _in_state(query: Query, vm_state: str, task_states: tuple[str | None, ...] |
     c = instance.c
     of_vm: sa.ColumnElement[bool] = c.vm_state == vm_state
     if task_states is not None:
-        return sa.and_(of_vm, c.task_state.in_([one for one in task_states if one is not None]))
+        return sa.and_(of_vm, c.task_state.in_([state for state in task_states if state is not None]))
     others = query.not_task_states.get(vm_state)
     if others:
         return sa.and_(of_vm, sa.or_(c.task_state.is_(None), c.task_state.not_in(others)))

@@ -63,8 +63,8 @@ def volumes_by(
     rows = [dict(row) for row in connection.execute(query).mappings()]
     attached: dict[str, list[Attachment]] = {row["id"]: [] for row in rows}
     if rows:
-        for one in attachments_by(connection, volumes=attached):
-            attached[one["volume_id"]].append(one)
+        for attachment in attachments_by(connection, volumes=attached):
+            attached[attachment["volume_id"]].append(attachment)
     return [{**row, "attachments": attached[row["id"]]} for row in rows]
 
 
@@ -125,11 +125,13 @@ def volumes_on(connection: sa.Connection, host: str) -> dict[str, list[dict[str,
 
     What was not made yet is not in it, nor what is on shared storage.
     """
-    made = [one for one in volumes_by(connection, hosts=[host]) if one["made_at"] is not None]
+    made = [record for record in volumes_by(connection, hosts=[host]) if record["made_at"] is not None]
     return {
         "volumes": made,
         "snapshots": [
-            one for one in snapshots_by(connection, volumes=[one["id"] for one in made]) if one["status"] != "creating"
+            snapshot
+            for snapshot in snapshots_by(connection, volumes=[record["id"] for record in made])
+            if snapshot["status"] != "creating"
         ],
     }
 

@@ -41,7 +41,7 @@ def plan_for_instances(
     connection: sa.Connection, uuids: t.Iterable[str], groups: t.Collection[int]
 ) -> dict[str, Plan]:
     """What hosts have to be told after these instances joined or left `groups`."""
-    placed = [one for one in not_adopted(instances_by(connection, uuids=uuids)) if one["host"]]
+    placed = [server for server in not_adopted(instances_by(connection, uuids=uuids)) if server["host"]]
     return _plan(connection, placed, groups, facts_of_hosts(connection))
 
 
@@ -52,8 +52,8 @@ def _plan(
     facts: t.Mapping[str, t.Mapping[str, t.Any]],
 ) -> dict[str, Plan]:
     by_host: dict[str, list[Instance]] = {}
-    for one in instances:
-        by_host.setdefault(one["host"], []).append(one)
+    for server in instances:
+        by_host.setdefault(server["host"], []).append(server)
     plans = {host: host_plan.firewall_plan(members, facts.get(host, {})) for host, members in sorted(by_host.items())}
     naming = group_members.hosts_naming(connection, groups)
     for host in sorted(naming):

@@ -150,18 +150,18 @@ def add_rule(
     if wanted["cidr"] == NOBODY:
         raise NovaliteError(f"rule: {NOBODY} is nobody's address: name the addresses that may be reached")
     there = _rules(connection, group.id)
-    egress = [one for one in there if one["direction"] == "egress"]
+    egress = [entry for entry in there if entry["direction"] == "egress"]
     if wanted["direction"] == "egress":
-        placeholders = [one["id"] for one in egress if one["cidr"] == NOBODY]
+        placeholders = [entry["id"] for entry in egress if entry["cidr"] == NOBODY]
         if not egress:
             there += _record_open_egress(connection, group)
         elif placeholders:
             connection.execute(sa.delete(security_group_rule).where(security_group_rule.c.id.in_(placeholders)))
-            there = [one for one in there if one["id"] not in placeholders]
-    for one in there:
-        if identity(one) == identity(wanted):
-            raise ConflictError(f"Security group rule already exists. Rule id is {one['id']}.")
-    counted = 1 + sum(one["cidr"] != NOBODY for one in there)
+            there = [entry for entry in there if entry["id"] not in placeholders]
+    for entry in there:
+        if identity(entry) == identity(wanted):
+            raise ConflictError(f"Security group rule already exists. Rule id is {entry['id']}.")
+    counted = 1 + sum(entry["cidr"] != NOBODY for entry in there)
     check_quota(connection, project_id, "security_group_rules", counted, f"security group {group.name!r}")
     number = str(uuid.uuid4())
     connection.execute(
@@ -195,9 +195,9 @@ def delete_rule(connection: sa.Connection, project_id: str, rule_id: str) -> int
     table = security_group_rule
     if rule["direction"] == "egress":
         row = _group(connection, project_id, group["uuid"])
-        if not any(one["direction"] == "egress" for one in _rules(connection, row.id)):
+        if not any(entry["direction"] == "egress" for entry in _rules(connection, row.id)):
             _record_open_egress(connection, row)
-        left = [one for one in group["rules"] if one["direction"] == "egress" and one["id"] != rule_id]
+        left = [entry for entry in group["rules"] if entry["direction"] == "egress" and entry["id"] != rule_id]
         if not left:
             nobody = {**rule, "id": str(uuid.uuid4()), "ethertype": "IPv4", "protocol": "any", "cidr": NOBODY}
             nobody.update(port_min=None, port_max=None, remote_group_id=None)

@@ -44,7 +44,7 @@ _REFERENCES: dict[str, tuple[sa.Table, str | None, str]] = {
 def remember(connection: sa.Connection, site: str, made: t.Collection[Made]) -> None:
     """Write down that these records, which are there now, are the site's work."""
     references = _references(connection, made)
-    rows = [{"site": site, **one._asdict(), "reference": found} for one, found in references.items()]
+    rows = [{"site": site, **mark._asdict(), "reference": found} for mark, found in references.items()]
     forget(connection, site, made)
     if rows:
         connection.execute(sa.insert(site_record), rows)
@@ -53,10 +53,10 @@ def remember(connection: sa.Connection, site: str, made: t.Collection[Made]) -> 
 def forget(connection: sa.Connection, site: str, gone: t.Iterable[Made]) -> None:
     """Strike out records of the site's that are gone."""
     columns = site_record.c
-    for one in gone:
+    for mark in gone:
         connection.execute(
             sa.delete(site_record).where(
-                columns.site == site, columns.kind == one.kind, columns.owner == one.owner, columns.name == one.name
+                columns.site == site, columns.kind == mark.kind, columns.owner == mark.owner, columns.name == mark.name
             )
         )
 
@@ -68,13 +68,13 @@ def made_by(connection: sa.Connection, site: str, owner: str) -> list[Made]:
     )
     stored = {Made(row.kind, row.owner, row.name): row.reference for row in rows}
     now = _references(connection, stored)
-    return [one for one, reference in stored.items() if now.get(one) == reference]
+    return [mark for mark, reference in stored.items() if now.get(mark) == reference]
 
 
 def _references(connection: sa.Connection, made: t.Collection[Made]) -> dict[Made, str]:
     found: dict[Made, str] = {}
     for kind, (table, owner, reference) in _REFERENCES.items():
-        names = sorted({one.name for one in made if one.kind == kind})
+        names = sorted({mark.name for mark in made if mark.kind == kind})
         if not names:
             continue
         whose = sa.literal("") if owner is None else table.c[owner]

@@ -37,27 +37,27 @@ def live_servers(connection: sa.Connection, site: Site, project_id: str) -> dict
     rows = {row.uuid: row for row in connection.execute(query)} if uuids else {}
     groups = _server_groups(connection, uuids)
     return {
-        one["name"]: {
-            "uuid": one["uuid"],
-            "row": rows[one["uuid"]],
-            "mine": one["metadata"].get(METADATA_KEY) == site.name,
-            "vm_state": one["vm_state"],
-            "launched_at": one["launched_at"],
-            "flavor": one["flavor"]["name"],
-            "image": one["image"]["name"],
-            "image_id": one["image"]["id"],
-            "key": one["key"] and one["key"]["name"],
-            "availability_zone": one["availability_zone"],
-            "hostname": one["hostname"],
-            "networks": [{"name": nic["network"]["name"], "fixed_ip": nic["ip"]} for nic in one["nics"]],
-            "security_groups": [group["name"] for group in one["security_groups"]],
-            "metadata": one["metadata"],
-            "user_data": rows[one["uuid"]].user_data,
-            "files": rows[one["uuid"]].files,
-            "config_drive": rows[one["uuid"]].config_drive,
-            "server_group": groups.get(one["uuid"]),
+        server["name"]: {
+            "uuid": server["uuid"],
+            "row": rows[server["uuid"]],
+            "mine": server["metadata"].get(METADATA_KEY) == site.name,
+            "vm_state": server["vm_state"],
+            "launched_at": server["launched_at"],
+            "flavor": server["flavor"]["name"],
+            "image": server["image"]["name"],
+            "image_id": server["image"]["id"],
+            "key": server["key"] and server["key"]["name"],
+            "availability_zone": server["availability_zone"],
+            "hostname": server["hostname"],
+            "networks": [{"name": nic["network"]["name"], "fixed_ip": nic["ip"]} for nic in server["nics"]],
+            "security_groups": [group["name"] for group in server["security_groups"]],
+            "metadata": server["metadata"],
+            "user_data": rows[server["uuid"]].user_data,
+            "files": rows[server["uuid"]].files,
+            "config_drive": rows[server["uuid"]].config_drive,
+            "server_group": groups.get(server["uuid"]),
         }
-        for one in instances_by(connection, uuids=uuids)
+        for server in instances_by(connection, uuids=uuids)
     }
 
 

@@ -37,14 +37,14 @@ def resolved(
     """The same with ids in place of names. Raises NotFoundError, also for a volume type that the project may not use
     (`private_types`: any may be named)."""
     found = []
-    for one in requests:
-        if one.type is not None:
-            volume_access.check(connection, one.type, project_id, private_types)
-        if one.source == VOLUME:
-            one = replace(one, of=volume_sources.volume_named(connection, project_id, one.of or "")["id"])
-        elif one.source == SNAPSHOT:
-            one = replace(one, of=volume_sources.snapshot_named(connection, project_id, one.of or "")["id"])
-        found.append(one)
+    for request in requests:
+        if request.type is not None:
+            volume_access.check(connection, request.type, project_id, private_types)
+        if request.source == VOLUME:
+            request = replace(request, of=volume_sources.volume_named(connection, project_id, request.of or "")["id"])
+        elif request.source == SNAPSHOT:
+            request = replace(request, of=volume_sources.snapshot_named(connection, project_id, request.of or "")["id"])
+        found.append(request)
     return tuple(found)
 
 
@@ -83,17 +83,22 @@ def give(
     """
     places: dict[str, str] = {}
     # the root disk first: it has its name in any case
-    for one in sorted(requests, key=lambda each: not each.boot):
-        if one.source == VOLUME:
-            row = volumes.one_volume(connection, one.of or "", project_id)
+    for request in sorted(requests, key=lambda each: not each.boot):
+        if request.source == VOLUME:
+            row = volumes.one_volume(connection, request.of or "", project_id)
         else:
-            params: dict[str, t.Any] = {"size_gb": one.size_gb, "type": one.type, "user_id": user_id, "deferred": True}
+            params: dict[str, t.Any] = {
+                "size_gb": request.size_gb,
+                "type": request.type,
+                "user_id": user_id,
+                "deferred": True,
+            }
             params["private_types"] = True  # resolved() has looked
             params["availability_zone"] = zone
-            if one.source == IMAGE:
-                params["image"] = one.of or dict(image or {})
-            elif one.source == SNAPSHOT:
-                params["snapshot_id"] = one.of
+            if request.source == IMAGE:
+                params["image"] = request.of or dict(image or {})
+            elif request.source == SNAPSHOT:
+                params["snapshot_id"] = request.of
             row = volumes.create_volume(connection, project_id, params)
         if row["host"] is not None:
             places[row["host"]] = row["id"]
@@ -101,10 +106,10 @@ def give(
             connection,
             instance_uuid,
             row,
-            device=one.device,
-            boot_index=0 if one.boot else None,
-            tag=one.tag,
-            delete_on_termination=one.delete_on_termination,
+            device=request.device,
+            boot_index=0 if request.boot else None,
+            tag=request.tag,
+            delete_on_termination=request.delete_on_termination,
         )
     if host is not None and places:
         places.setdefault(host, "the host that was asked for")
@@ -117,13 +122,13 @@ def complete(connection: sa.Connection, plan: dict[str, t.Any], kind: str, movin
     """Add to a host's plan what has to be made for its instances' volumes, or goes with them. With those that are
     `moving` nothing goes: what they have on a share is theirs on their new hosts."""
     if kind == "build":
-        for one in volumes_by(connection, instances=plan["uuids"]):
-            if one["made_at"] is not None:
+        for record in volumes_by(connection, instances=plan["uuids"]):
+            if record["made_at"] is not None:
                 continue
-            plan["volumes"].append(volume_plans.to_be_made(connection, one))
+            plan["volumes"].append(volume_plans.to_be_made(connection, record))
             # when the build fails: nobody else can have used them
-            plan["volumes_gone"].append(volume_plans.data_of(one))
-            for image in volume_plans.images_for(one):
+            plan["volumes_gone"].append(volume_plans.data_of(record))
+            for image in volume_plans.images_for(record):
                 known = next((each for each in plan["images"] if each["checksum"] == image["checksum"]), None)
                 if known is None:
                     plan["images"].append(image)
@@ -131,7 +136,7 @@ def complete(connection: sa.Connection, plan: dict[str, t.Any], kind: str, movin
                     known["max_virtual_size"] = max(known["max_virtual_size"], image["max_virtual_size"])
     elif kind == "remove" and not moving:
         gone = volume_attachments.leaving_with(connection, plan["uuids"])
-        plan["volumes_gone"] = [volume_plans.data_of(one) for one in gone]
+        plan["volumes_gone"] = [volume_plans.data_of(record) for record in gone]
 
 
 def running(connection: sa.Connection, uuids: t.Iterable[str]) -> None:
@@ -144,7 +149,7 @@ def running(connection: sa.Connection, uuids: t.Iterable[str]) -> None:
         .join(instance, instance.c.uuid == table.c.instance_uuid)
         .where(mine, table.c.attached_at.is_(None))
     )
-    local = [one["id"] for one in _local(connection)]
+    local = [volume_type["id"] for volume_type in _local(connection)]
     for row in connection.execute(query).all():
         connection.execute(sa.update(table).where(table.c.id == row.id).values(attached_at=now))
         volumes.swap(connection, row.volume_id, ("creating", "attaching"), "in-use", made=True)
@@ -156,4 +161,4 @@ def running(connection: sa.Connection, uuids: t.Iterable[str]) -> None:
 
 
 def _local(connection: sa.Connection) -> list[dict[str, t.Any]]:
-    return [one for one in types_by(connection) if one["backend"] in LOCAL_BACKENDS]
+    return [volume_type for volume_type in types_by(connection) if volume_type["backend"] in LOCAL_BACKENDS]

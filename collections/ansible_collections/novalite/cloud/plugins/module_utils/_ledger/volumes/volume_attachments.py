@@ -61,7 +61,7 @@ def begin_attach(
     adopted.refuse(connection, [instance_uuid], ATTACH)
     _refuse_elsewhere(row, server.host)
     bound = {"host": server.host} if row["host"] is None and row["backend"] in LOCAL_BACKENDS else {}
-    if any(one["instance_uuid"] == instance_uuid for one in row["attachments"]):
+    if any(attachment["instance_uuid"] == instance_uuid for attachment in row["attachments"]):
         raise ConflictError(f"Invalid volume: volume {volume_id} already attached to instance {instance_uuid}.")
     begin(connection, row, "attach", ("available",), "attaching", **bound)
     made = _insert(
@@ -111,7 +111,7 @@ def begin_detach(
     Raises NotFoundError for what is not attached, ConflictError for a root disk, and for a wrong state of either.
     """
     row = one_volume(connection, volume_id, project_id)
-    theirs = [one for one in row["attachments"] if instance_uuid in (None, one["instance_uuid"])]
+    theirs = [attachment for attachment in row["attachments"] if instance_uuid in (None, attachment["instance_uuid"])]
     if not theirs:
         raise NotFoundError(f"volume_id not found: {check_shown(volume_id)}")
     one = theirs[0]
@@ -168,7 +168,10 @@ def settle(connection: sa.Connection, volume_ids: t.Iterable[str], reason: str) 
             ("attaching", "error_attaching", ATTACH), ("detaching", "error_detaching", DETACH)
         ):  # fmt: skip
             if swap(connection, volume_id, (before,), after if attached else "available", reason):
-                ended = [(one["instance_uuid"], one["host"], actions.one_line(reason)) for one in attached]
+                ended = [
+                    (attachment["instance_uuid"], attachment["host"], actions.one_line(reason))
+                    for attachment in attached
+                ]
                 actions.finish(connection, action, ended)
                 changed.append(volume_id)
     return changed
@@ -178,10 +181,10 @@ def leaving_with(connection: sa.Connection, uuids: t.Iterable[str]) -> list[Volu
     """The volumes that go with these instances. One that has snapshots stays, as in Cinder; and so does one with data
     of an instance that is on no host, for nobody would remove that."""
     gone = attachments_by(connection, instances=uuids)
-    doomed = {one["volume_id"]: one["host"] for one in gone if one["delete_on_termination"]}
+    doomed = {attachment["volume_id"]: attachment["host"] for attachment in gone if attachment["delete_on_termination"]}
     kept = sa.select(volume_snapshot.c.volume_id).where(volume_snapshot.c.volume_id.in_(sorted(doomed)))
     found = volumes_by(connection, ids=set(doomed) - set(connection.execute(kept).scalars()))
-    return [one for one in found if one["made_at"] is None or doomed[one["id"]] is not None]
+    return [attachment for attachment in found if attachment["made_at"] is None or doomed[attachment["id"]] is not None]
 
 
 def release(connection: sa.Connection, uuids: t.Iterable[str]) -> None:
@@ -193,10 +196,10 @@ def release(connection: sa.Connection, uuids: t.Iterable[str]) -> None:
     gone = attachments_by(connection, instances=wanted)
     if not gone:
         return
-    doomed = {one["id"] for one in leaving_with(connection, wanted)}
+    doomed = {attachment["id"] for attachment in leaving_with(connection, wanted)}
     connection.execute(sa.delete(volume_attachment).where(volume_attachment.c.instance_uuid.in_(wanted)))
     connection.execute(sa.delete(volume).where(volume.c.id.in_(sorted(doomed))))
-    for volume_id in sorted({one["volume_id"] for one in gone} - doomed):
+    for volume_id in sorted({attachment["volume_id"] for attachment in gone} - doomed):
         made = connection.execute(sa.select(volume.c.made_at, volume.c.image).where(volume.c.id == volume_id)).one()
         # one that was to be made of something by a build that never came to it has nothing to offer
         lost = made.made_at is None and made.image is not None

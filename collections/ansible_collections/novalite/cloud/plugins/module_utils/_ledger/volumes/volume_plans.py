@@ -57,24 +57,24 @@ def plan(
         found["work"].append({"id": one_id, "does": does})
         return found
 
-    for one in volumes:
-        does = VOLUME_WORK.get(one["status"])
+    for volume in volumes:
+        does = VOLUME_WORK.get(volume["status"])
         if does is None:
             continue
-        nothing = does == "delete" and one["made_at"] is None and one["host"] is None
-        mine = at(None if nothing else worker(connection, one, limit_to), does, one["id"])
+        nothing = does == "delete" and volume["made_at"] is None and volume["host"] is None
+        mine = at(None if nothing else worker(connection, volume, limit_to), does, volume["id"])
         if mine is None:
             continue
         if does == "delete":
             # those that go with it go first: their rows hold the volume's
-            for snapshot in snapshots_by(connection, volumes=[one["id"]]):
+            for snapshot in snapshots_by(connection, volumes=[volume["id"]]):
                 if snapshot["status"] == "deleting":
                     mine["gone"].append({**data_of(snapshot), "kind": "snapshot"})
                     mine["work"].insert(0, {"id": snapshot["id"], "does": "snapshot_delete"})
-            mine["gone"].append(data_of(one))
+            mine["gone"].append(data_of(volume))
         else:
-            mine["images"] += images_for(one)
-            mine["volumes"].append(to_be_made(connection, one))
+            mine["images"] += images_for(volume)
+            mine["volumes"].append(to_be_made(connection, volume))
     for snapshot in snapshots:
         does = SNAPSHOT_WORK.get(snapshot["status"])
         if does is None:
@@ -91,17 +91,17 @@ def plan(
             mine["volumes"].append(to_be_made(connection, of))
         mine["snapshots"].append({**data, "source": {**data_of(of), "instance_uuid": holder_of(of)}, "create": True})
     wanted = sorted(set(attachments))
-    for one in volumes_by(connection, ids=_volumes_of(connection, wanted)):
-        for attachment in one["attachments"]:
-            does = ATTACHMENT_WORK.get(one["status"])
+    for volume in volumes_by(connection, ids=_volumes_of(connection, wanted)):
+        for attachment in volume["attachments"]:
+            does = ATTACHMENT_WORK.get(volume["status"])
             if attachment["id"] not in wanted or does is None:
                 continue
             mine = at(attachment["host"], does, attachment["id"])
             if mine is None:
                 continue
-            mine[does].append(plug(connection, one, attachment, state_dir))
+            mine[does].append(plug(connection, volume, attachment, state_dir))
             if does == "attach":
-                mine["volumes"].append(to_be_made(connection, one))
+                mine["volumes"].append(to_be_made(connection, volume))
     return hosts, nowhere
 
 
@@ -169,4 +169,4 @@ def plug(connection: sa.Connection, one: Volume, attachment: t.Mapping[str, t.An
 
 
 def _volumes_of(connection: sa.Connection, attachments: t.Sequence[str]) -> list[str]:
-    return [one["volume_id"] for one in attachments_by(connection, ids=attachments)]
+    return [attachment["volume_id"] for attachment in attachments_by(connection, ids=attachments)]

@@ -113,9 +113,9 @@ def begin_delete_all(
 ) -> Volume:
     """Begin to delete a volume and its snapshots: one job `volume_delete` for all of them. Raises as each would."""
     row = volumes.one_volume(connection, volume_id, project_id)
-    for one in snapshots_by(connection, volumes=[row["id"]]):
-        if one["status"] != "deleting":
-            begin_delete_snapshot(connection, one["id"], force=force)
+    for snapshot in snapshots_by(connection, volumes=[row["id"]]):
+        if snapshot["status"] != "deleting":
+            begin_delete_snapshot(connection, snapshot["id"], force=force)
     return volumes.begin_delete(connection, volume_id, project_id=project_id, force=force, cascade=True)
 
 
@@ -154,9 +154,10 @@ def one_snapshot(connection: sa.Connection, snapshot_id: str, project_id: str | 
 def settle(connection: sa.Connection, snapshot_ids: t.Iterable[str], reason: str) -> list[str]:
     """Give an end to what is still under way on these snapshots, for its job is dead. Returns what it changed."""
     return [
-        one["id"]
-        for one in snapshots_by(connection, ids=snapshot_ids)
-        if one["status"] in ERRORS and _swap(connection, one["id"], one["status"], ERRORS[one["status"]], reason)
+        snapshot["id"]
+        for snapshot in snapshots_by(connection, ids=snapshot_ids)
+        if snapshot["status"] in ERRORS
+        and _swap(connection, snapshot["id"], snapshot["status"], ERRORS[snapshot["status"]], reason)
     ]
 
 

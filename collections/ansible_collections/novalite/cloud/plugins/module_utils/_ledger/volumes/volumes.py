@@ -179,7 +179,7 @@ def begin_extend(
     if row["made_at"] is None and not row["attachments"]:  # nothing is anywhere
         values = {"size_gb": size_gb, "status": "available"}
     connection.execute(sa.update(volume).where(volume.c.id == volume_id).values(**values))
-    details = {one["instance_uuid"]: {"volume_id": volume_id} for one in row["attachments"]}
+    details = {holder["instance_uuid"]: {"volume_id": volume_id} for holder in row["attachments"]}
     asked = request_id or actions.new_request_id()
     actions.start(connection, EXTEND, details, asked, user_id=user_id, project_id=row["project_id"])
     check_quota(connection, row["project_id"], size_gb)
@@ -204,7 +204,7 @@ def finish_extend(connection: sa.Connection, volume_id: str, *, error: str | Non
 def _tell_instances(connection: sa.Connection, row: Volume, error: str | None) -> None:
     """End the action of those that have a volume which was being extended."""
     message = None if error is None else actions.one_line(error) or "no reason was given"
-    told = [(one["instance_uuid"], one["host"], message) for one in row["attachments"]]
+    told = [(holder["instance_uuid"], holder["host"], message) for holder in row["attachments"]]
     actions.finish(connection, EXTEND, told)
 
 
@@ -286,13 +286,13 @@ def unreserve(connection: sa.Connection, volume_id: str, *, project_id: str | No
 def settle(connection: sa.Connection, volume_ids: t.Iterable[str], reason: str) -> list[str]:
     """Give an end to what is still under way on these volumes, for its job is dead. Returns those that this changed."""
     changed = []
-    for one in volumes_by(connection, ids=volume_ids):
-        after = ERRORS.get(one["status"])
-        if after is not None and swap(connection, one["id"], (one["status"],), after, reason):
-            connection.execute(sa.update(volume).where(volume.c.id == one["id"]).values(new_size_gb=None))
-            if one["status"] == "extending":
-                _tell_instances(connection, one, reason)
-            changed.append(one["id"])
+    for record in volumes_by(connection, ids=volume_ids):
+        after = ERRORS.get(record["status"])
+        if after is not None and swap(connection, record["id"], (record["status"],), after, reason):
+            connection.execute(sa.update(volume).where(volume.c.id == record["id"]).values(new_size_gb=None))
+            if record["status"] == "extending":
+                _tell_instances(connection, record, reason)
+            changed.append(record["id"])
     return changed
 
 
