@@ -48,6 +48,7 @@ checks: sanity versions
 
 lint: bootstrap
 	ruff check .
+	ruff format --check --quiet .
 	vermin --quiet --no-tips -t=3.9- --violations --exclude-regex '/_(ledger|scheduling)/' $(COLLECTION)/plugins/modules $(COLLECTION)/plugins/module_utils
 	mypy
 	ansible-lint --offline --profile production

@@ -84,9 +84,7 @@ def _ec2_credential(settings: Settings, asked: argparse.Namespace) -> int:
         project = lookups.project_by_name(connection, asked.project)
         known = credentials.list_ec2_credentials(connection, seal, user["id"], project["id"])
         credential = (
-            known[0]
-            if known
-            else credentials.create_ec2_credential(connection, seal, user["id"], project["id"])
+            known[0] if known else credentials.create_ec2_credential(connection, seal, user["id"], project["id"])
         )
     print(json.dumps({"access": credential["access"], "secret": credential["secret"]}))
     return 0

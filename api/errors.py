@@ -137,4 +137,3 @@ def message_of(error: Exception, status: int) -> str:
             return error.name
         return "The request holds a value that cannot be stored." if isinstance(error, UNFIT) else str(error)
     return "Service Unavailable" if status == 503 else "Internal Server Error"
-

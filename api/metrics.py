@@ -37,9 +37,7 @@ def register(app: Flask, settings: Settings) -> None:
     shared = DIRECTORY in os.environ
     counted = CollectorRegistry()  # each application's own: tests make many in one process
     labels = ("method", "route")
-    requests = Counter(
-        "novalite_api_requests", "Requests, by route and status.", (*labels, "status"), registry=counted
-    )
+    requests = Counter("novalite_api_requests", "Requests, by route and status.", (*labels, "status"), registry=counted)
     seconds = Histogram(
         "novalite_api_request_seconds", "Time to an answer, by route.", labels, registry=counted, buckets=BUCKETS
     )

@@ -110,9 +110,7 @@ def serve_api(settings: Settings, bind: str, services: t.Collection[str], jobs: 
     with _metrics_directory() as directory:
         os.environ[metrics.DIRECTORY] = directory
         hooks: Hooks = {"when_ready": when_ready, "child_exit": child_exit, "on_exit": on_exit}
-        Server(
-            settings, bind, services, workers=settings.api_workers, threads=settings.api_threads, hooks=hooks
-        ).run()
+        Server(settings, bind, services, workers=settings.api_workers, threads=settings.api_threads, hooks=hooks).run()
 
 
 def _end_with_first(server: t.Any, worker: t.Any) -> None:

@@ -51,9 +51,7 @@ LOCK: Schema = {
 }
 LENGTH: Schema = {
     "type": ["object", "null"],
-    "properties": {
-        "length": {"type": ["integer", "string", "null"], "pattern": "^-?[0-9]{1,9}$", "minimum": -1},
-    },
+    "properties": {"length": {"type": ["integer", "string", "null"], "pattern": "^-?[0-9]{1,9}$", "minimum": -1}},
     "additionalProperties": False,
 }
 ACCEPTED = 202
@@ -200,10 +198,7 @@ ACTIONS: dict[str, Action] = {
 }
 # What Nova can and novalite cannot
 UNSUPPORTED = frozenset(
-    [
-        *("createBackup", "shelve", "shelveOffload", "unshelve"),
-        *("addFixedIp", "removeFixedIp", "trigger_crash_dump"),
-    ]
+    [*("createBackup", "shelve", "shelveOffload", "unshelve"), *("addFixedIp", "removeFixedIp", "trigger_crash_dump")]
 )
 
 

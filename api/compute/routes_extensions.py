@@ -70,6 +70,4 @@ def show_extension(alias: str) -> Answer:
 def _extension(alias: str) -> dict[str, t.Any]:
     name = EXTENSIONS[alias]
     namespace = "http://docs.openstack.org/compute/ext/fake_xml"
-    return {
-        "alias": alias, "name": name, "description": name, "namespace": namespace, "updated": UPDATED, "links": [],
-    }  # fmt: skip
+    return {"alias": alias, "name": name, "description": name, "namespace": namespace, "updated": UPDATED, "links": []}

@@ -31,11 +31,22 @@ Schema = dict[str, t.Any]
 
 LARGEST = 2**31 - 1
 SORTABLE = {
-    "flavorid": "flavorid", "name": "name", "memory_mb": "memory_mb", "vcpus": "vcpus", "root_gb": "root_gb",
-    "ephemeral_gb": "ephemeral_gb", "swap": "swap_mb", "id": "id", "is_public": "is_public",
-    "description": "description", "created_at": "id", "updated_at": "id", "disabled": "id", "rxtx_factor": "id",
+    "flavorid": "flavorid",
+    "name": "name",
+    "memory_mb": "memory_mb",
+    "vcpus": "vcpus",
+    "root_gb": "root_gb",
+    "ephemeral_gb": "ephemeral_gb",
+    "swap": "swap_mb",
+    "id": "id",
+    "is_public": "is_public",
+    "description": "description",
+    "created_at": "id",
+    "updated_at": "id",
+    "disabled": "id",
+    "rxtx_factor": "id",
     "vcpu_weight": "id",
-}  # fmt: skip
+}
 
 
 def _size(low: int) -> Schema:

@@ -95,8 +95,9 @@ def _list(view: t.Callable[[Record], Record]) -> Answer:
         rows = hypervisor_records.hosts(connection, int(time.time()))
         if version >= (2, 53) and "hypervisor_hostname_pattern" in args:
             if "limit" in args or "marker" in args:
-                raise BadRequestError("Paging over results with the hypervisor_hostname_pattern query parameter is not "
-                                      "supported.")
+                raise BadRequestError(
+                    "Paging over results with the hypervisor_hostname_pattern query parameter is not supported."
+                )
             rows = _matching(rows, args["hypervisor_hostname_pattern"])
         links: list[Record] = []
         if version >= (2, 33):
@@ -239,9 +240,18 @@ def _detail(row: Record) -> Record:
 
 
 _NUMBERS = (
-    "vcpus", "memory_mb", "local_gb", "vcpus_used", "memory_mb_used", "local_gb_used", "free_ram_mb", "free_disk_gb",
-    "current_workload", "running_vms", "disk_available_least",
-)  # fmt: skip
+    "vcpus",
+    "memory_mb",
+    "local_gb",
+    "vcpus_used",
+    "memory_mb_used",
+    "local_gb_used",
+    "free_ram_mb",
+    "free_disk_gb",
+    "current_workload",
+    "running_vms",
+    "disk_available_least",
+)
 
 
 def _numbers(row: Record) -> Record:
@@ -249,9 +259,18 @@ def _numbers(row: Record) -> Record:
     # what the host keeps for itself is used, as in Nova's resource tracker
     memory, disk = state.memory_mb_used + state.reserved_memory_mb, state.disk_gb_used + state.reserved_disk_gb
     values = (
-        state.vcpus, state.memory_mb, state.disk_gb, state.vcpus_used, memory, disk, state.memory_mb - memory,
-        state.disk_gb - disk, state.num_io_ops, row["running"], state.disk_gb - disk,
-    )  # fmt: skip
+        state.vcpus,
+        state.memory_mb,
+        state.disk_gb,
+        state.vcpus_used,
+        memory,
+        disk,
+        state.memory_mb - memory,
+        state.disk_gb - disk,
+        state.num_io_ops,
+        row["running"],
+        state.disk_gb - disk,
+    )
     return dict(zip(_NUMBERS, values))
 
 

@@ -31,9 +31,14 @@ Record = dict[str, t.Any]
 LAST = "2.35"
 LAST_METADATA = "2.38"
 IMAGE_STATES = {  # Nova's words
-    "queued": "SAVING", "saving": "SAVING", "uploading": "SAVING", "importing": "SAVING", "active": "ACTIVE",
-    "deactivated": "ACTIVE", "killed": "ERROR",
-}  # fmt: skip
+    "queued": "SAVING",
+    "saving": "SAVING",
+    "uploading": "SAVING",
+    "importing": "SAVING",
+    "active": "ACTIVE",
+    "deactivated": "ACTIVE",
+    "killed": "ERROR",
+}
 
 
 @compute.get("/images")
@@ -175,8 +180,10 @@ def _images(view: t.Callable[[Record], Record]) -> Answer:
         rows = [
             row
             for row in image_records.images_seen(connection, current().project)
-            if not row["os_hidden"] and (row["owner"] == current().project or row["visibility"] == "public"
-                                         or row["member_status"] == "accepted")
+            if not row["os_hidden"]
+            and (
+                row["owner"] == current().project or row["visibility"] == "public" or row["member_status"] == "accepted"
+            )
         ]
     for name, key in (("minDisk", "min_disk_gb"), ("minRam", "min_ram_mb")):
         rows = [row for row in rows if row[key] >= paging.number(name)]

@@ -72,9 +72,7 @@ def add_interface(server_id: str) -> Answer:
         else:
             wanted = Wanted(_only_network(connection, row.project_id))
         try:
-            number = interfaces.begin_attach(
-                connection, row, wanted, request_id=request_id(), user_id=caller.user_id
-            )
+            number = interfaces.begin_attach(connection, row, wanted, request_id=request_id(), user_id=caller.user_id)
         except PoolExhaustedError as error:
             raise BadRequestError(str(error)) from error
         except NovaliteError as error:

@@ -37,7 +37,6 @@ from .views_servers import precise
 Record = t.Mapping[str, t.Any]
 
 
-
 def _object(properties: Schema, required: t.Sequence[str] = ()) -> Schema:
     return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
 
@@ -230,8 +229,14 @@ def _ends(row: t.Any) -> dict[str, t.Any]:
     return body
 
 
-_NUMBERS = ("memory_total_bytes", "memory_processed_bytes", "memory_remaining_bytes",
-            "disk_total_bytes", "disk_processed_bytes", "disk_remaining_bytes")  # fmt: skip
+_NUMBERS = (
+    "memory_total_bytes",
+    "memory_processed_bytes",
+    "memory_remaining_bytes",
+    "disk_total_bytes",
+    "disk_processed_bytes",
+    "disk_remaining_bytes",
+)
 
 
 def _live(row: t.Any) -> dict[str, t.Any]:
@@ -283,5 +288,3 @@ def _one(rows: list[t.Any], server_id: str, migration_id: str) -> t.Any:
     if migration is None:
         raise NotFoundError(f"In-progress live migration {migration_id[:40]} is not found for server {server_id[:40]}.")
     return migration
-
-

@@ -49,10 +49,13 @@ def show_host(name: str) -> Answer:
     resources = [
         _resource(name, "(total)", state.vcpus, state.memory_mb, state.disk_gb),
         _resource(
-            name, "(used_now)", state.vcpus_used, state.memory_mb_used + state.reserved_memory_mb,
+            name,
+            "(used_now)",
+            state.vcpus_used,
+            state.memory_mb_used + state.reserved_memory_mb,
             state.disk_gb_used + state.reserved_disk_gb,
         ),
-    ]  # fmt: skip
+    ]
     of_projects: dict[str, list[int]] = {}
     for server in servers:
         of_project = of_projects.setdefault(server["project"]["id"], [0, 0, 0])
@@ -110,6 +113,4 @@ def _host(connection: t.Any, name: str) -> Record:
 
 
 def _resource(host: str, project: str, cpu: int, memory_mb: int, disk_gb: int) -> Record:
-    return {
-        "resource": {"host": host, "project": project, "cpu": cpu, "memory_mb": memory_mb, "disk_gb": disk_gb}
-    }
+    return {"resource": {"host": host, "project": project, "cpu": cpu, "memory_mb": memory_mb, "disk_gb": disk_gb}}

@@ -109,9 +109,7 @@ def update_security_group_here(group_id: str) -> Answer:
     with writing_ledger() as connection, as_bad_request():
         _found(connection, group_id)
         try:
-            group_rules.update_group(
-                connection, current().project, group_id, wanted["name"], wanted["description"]
-            )
+            group_rules.update_group(connection, current().project, group_id, wanted["name"], wanted["description"])
         except ConflictError as error:
             raise BadRequestError(str(error)) from error
         return {"security_group": _found(connection, group_id)}, 200

@@ -78,12 +78,18 @@ def _schema() -> Record:
     version = microversion()
     properties: Record = {"name": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": r"^\S(.*\S)?$"}}
     if version >= (2, 64):
-        most = {"anyOf": [{"type": "integer", "minimum": 1, "maximum": 2**31 - 1},
-                          {"type": "string", "pattern": "^[1-9][0-9]{0,8}$"}]}  # fmt: skip
+        most = {
+            "anyOf": [
+                {"type": "integer", "minimum": 1, "maximum": 2**31 - 1},
+                {"type": "string", "pattern": "^[1-9][0-9]{0,8}$"},
+            ]
+        }
         properties["policy"] = {"enum": POLICIES}
         properties["rules"] = {
-            "type": "object", "properties": {"max_server_per_host": most}, "additionalProperties": False,
-        }  # fmt: skip
+            "type": "object",
+            "properties": {"max_server_per_host": most},
+            "additionalProperties": False,
+        }
         required = ["name", "policy"]
     else:
         known = POLICIES if version >= (2, 15) else HARD

@@ -31,10 +31,7 @@ def _read(server_id: str) -> t.Any:
 
 
 def _write_metadata(
-    server_id: str,
-    items: t.Mapping[str, str],
-    replace: bool = False,
-    remove: str | None = None,
+    server_id: str, items: t.Mapping[str, str], replace: bool = False, remove: str | None = None
 ) -> dict[str, str]:
     caller = current()
     with writing_ledger() as connection:
@@ -94,9 +91,7 @@ def delete_metadata_item(server_id: str, key: str) -> Response:
 # --- tags
 
 
-def _write_tags(
-    server_id: str, update: t.Callable[[frozenset[str]], t.Collection[str]]
-) -> list[str]:
+def _write_tags(server_id: str, update: t.Callable[[frozenset[str]], t.Collection[str]]) -> list[str]:
     caller = current()
     with writing_ledger() as connection:
         row = server_listing.one(connection, server_id, caller.reach)

@@ -31,16 +31,22 @@ _NAMES = {"display_name": schemas.NAME, "display_description": schemas.NAME}
 VOLUME = schemas.wrapped(
     "volume",
     {
-        **_NAMES, "size": schemas.SIZE, "volume_type": schemas.OPTIONAL, "metadata": schemas.METADATA,
-        "snapshot_id": schemas.OPTIONAL, "availability_zone": schemas.OPTIONAL,
+        **_NAMES,
+        "size": schemas.SIZE,
+        "volume_type": schemas.OPTIONAL,
+        "metadata": schemas.METADATA,
+        "snapshot_id": schemas.OPTIONAL,
+        "availability_zone": schemas.OPTIONAL,
     },
     ["size"],
     additionalProperties=False,
-)  # fmt: skip
+)
 SNAPSHOT = schemas.wrapped(
-    "snapshot", {**_NAMES, "volume_id": schemas.UUID, "force": schemas.BOOLEAN}, ["volume_id"],
+    "snapshot",
+    {**_NAMES, "volume_id": schemas.UUID, "force": schemas.BOOLEAN},
+    ["volume_id"],
     additionalProperties=False,
-)  # fmt: skip
+)
 
 
 # "/os-volumes/" is a volume without an id, which there is none of

@@ -11,11 +11,7 @@ import typing as t
 
 from flask import request
 
-from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
-    ConflictError,
-    NotFoundError,
-    NovaliteError,
-)
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError, NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import Connection
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import server_listing
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.volume_views import attachments_by
@@ -50,8 +46,12 @@ def _update(version: Version) -> Schema:
     properties: dict[str, Schema] = {"volumeId": UUID}
     if version >= (2, 85):
         properties |= {
-            "device": DEVICE, "tag": DEVICE_TAG, "delete_on_termination": BOOLEAN, "serverId": UUID, "id": UUID
-        }  # fmt: skip
+            "device": DEVICE,
+            "tag": DEVICE_TAG,
+            "delete_on_termination": BOOLEAN,
+            "serverId": UUID,
+            "id": UUID,
+        }
     return of(
         "volumeAttachment",
         {"type": "object", "properties": properties, "required": ["volumeId"], "additionalProperties": False},

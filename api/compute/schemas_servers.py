@@ -89,11 +89,7 @@ def create(version: Version) -> Schema:
     """The body of POST /servers."""
     network: Schema = {
         "type": "object",
-        "properties": {
-            "uuid": NETWORK_IDS,
-            "port": NETWORK_IDS,
-            "fixed_ip": {"type": "string", "maxLength": 45},
-        },
+        "properties": {"uuid": NETWORK_IDS, "port": NETWORK_IDS, "fixed_ip": {"type": "string", "maxLength": 45}},
         "additionalProperties": False,
     }
     if version >= (2, 42) or (2, 32) <= version <= (2, 36):
@@ -157,12 +153,7 @@ def create(version: Version) -> Schema:
 @functools.lru_cache(maxsize=128)
 def update(version: Version) -> Schema:
     """The body of PUT /servers/{id}."""
-    server: Schema = {
-        "name": NAME,
-        "OS-DCF:diskConfig": DISK_CONFIG,
-        "accessIPv4": ADDRESS,
-        "accessIPv6": ADDRESS,
-    }
+    server: Schema = {"name": NAME, "OS-DCF:diskConfig": DISK_CONFIG, "accessIPv4": ADDRESS, "accessIPv6": ADDRESS}
     if version >= (2, 19):
         server["description"] = TEXT
     if version >= (2, 90):

@@ -156,7 +156,9 @@ def _devices(server: Body) -> tuple[str | None, tuple[VolumeRequest, ...]]:
     if boots > 1 or (boots == 0 and not image):
         # Nova's words; an image's id that is missing is what most clients forget
         raise BadRequestError(
-            "Invalid imageRef provided." if not volumes else "Block Device Mapping is Invalid: Boot sequence for the "
+            "Invalid imageRef provided."
+            if not volumes
+            else "Block Device Mapping is Invalid: Boot sequence for the "
             "instance and image/block device mapping combination is not valid."
         )
     if len(volumes) > MAX_VOLUMES:

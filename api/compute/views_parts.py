@@ -18,7 +18,6 @@ Record = t.Mapping[str, t.Any]
 Body = dict[str, t.Any]
 
 
-
 def security_group(group: Record) -> Body:
     return {
         "id": group["uuid"],

@@ -47,12 +47,17 @@ GROUP_FILTERS = {
         f"{prefix}ip-permission.{name}": f"{element}.{path}"
         for prefix, element in (("", "ipPermissions"), ("egress.", "ipPermissionsEgress"))
         for name, path in (
-            ("protocol", "ipProtocol"), ("from-port", "fromPort"), ("to-port", "toPort"),
-            ("cidr", "ipRanges.cidrIp"), ("ipv6-cidr", "ipv6Ranges.cidrIpv6"), ("group-id", "groups.groupId"),
-            ("group-name", "groups.groupName"), ("user-id", "groups.userId"),
+            ("protocol", "ipProtocol"),
+            ("from-port", "fromPort"),
+            ("to-port", "toPort"),
+            ("cidr", "ipRanges.cidrIp"),
+            ("ipv6-cidr", "ipv6Ranges.cidrIpv6"),
+            ("group-id", "groups.groupId"),
+            ("group-name", "groups.groupName"),
+            ("user-id", "groups.userId"),
         )
     },
-}  # fmt: skip
+}
 RULE_FILTERS = {"group-id": "groupId", "security-group-rule-id": "securityGroupRuleId"}
 ONE_GROUP = {"GroupId": Text(), "GroupName": Text()}
 

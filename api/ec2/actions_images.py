@@ -29,17 +29,7 @@ from .actions_instances import find as find_instances
 from .blueprint import action, writing
 from .common import Asked, Body, keep_tags, moment, tag_set, tags_for
 from .faults import Ec2Error, as_codes, missing, unsupported
-from .parameters import (
-    FILTERS,
-    PAGING,
-    TAG_SPECIFICATIONS,
-    TEXTS,
-    Boolean,
-    Group,
-    Ignored,
-    ListOf,
-    Text,
-)
+from .parameters import FILTERS, PAGING, TAG_SPECIFICATIONS, TEXTS, Boolean, Group, Ignored, ListOf, Text
 from .views_instances import ROOT_DEVICE
 
 Record = dict[str, t.Any]

@@ -183,9 +183,7 @@ def describe_vpcs(asked: Asked) -> Body:
     "network:read",
     {
         "VpcId": Text(),
-        "Attribute": Text(
-            choices=("enableDnsSupport", "enableDnsHostnames", "enableNetworkAddressUsageMetrics")
-        ),
+        "Attribute": Text(choices=("enableDnsSupport", "enableDnsHostnames", "enableNetworkAddressUsageMetrics")),
     },
     ["VpcId", "Attribute"],
 )
@@ -339,8 +337,10 @@ def describe_network_interfaces(asked: Asked) -> Body:
         shown = instance(record)
         for interface in shown["networkInterfaceSet"]:
             attachment = {
-                **interface["attachment"], "instanceId": shown["instanceId"], "instanceOwnerId": place.project
-            }  # fmt: skip
+                **interface["attachment"],
+                "instanceId": shown["instanceId"],
+                "instanceOwnerId": place.project,
+            }
             bodies.append(
                 {
                     **interface,

@@ -151,12 +151,7 @@ def _run(connection: Connection, caller: Caller, asked: Asked) -> list[str]:
     wanted = _wanted(connection, caller, asked, tags["instance"])
     with as_codes(REFUSED):
         made = new_servers.create(
-            connection,
-            caller.project,
-            wanted,
-            request_id=request_id(),
-            user_id=caller.user_id,
-            private=caller.is_admin,
+            connection, caller.project, wanted, request_id=request_id(), user_id=caller.user_id, private=caller.is_admin
         )
     for index, uuid in enumerate(made.uuids):
         ec2_records.write_attributes(
@@ -228,9 +223,7 @@ def flavor_of(connection: Connection, caller: Caller, name: str) -> Body:
     raise invalid("InstanceType", name)
 
 
-def _groups(
-    connection: Connection, project: str, asked: Asked, of_interface: list[str]
-) -> tuple[str, ...]:
+def _groups(connection: Connection, project: str, asked: Asked, of_interface: list[str]) -> tuple[str, ...]:
     names = [name for name in asked.get("SecurityGroup", []) if name != "default"]
     numbers = [*asked.get("SecurityGroupId", []), *of_interface]
     if not names and not numbers:
@@ -243,9 +236,7 @@ def _groups(
     return tuple(dict.fromkeys(uuids))
 
 
-def _interfaces(
-    connection: Connection, project: str, asked: Asked
-) -> tuple[tuple[NetworkRequest, ...], list[str]]:
+def _interfaces(connection: Connection, project: str, asked: Asked) -> tuple[tuple[NetworkRequest, ...], list[str]]:
     """The networks, with addresses, and the groups that are named with the first of them."""
     interfaces = asked.get("NetworkInterface", [])
     if interfaces and any(
@@ -268,8 +259,11 @@ def _interfaces(
         if len(listed) > 1:
             raise unsupported("More than one address of an interface")
         address = interface.get("PrivateIpAddress") or next(iter(listed), None)
-        row = (ids.find("subnet", interface["SubnetId"], known) if interface.get("SubnetId")
-               else first_subnet(connection, project))
+        row = (
+            ids.find("subnet", interface["SubnetId"], known)
+            if interface.get("SubnetId")
+            else first_subnet(connection, project)
+        )
         requests.append(NetworkRequest(row["uuid"], None if address is None else _address(address)))
     if len({group.name for group in requests}) != len(requests):
         raise Ec2Error("InvalidParameterCombination", "An instance has one interface in a subnet")

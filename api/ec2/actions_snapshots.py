@@ -57,12 +57,7 @@ def describe_snapshots(asked: Asked) -> Body:
 @action(
     "CreateSnapshot",
     "volume:write",
-    {
-        "VolumeId": Text(),
-        "Description": Text(),
-        "TagSpecification": TAG_SPECIFICATIONS,
-        "Location": Ignored(),
-    },
+    {"VolumeId": Text(), "Description": Text(), "TagSpecification": TAG_SPECIFICATIONS, "Location": Ignored()},
     ["VolumeId"],
 )
 def create_snapshot(asked: Asked) -> Body:

@@ -67,9 +67,7 @@ def _rows(asked: Asked) -> list[volumes.Record]:
 
 @action("DescribeVolumes", "volume:read", {"VolumeId": TEXTS, "Filter": FILTERS, **PAGING})
 def describe_volumes(asked: Asked) -> Body:
-    page, token = filters.page(
-        filters.filtered(map(volumes.volume, _rows(asked)), asked, VOLUME_FILTERS), asked, _key
-    )
+    page, token = filters.page(filters.filtered(map(volumes.volume, _rows(asked)), asked, VOLUME_FILTERS), asked, _key)
     return {"volumeSet": page, "nextToken": token}
 
 
@@ -217,9 +215,7 @@ def modify_volume(asked: Asked) -> Body:
 def describe_volumes_modifications(asked: Asked) -> Body:
     """Those under way; of volumes that are asked for by name, also that there is none any more."""
     rows = [row for row in _rows(asked) if "VolumeId" in asked or row["status"] == "extending"]
-    page, token = filters.page(
-        filters.filtered(map(_modification, rows), asked, MODIFICATION_FILTERS), asked, _key
-    )
+    page, token = filters.page(filters.filtered(map(_modification, rows), asked, MODIFICATION_FILTERS), asked, _key)
     return {"volumeModificationSet": page, "nextToken": token}
 
 

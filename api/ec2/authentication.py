@@ -103,15 +103,19 @@ def _request() -> signing.Request:
     body = request.get_data(cache=True, parse_form_data=False)
     try:
         query = urllib.parse.parse_qsl(
-            request.query_string.decode("ascii", "surrogateescape"), keep_blank_values=True,
-            errors="surrogateescape", max_num_fields=MOST_PARAMETERS,
-        )  # fmt: skip
+            request.query_string.decode("ascii", "surrogateescape"),
+            keep_blank_values=True,
+            errors="surrogateescape",
+            max_num_fields=MOST_PARAMETERS,
+        )
         form = []
         if request.method == "POST" and request.mimetype in (FORM, ""):
             form = urllib.parse.parse_qsl(
-                body.decode("ascii", "surrogateescape"), keep_blank_values=True, errors="surrogateescape",
+                body.decode("ascii", "surrogateescape"),
+                keep_blank_values=True,
+                errors="surrogateescape",
                 max_num_fields=MOST_PARAMETERS,
-            )  # fmt: skip
+            )
     except ValueError:
         raise RequestEntityTooLarge from None
     headers = {name.lower(): value for name, value in request.headers.items()}

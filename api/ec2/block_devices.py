@@ -86,9 +86,10 @@ def _check_root(ebs: Body, flavor: Body) -> None:
         raise unsupported("A root disk made of a snapshot")
     if ebs.get("VolumeSize", 0) > flavor["root_gb"]:
         raise invalid(
-            "BlockDeviceMapping.Ebs.VolumeSize", ebs["VolumeSize"],
+            "BlockDeviceMapping.Ebs.VolumeSize",
+            ebs["VolumeSize"],
             f"the root disk of {flavor['name']} has {flavor['root_gb']} GiB",
-        )  # fmt: skip
+        )
 
 
 def _volume(connection: Connection, project: str, device: str, ebs: Body) -> VolumeRequest:

@@ -38,7 +38,7 @@ def find(connection: Connection, project: str, wanted: str) -> Record:
         if not is_id and wanted in (row["name"], row["handle"]) and row["nearness"] is not None:
             return row
     if not wanted.startswith("ami-"):
-        raise Ec2Error("InvalidAMIID.Malformed", f"Invalid id: \"{wanted[:100]}\" (expecting \"ami-...\")")
+        raise Ec2Error("InvalidAMIID.Malformed", f'Invalid id: "{wanted[:100]}" (expecting "ami-...")')
     raise Ec2Error("InvalidAMIID.NotFound", f"The image id '[{wanted[:100]}]' does not exist")
 
 

@@ -14,8 +14,13 @@ from .common import DEFAULT_ZONE, Body, moment, tag_set, vpc_id
 Record = t.Mapping[str, t.Any]
 
 PENDING, RUNNING, SHUTTING_DOWN, TERMINATED, STOPPING, STOPPED = (
-    (0, "pending"), (16, "running"), (32, "shutting-down"), (48, "terminated"), (64, "stopping"), (80, "stopped"),
-)  # fmt: skip
+    (0, "pending"),
+    (16, "running"),
+    (32, "shutting-down"),
+    (48, "terminated"),
+    (64, "stopping"),
+    (80, "stopped"),
+)
 State = tuple[int, str]
 
 # While these are under way; others go on within a state
@@ -236,9 +241,7 @@ def _interface(record: Record, nic: Record, position: int, groups: list[Body]) -
             "networkCardIndex": 0,
         },
         "association": association,
-        "privateIpAddressesSet": [
-            {"privateIpAddress": nic["ip"], "primary": True, "association": association}
-        ]
+        "privateIpAddressesSet": [{"privateIpAddress": nic["ip"], "primary": True, "association": association}]
         if nic["ip"]
         else [],
         "ipv6AddressesSet": [{"ipv6Address": nic["ipv6"]}] if nic["ipv6"] else [],

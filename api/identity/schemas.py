@@ -19,12 +19,7 @@ _USER: Schema = {"id": ID, "name": NAME, "domain": DOMAIN}
 
 
 def _object(properties: Schema, required: t.Sequence[str] = (), more: bool = False) -> Schema:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(required),
-        "additionalProperties": more,
-    }
+    return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": more}
 
 
 AUTHENTICATE = _object(

@@ -21,16 +21,33 @@ Record = dict[str, t.Any]
 
 DEFAULT_LIMIT, MAX_LIMIT = 25, 1000
 SORTABLE = (
-    "name", "status", "container_format", "disk_format", "size", "id", "created_at", "updated_at", "min_disk",
-    "min_ram", "visibility", "owner", "virtual_size", "protected", "os_hidden",
-)  # fmt: skip
+    "name",
+    "status",
+    "container_format",
+    "disk_format",
+    "size",
+    "id",
+    "created_at",
+    "updated_at",
+    "min_disk",
+    "min_ram",
+    "visibility",
+    "owner",
+    "virtual_size",
+    "protected",
+    "os_hidden",
+)
 MEMBER_STATES = ("accepted", "pending", "rejected", "all")
 SEVERAL = ("id", "name", "status", "container_format", "disk_format")  # these take in:a,b
 TIMES = ("created_at", "updated_at")
 COMPARED = {
-    "gt": operator.gt, "gte": operator.ge, "lt": operator.lt, "lte": operator.le, "eq": operator.eq,
+    "gt": operator.gt,
+    "gte": operator.ge,
+    "lt": operator.lt,
+    "lte": operator.le,
+    "eq": operator.eq,
     "neq": operator.ne,
-}  # fmt: skip
+}
 CONTROL = ("limit", "marker", "sort", "sort_key", "sort_dir", "member_status")
 
 
@@ -51,9 +68,12 @@ def offered(rows: t.Sequence[Record], project: str) -> list[Record]:
             continue
         if row["visibility"] == "community" and not own and asked not in ("community", "all"):
             continue
-        if row["visibility"] == "shared" and not own and row["member_status"] and state not in (
-            "all", row["member_status"],
-        ):  # fmt: skip
+        if (
+            row["visibility"] == "shared"
+            and not own
+            and row["member_status"]
+            and state not in ("all", row["member_status"])
+        ):
             continue
         visible.append(row)
     return visible
@@ -104,8 +124,9 @@ def _matches(row: Record, name: str, text: str) -> bool:
         return str(row[name]) in _values(text[3:])
     if name in ("protected", "os_hidden"):
         if text.lower() not in ("true", "false", "1", "0"):
-            raise BadRequestError(f"Invalid value '{text[:60]}' for '{name}' filter. Valid values are case "
-                                  "sensitive: True, False")
+            raise BadRequestError(
+                f"Invalid value '{text[:60]}' for '{name}' filter. Valid values are case sensitive: True, False"
+            )
         return bool(row[name]) == (text.lower() in ("true", "1"))
     if name in ("size", "min_disk", "min_ram", "virtual_size"):
         return bool(row[name] == _number(name, text))
@@ -136,8 +157,9 @@ def _order() -> list[tuple[str, str]]:
         order = list(zip(keys, every)) if keys else [("created_at", direction) for direction in directions]
     for key, direction in order:
         if key not in SORTABLE:
-            raise BadRequestError(f"Invalid sort key: {key[:60]}. It must be one of the following: "
-                                  f"{', '.join(SORTABLE)}")
+            raise BadRequestError(
+                f"Invalid sort key: {key[:60]}. It must be one of the following: {', '.join(SORTABLE)}"
+            )
         if direction not in ("asc", "desc"):
             raise BadRequestError(f"Invalid sort direction: {direction[:60]}")
     return order

@@ -49,10 +49,17 @@ OLD_PATCH: dict[str, t.Any] = {  # [{"replace": "/name", "value": "x"}], the for
 PATCH_TYPES = ("application/openstack-images-v2.1-json-patch", "application/openstack-images-v2.0-json-patch")
 # what can be said of what every image has: our field
 FIELDS = {
-    "name": "name", "min_disk": "min_disk_gb", "min_ram": "min_ram_mb", "tags": "tags", "protected": "protected",
-    "os_hidden": "os_hidden", "visibility": "visibility", "owner": "owner", "disk_format": "disk_format",
+    "name": "name",
+    "min_disk": "min_disk_gb",
+    "min_ram": "min_ram_mb",
+    "tags": "tags",
+    "protected": "protected",
+    "os_hidden": "os_hidden",
+    "visibility": "visibility",
+    "owner": "owner",
+    "disk_format": "disk_format",
     "container_format": "container_format",
-}  # fmt: skip
+}
 UNTIL_DATA = ("disk_format", "container_format")
 PROPERTY: dict[str, t.Any] = {"type": "string", "maxLength": 255}
 COMMAND_LINE: dict[str, t.Any] = {"type": "string", "maxLength": 2048}
@@ -63,7 +70,6 @@ OWN: dict[str, t.Any] = {
     "additionalProperties": True,
     "maxProperties": 200,
 }
-
 
 
 def wanted() -> Record:
@@ -77,11 +83,22 @@ def wanted() -> Record:
             raise ForbiddenError(f"Attribute '{name[:60]}' is read-only.")
     validation.check(body, OWN)
     row: Record = {
-        "id": (body["id"].lower() if "id" in body else None), "owner": current().project, "name": None,
-        "disk_format": "", "container_format": "", "visibility": "shared", "min_disk_gb": 0, "min_ram_mb": 0,
-        "cmdline": "", "protected": False, "os_hidden": False, "tags": [], "properties": {}, "kernel": None,
+        "id": (body["id"].lower() if "id" in body else None),
+        "owner": current().project,
+        "name": None,
+        "disk_format": "",
+        "container_format": "",
+        "visibility": "shared",
+        "min_disk_gb": 0,
+        "min_ram_mb": 0,
+        "cmdline": "",
+        "protected": False,
+        "os_hidden": False,
+        "tags": [],
+        "properties": {},
+        "kernel": None,
         "status": "queued",
-    }  # fmt: skip
+    }
     for name, value in body.items():
         if name != "id":
             _say(row, name, value)

@@ -28,9 +28,7 @@ METHODS = ("glance-direct",)  # of import
 def list_versions() -> Answer:
     links = [{"rel": "self", "href": f"{finding.root()}image/v2/"}]
     states = ["CURRENT", *(["SUPPORTED"] * (len(VERSIONS) - 1))]
-    versions = [
-        {"id": f"v2.{minor}", "status": status, "links": links} for minor, status in zip(VERSIONS, states)
-    ]
+    versions = [{"id": f"v2.{minor}", "status": status, "links": links} for minor, status in zip(VERSIONS, states)]
     return {"versions": versions}, 300
 
 

@@ -18,12 +18,9 @@ MAX_EVENTS = 5000  # of one run; what comes after is not kept
 MAX_TEXT = 1000  # characters
 MAX_NAME = 128
 CENSORED = "not shown, for it may hold secrets (no_log)"
-STATUS = {
-    "runner_on_ok": "ok",
-    "runner_on_failed": "failed",
-    "runner_on_unreachable": "unreachable",
-}
+STATUS = {"runner_on_ok": "ok", "runner_on_failed": "failed", "runner_on_unreachable": "unreachable"}
 _SECRET_NAME = re.compile(r"PASSW|SECRET|TOKEN|_URL$|KEY$")
+
 
 class Reducer:
     """Makes rows of runner's events, and keeps what the end of the run is told by."""

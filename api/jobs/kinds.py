@@ -38,12 +38,7 @@ def _list(items: Schema, most: int = 1000) -> Schema:
 
 
 def _object(properties: dict[str, Schema], required: t.Sequence[str] = ()) -> Schema:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(required),
-        "additionalProperties": False,
-    }
+    return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
 
 
 HINTS = _object(
@@ -166,9 +161,7 @@ def _refuse_templates(kind: str, value: t.Any) -> None:
             _refuse_templates(kind, item)
 
 
-def _action(
-    name: str, operation: str, description: str, playbook: str | None = None, **more: t.Any
-) -> Kind:
+def _action(name: str, operation: str, description: str, playbook: str | None = None, **more: t.Any) -> Kind:
     """What is done to instances that the caller has marked before. `operation`: on servers, if it says no more."""
     return Kind(
         name,
@@ -199,21 +192,39 @@ def _volume(name: str, playbook: str, description: str, what: str, **more: t.Any
 
 _KINDS = (
     Kind(
-        "launch", "launch.yml", "compute:servers:create",
-        "build instances and start them", merge=True, instances="allowed",
-        runs=3, timeout=3600, project=True, action="create",
+        "launch",
+        "launch.yml",
+        "compute:servers:create",
+        "build instances and start them",
+        merge=True,
+        instances="allowed",
+        runs=3,
+        timeout=3600,
+        project=True,
+        action="create",
         variables={"servers": _list(SERVER, 100), "all_or_nothing": BOOLEAN},
     ),
     Kind(
-        "terminate", "terminate.yml", "compute:servers:delete", "take instances away", merge=True, instances="allowed",
-        runs=3, timeout=1800, project=True, action="delete", stubborn=True,
+        "terminate",
+        "terminate.yml",
+        "compute:servers:delete",
+        "take instances away",
+        merge=True,
+        instances="allowed",
+        runs=3,
+        timeout=1800,
+        project=True,
+        action="delete",
+        stubborn=True,
         variables={"servers": _list(_object({"name": NAME, "count": SERVER["properties"]["count"]}, ["name"]), 100)},
     ),
     _action("stop", "stop", "shut instances down", variables={"shutdown_timeout": SECONDS}),
     _action("start", "start", "start stopped instances"),
     # two tables: one job may ask for a soft reboot, another one for a hard one
     _action(
-        "reboot", "reboot", "start instances anew",
+        "reboot",
+        "reboot",
+        "start instances anew",
         variables={"shutdown_timeout": SECONDS, "type": {"enum": ["SOFT", "HARD", "soft", "hard"]}},
     ),
     _action("pause", "pause", "halt instances where they are"),
@@ -221,13 +232,20 @@ _KINDS = (
     _action("suspend", "suspend", "keep instances' memory on the disk and stop them"),
     _action("resume", "resume", "let suspended instances go on"),
     _action(
-        "rescue", "rescue", "start instances from another disk, beside their own", timeout=1800,
+        "rescue",
+        "rescue",
+        "start instances from another disk, beside their own",
+        timeout=1800,
         variables={"image": NAME},
     ),
     _action("unrescue", "unrescue", "start rescued instances from their own disks again"),
     _action("rebuild", "rebuild", "give instances their disks anew", timeout=3600, variables={"image": NAME}),
     _action(
-        "createImage", "create_image", "make images of instances", "snapshot.yml", timeout=7200,
+        "createImage",
+        "create_image",
+        "make images of instances",
+        "snapshot.yml",
+        timeout=7200,
         variables={"image_name": NAME},
     ),
     _action("resize", "resize", "give instances another size, on another host or their own", timeout=3600),
@@ -235,81 +253,142 @@ _KINDS = (
     _action("confirmResize", "confirm_resize", "confirm resizes and migrations", "confirm_resize.yml"),
     _action("revertResize", "revert_resize", "revert resizes and migrations", "revert_resize.yml", timeout=3600),
     _action(
-        "live-migration", "live_migrate", "bring instances to other hosts while they run", "live_migrate.yml",
+        "live-migration",
+        "live_migrate",
+        "bring instances to other hosts while they run",
+        "live_migrate.yml",
         timeout=7200,
     ),
     _action("evacuate", "evacuate", "build instances of a dead host anew on others", timeout=3600),
     Kind(
-        "host_evacuate", "host_evacuate.yml", "compute:hosts:evacuate",
-        "disable a compute host and bring its instances to others", runs=1,
-        timeout=4 * 3600, variables={"host": HOST, "reason": {"type": "string", "maxLength": 255}},
+        "host_evacuate",
+        "host_evacuate.yml",
+        "compute:hosts:evacuate",
+        "disable a compute host and bring its instances to others",
+        runs=1,
+        timeout=4 * 3600,
+        variables={"host": HOST, "reason": {"type": "string", "maxLength": 255}},
     ),
     Kind(
-        "host_restore", "host_restore.yml", "compute:hosts:evacuate",
-        "enable a compute host and bring back what was there", runs=1,
-        timeout=4 * 3600, variables={"host": HOST},
+        "host_restore",
+        "host_restore.yml",
+        "compute:hosts:evacuate",
+        "enable a compute host and bring back what was there",
+        runs=1,
+        timeout=4 * 3600,
+        variables={"host": HOST},
     ),
     _action(
-        "interface_attach", "compute:interfaces:write", "give instances a network interface", action="attach_interface",
+        "interface_attach", "compute:interfaces:write", "give instances a network interface", action="attach_interface"
     ),
     _action(
-        "interface_detach", "compute:interfaces:write", "take a network interface from instances",
+        "interface_detach",
+        "compute:interfaces:write",
+        "take a network interface from instances",
         action="detach_interface",
     ),
     _action(
-        "console", "console_output",
-        "read what instances wrote to their consoles", timeout=120, read_only=True, awaited=True, runs=4,
+        "console",
+        "console_output",
+        "read what instances wrote to their consoles",
+        timeout=120,
+        read_only=True,
+        awaited=True,
+        runs=4,
         variables={
             "lines": {"type": "integer", "minimum": -1, "maximum": 10**6},
             "max_bytes": {"type": "integer", "minimum": 0, "maximum": 2**20},
         },
     ),
     Kind(
-        "security_groups", "security_groups.yml", "network:security_groups:write",
+        "security_groups",
+        "security_groups.yml",
+        "network:security_groups:write",
         "change security groups and who is in them",
         # one after the other: what an older run read of the ledger must not overwrite what a newer one told a host
-        instances="allowed", project=True, limit=True, runs=1,
+        instances="allowed",
+        project=True,
+        limit=True,
+        runs=1,
         variables={
             "security_groups": {"type": "array", "items": GROUP, "maxItems": 100},
-            "join": _list(MEMBERSHIP), "leave": _list(MEMBERSHIP),
+            "join": _list(MEMBERSHIP),
+            "leave": _list(MEMBERSHIP),
         },
     ),
     Kind(
-        "firewall", "firewall.yml", "cloud:firewall", "make every host's firewall what the ledger says",
-        limit=True, runs=1,
+        "firewall",
+        "firewall.yml",
+        "cloud:firewall",
+        "make every host's firewall what the ledger says",
+        limit=True,
+        runs=1,
     ),
     Kind(
-        "floating_ips", "floating_ips.yml", "network:floating_ips:write",
-        "lead floating IPs to instances", instances="allowed",
-        project=True, runs=1,  # likewise
+        "floating_ips",
+        "floating_ips.yml",
+        "network:floating_ips:write",
+        "lead floating IPs to instances",
+        instances="allowed",
+        project=True,
+        runs=1,  # likewise
         variables={
-            "floating_ips": _list(FLOATING), "address": NAME, "pool": NAME, "fixed_ip": NAME,
-            "server": {"type": "string", "maxLength": 255}, "state": {"enum": ["present", "absent"]},
-            "everywhere": BOOLEAN, "network_hosts": _list(HOST), "holders": {"type": "array", "items": HOST},
+            "floating_ips": _list(FLOATING),
+            "address": NAME,
+            "pool": NAME,
+            "fixed_ip": NAME,
+            "server": {"type": "string", "maxLength": 255},
+            "state": {"enum": ["present", "absent"]},
+            "everywhere": BOOLEAN,
+            "network_hosts": _list(HOST),
+            "holders": {"type": "array", "items": HOST},
         },
         hosts=frozenset(["everywhere", "network_hosts", "holders"]),
     ),
     Kind(
-        "compute_nodes", "compute_nodes.yml", "cloud:compute_nodes",
-        "prepare hypervisors and record what they offer", limit=True, runs=1,
+        "compute_nodes",
+        "compute_nodes.yml",
+        "cloud:compute_nodes",
+        "prepare hypervisors and record what they offer",
+        limit=True,
+        runs=1,
     ),
     Kind(
-        "plan", "plan.yml", "compute:servers:plan",
-        "what a launch would do, without doing it", project=True, read_only=True,
-        timeout=300, variables={"servers": _list(SERVER, 100), "all_or_nothing": BOOLEAN},
+        "plan",
+        "plan.yml",
+        "compute:servers:plan",
+        "what a launch would do, without doing it",
+        project=True,
+        read_only=True,
+        timeout=300,
+        variables={"servers": _list(SERVER, 100), "all_or_nothing": BOOLEAN},
     ),
     Kind(
-        "reconcile", "reconcile.yml", "cloud:reconcile",
-        "bring the ledger and the hypervisors together again", limit=True, runs=1,
+        "reconcile",
+        "reconcile.yml",
+        "cloud:reconcile",
+        "bring the ledger and the hypervisors together again",
+        limit=True,
+        runs=1,
         stubborn=True,
         variables={"build_timeout": SECONDS, "output": {"const": "json"}},
     ),
     Kind(
-        "precache", "precache.yml", "cloud:image_cache", "bring images to the hypervisors", project=True, limit=True,
+        "precache",
+        "precache.yml",
+        "cloud:image_cache",
+        "bring images to the hypervisors",
+        project=True,
+        limit=True,
         variables={"image": NAME, "images": _list(NAME, 100), "download_by": {"enum": ["host", "controller"]}},
     ),
     Kind(
-        "evict", "evict.yml", "cloud:image_cache", "remove unused images from the hypervisors", limit=True, runs=1,
+        "evict",
+        "evict.yml",
+        "cloud:image_cache",
+        "remove unused images from the hypervisors",
+        limit=True,
+        runs=1,
         variables={"max_age": SECONDS, "max_cache_gb": {"type": "integer", "minimum": 0}},
     ),
     _volume("volume_create", "volumes.yml", "make volumes", "create"),
@@ -319,7 +398,7 @@ _KINDS = (
     _volume("volume_detach", "volume_detach.yml", "take volumes from instances", "detach", instances="required"),
     _volume("volume_snapshot_create", "volume_snapshot.yml", "take snapshots of volumes", "snapshot_create"),
     _volume("volume_snapshot_delete", "volume_snapshot.yml", "delete snapshots of volumes", "snapshot_delete"),
-)  # fmt: skip
+)
 
 KINDS: t.Mapping[str, Kind] = {kind.name: kind for kind in _KINDS}
 

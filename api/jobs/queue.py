@@ -39,9 +39,22 @@ from ..errors import BadRequestError
 from .kinds import Kind, kind_of
 
 __all__ = [
-    "CANCELLED", "FAILED", "FINAL", "QUEUED", "STATES", "SUCCEEDED", "Job",
-    "cancel", "enqueue", "enqueue_cleaning", "events", "get", "is_waiting", "list_jobs", "retry",
-]  # fmt: skip
+    "CANCELLED",
+    "FAILED",
+    "FINAL",
+    "QUEUED",
+    "STATES",
+    "SUCCEEDED",
+    "Job",
+    "cancel",
+    "enqueue",
+    "enqueue_cleaning",
+    "events",
+    "get",
+    "is_waiting",
+    "list_jobs",
+    "retry",
+]
 
 MAX_TIMEOUT = 24 * 3600  # seconds
 MAX_KEY = 255

@@ -63,5 +63,3 @@ class Bell:
                             self._rung.set()
             except psycopg.Error:
                 threading.Event().wait(LOOK_INTERVAL)
-
-

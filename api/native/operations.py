@@ -54,12 +54,7 @@ OPERATIONS: list[Operation] = []
 
 
 def operation(
-    method: str,
-    path: str,
-    action: str,
-    summary: str,
-    answers: t.Mapping[int, str],
-    **more: t.Any,
+    method: str, path: str, action: str, summary: str, answers: t.Mapping[int, str], **more: t.Any
 ) -> t.Callable[[View], View]:
     """Declare a route. The view gets the path's parameters, and `query` and `body` where it has schemas for them."""
 

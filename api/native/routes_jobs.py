@@ -69,9 +69,7 @@ def create_job(body: dict[str, t.Any]) -> t.Any:
         return _accepted(connection, acting.trigger(connection, current(), body, request_id(), key))
 
 
-@operation(
-    "GET", "/jobs", "jobs:read", "Jobs of the project, newest first", {200: "Jobs"}, query=schemas.JOBS_QUERY
-)
+@operation("GET", "/jobs", "jobs:read", "Jobs of the project, newest first", {200: "Jobs"}, query=schemas.JOBS_QUERY)
 def list_jobs(query: dict[str, t.Any]) -> t.Any:
     caller = current()
     everywhere = query.get("all_projects", False)
@@ -171,9 +169,13 @@ def retry_job(job_id: str) -> t.Any:
     with writing_ledger() as connection:
         may_touch(queue.get(connection, job_id, caller.reach))
         job = queue.retry(
-            connection, job_id, project_id=caller.reach, user_id=caller.user_id, request_id=request_id(),
+            connection,
+            job_id,
+            project_id=caller.reach,
+            user_id=caller.user_id,
+            request_id=request_id(),
             keep_timeout=caller.is_admin,
-        )  # fmt: skip
+        )
         return _accepted(connection, job)
 
 

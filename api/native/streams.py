@@ -95,9 +95,7 @@ def message(event: str, data: t.Any, number: int | None = None) -> str:
     return f"{named}event: {event}\ndata: {json.dumps(data)}\n\n"
 
 
-def _events(
-    engine: Engine, job_id: str, who: Reader, after: int
-) -> t.Generator[str, None, None]:
+def _events(engine: Engine, job_id: str, who: Reader, after: int) -> t.Generator[str, None, None]:
     started = heard = checked = time.monotonic()
     state: t.Any = None
     yield f"retry: {RETRY}\n\n"

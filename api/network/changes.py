@@ -36,12 +36,7 @@ def tell_hosts(
     job_variables = {"project": project_name(connection, owner), **variables}
     if not is_waiting(connection, kind, job_variables, owner):
         enqueue(
-            connection,
-            kind,
-            variables=job_variables,
-            project_id=owner,
-            user_id=caller.user_id,
-            request_id=request_id(),
+            connection, kind, variables=job_variables, project_id=owner, user_id=caller.user_id, request_id=request_id()
         )
 
 

@@ -22,25 +22,82 @@ from .blueprint import Answer, NeutronError, not_found
 Record = dict[str, t.Any]
 
 NETWORK = (
-    "id", "name", "tenant_id", "project_id", "description", "admin_state_up", "status", "subnets", "mtu", "shared",
-    "router:external", "availability_zone_hints", "availability_zones", "port_security_enabled", "is_default",
-    "ipv4_address_scope", "ipv6_address_scope", "revision_number", "provider:network_type",
-    "provider:physical_network", "provider:segmentation_id",
-)  # fmt: skip
+    "id",
+    "name",
+    "tenant_id",
+    "project_id",
+    "description",
+    "admin_state_up",
+    "status",
+    "subnets",
+    "mtu",
+    "shared",
+    "router:external",
+    "availability_zone_hints",
+    "availability_zones",
+    "port_security_enabled",
+    "is_default",
+    "ipv4_address_scope",
+    "ipv6_address_scope",
+    "revision_number",
+    "provider:network_type",
+    "provider:physical_network",
+    "provider:segmentation_id",
+)
 SUBNET = (
-    "id", "name", "network_id", "tenant_id", "project_id", "description", "ip_version", "cidr", "gateway_ip",
-    "enable_dhcp", "ipv6_ra_mode", "ipv6_address_mode", "subnetpool_id", "revision_number", "dns_nameservers",
-    "host_routes", "service_types", "allocation_pools",
-)  # fmt: skip
+    "id",
+    "name",
+    "network_id",
+    "tenant_id",
+    "project_id",
+    "description",
+    "ip_version",
+    "cidr",
+    "gateway_ip",
+    "enable_dhcp",
+    "ipv6_ra_mode",
+    "ipv6_address_mode",
+    "subnetpool_id",
+    "revision_number",
+    "dns_nameservers",
+    "host_routes",
+    "service_types",
+    "allocation_pools",
+)
 PORT = (
-    "id", "name", "network_id", "tenant_id", "project_id", "description", "admin_state_up", "status", "mac_address",
-    "fixed_ips", "device_id", "device_owner", "security_groups", "binding:vnic_type", "binding:host_id",
-    "binding:vif_type", "port_security_enabled", "revision_number",
-)  # fmt: skip
+    "id",
+    "name",
+    "network_id",
+    "tenant_id",
+    "project_id",
+    "description",
+    "admin_state_up",
+    "status",
+    "mac_address",
+    "fixed_ips",
+    "device_id",
+    "device_owner",
+    "security_groups",
+    "binding:vnic_type",
+    "binding:host_id",
+    "binding:vif_type",
+    "port_security_enabled",
+    "revision_number",
+)
 ROUTER = (
-    "id", "name", "tenant_id", "project_id", "description", "admin_state_up", "status", "external_gateway_info",
-    "availability_zone_hints", "availability_zones", "routes", "revision_number",
-)  # fmt: skip
+    "id",
+    "name",
+    "tenant_id",
+    "project_id",
+    "description",
+    "admin_state_up",
+    "status",
+    "external_gateway_info",
+    "availability_zone_hints",
+    "availability_zones",
+    "routes",
+    "revision_number",
+)
 
 
 def _networks(connection: Connection) -> list[Record]:
@@ -128,9 +185,10 @@ def network_row(connection: Connection, number: str, write: bool = False) -> Rec
         if row["uuid"] == number.lower():
             if write and not row["tenant"]:
                 raise NeutronError(
-                    403, "PolicyNotAuthorized",
+                    403,
+                    "PolicyNotAuthorized",
                     f"network {number} is the cloud's operator's, who changes it with novalite.cloud.network",
-                )  # fmt: skip
+                )
             return row
     for pool in network_records.pools_seen(connection):
         if network_records.pool_network_id(pool["name"]) == number.lower():

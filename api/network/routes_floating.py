@@ -25,9 +25,18 @@ Record = dict[str, t.Any]
 
 
 FLOATING = (
-    "id", "floating_ip_address", "floating_network_id", "port_id", "fixed_ip_address", "router_id", "status",
-    "tenant_id", "project_id", "description", "revision_number",
-)  # fmt: skip
+    "id",
+    "floating_ip_address",
+    "floating_network_id",
+    "port_id",
+    "fixed_ip_address",
+    "router_id",
+    "status",
+    "tenant_id",
+    "project_id",
+    "description",
+    "revision_number",
+)
 
 
 @network.get("/floatingips")
@@ -63,9 +72,7 @@ def create_floating_ip() -> Answer:
     return {"floatingip": views.floating_ip(row)}, 201
 
 
-def allocate(
-    connection: Connection, pool: str | None, address: str | None = None, owner: str | None = None
-) -> str:
+def allocate(connection: Connection, pool: str | None, address: str | None = None, owner: str | None = None) -> str:
     """Give a project (None: the caller's) an address of `pool` (None: the only one), a certain one or any.
 
     Returns its id.
@@ -114,17 +121,19 @@ def associate(connection: Connection, number: str, port: Record | None) -> None:
     if port is not None:
         if not routers.reaches(connection, port["network_uuid"], before["pool"]):
             raise NeutronError(
-                404, "ExternalGatewayForFloatingIPNotFound",
+                404,
+                "ExternalGatewayForFloatingIPNotFound",
                 f"External network {network_records.pool_network_id(before['pool'])} is not reachable from the network "
                 f"{port['network_uuid']}. Therefore, cannot associate Port {port['id']} with a Floating IP.",
-            )  # fmt: skip
+            )
         others = network_records.floating_ips_of(connection, before["project_id"])
         if any(other["vif_id"] == port["id"] and other["pool"] == before["pool"] for other in others):
             raise NeutronError(
-                409, "FloatingIPPortAlreadyAssociated",
+                409,
+                "FloatingIPPortAlreadyAssociated",
                 f"Cannot associate floating IP {before['address']} ({number}) with port {port['id']} using fixed IP "
                 f"{port['ip']}, as that fixed IP already has a floating IP on that external network.",
-            )  # fmt: skip
+            )
     attached = port is not None and port["instance_name"] is not None
     item = {
         "address": before["address"],

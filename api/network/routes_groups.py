@@ -28,14 +28,32 @@ Record = dict[str, t.Any]
 
 
 GROUP = (
-    "id", "name", "description", "tenant_id", "project_id", "stateful", "shared", "revision_number",
-    "security_group_rules",
-)  # fmt: skip
-RULE = (
-    "id", "security_group_id", "tenant_id", "project_id", "direction", "ethertype", "protocol", "port_range_min",
-    "port_range_max", "remote_ip_prefix", "remote_group_id", "remote_address_group_id", "description",
+    "id",
+    "name",
+    "description",
+    "tenant_id",
+    "project_id",
+    "stateful",
+    "shared",
     "revision_number",
-)  # fmt: skip
+    "security_group_rules",
+)
+RULE = (
+    "id",
+    "security_group_id",
+    "tenant_id",
+    "project_id",
+    "direction",
+    "ethertype",
+    "protocol",
+    "port_range_min",
+    "port_range_max",
+    "remote_ip_prefix",
+    "remote_group_id",
+    "remote_address_group_id",
+    "description",
+    "revision_number",
+)
 ICMP = ("icmp", "1", "icmpv6", "ipv6-icmp", "58")
 ICMP_FIELDS = {"port_range_min": "type", "port_range_max": "code"}
 TEMPLATES = ("{{", "{%", "{#")  # a name goes through Ansible, which would take these for a template
@@ -208,9 +226,10 @@ def _as_rule(wanted: Record) -> Record:
         raise BadRequestError(f"Invalid ethertype IPv4 for protocol {name}.")
     if wanted.get("remote_ip_prefix") and wanted.get("remote_group_id"):
         raise NeutronError(
-            400, "SecurityGroupRemoteGroupAndRemoteIpPrefix",
+            400,
+            "SecurityGroupRemoteGroupAndRemoteIpPrefix",
             "Only remote_ip_prefix or remote_group_id may be provided.",
-        )  # fmt: skip
+        )
     low, high = _range(wanted, ICMP_FIELDS if name in ICMP else None)
     given = wanted.get("remote_ip_prefix") or ""
     if given and (":" in given) != (version == "6"):
@@ -228,9 +247,10 @@ def _as_rule(wanted: Record) -> Record:
     if name in ICMP:
         if low is None and high is not None:
             raise NeutronError(
-                400, "SecurityGroupMissingIcmpType",
+                400,
+                "SecurityGroupMissingIcmpType",
                 f"ICMP code (port-range-max) {high} is provided but ICMP type (port-range-min) is missing.",
-            )  # fmt: skip
+            )
         return {**rule, "icmp_type": low, "icmp_code": high}
     if (low, high) in ((-1, -1), (0, 0)):
         low = high = None
@@ -249,9 +269,10 @@ def _range(wanted: Record, icmp: t.Mapping[str, str] | None) -> tuple[int | None
         value = None if wanted.get(key) is None else int(wanted[key])
         if icmp is not None and value is not None and not -1 <= value <= 255:
             raise NeutronError(
-                400, "SecurityGroupInvalidIcmpValue",
+                400,
+                "SecurityGroupInvalidIcmpValue",
                 f"Invalid value for ICMP {icmp[key]} ({key}) {value}. It must be 0 to 255.",
-            )  # fmt: skip
+            )
         if icmp is None and value is not None and not -1 <= value <= 65535:
             raise NeutronError(400, "SecurityGroupInvalidPortValue", f"Invalid value for port {value}")
         found.append(value)

@@ -164,7 +164,6 @@ def _project(connection: Connection, number: str) -> str:
 # --- Agents ---------------------------------------------------------------------------------------------------------
 
 
-
 @network.get("/agents")
 @policy.allows("network:agents:read")
 def list_agents() -> Answer:

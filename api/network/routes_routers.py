@@ -110,9 +110,10 @@ def remove_interface(number: str) -> Answer:
         if "subnet_id" in wanted:
             records.subnet_row(connection, wanted["subnet_id"])
         raise NeutronError(
-            404, "RouterInterfaceNotFound",
+            404,
+            "RouterInterfaceNotFound",
             f"Router {row['id']} does not have an interface with id {wanted.get('port_id') or wanted.get('subnet_id')}",
-        )  # fmt: skip
+        )
 
 
 def _interface(row: Record, port_id: str, network_uuid: str, version: int) -> Record:
@@ -133,10 +134,11 @@ def _free_port(connection: Connection, number: str) -> tuple[str, Record, int]:
     seen = records.port_row(connection, number)
     if seen["instance_uuid"] is not None or seen["router_id"] is not None or seen["device_id"]:
         raise NeutronError(
-            409, "PortInUse",
+            409,
+            "PortInUse",
             f"Unable to complete operation on port {seen['id']} for network {seen['network_uuid']}. Port already has "
             f"an attached device {seen['instance_uuid'] or seen['router_id'] or seen['device_id']}.",
-        )  # fmt: skip
+        )
     if seen["ip"] is None and seen["ipv6"] is None:
         raise BadRequestError("Bad router request: Router port must have at least one fixed IP.")
     return seen["id"], records.network_row(connection, seen["network_uuid"]), 4 if seen["ip"] is not None else 6

@@ -15,11 +15,7 @@ from .blueprint import Answer, network, network_versions
 
 
 def _document() -> dict[str, t.Any]:
-    return {
-        "id": "v2.0",
-        "status": "CURRENT",
-        "links": [{"rel": "self", "href": f"{request.url_root}network/v2.0/"}],
-    }
+    return {"id": "v2.0", "status": "CURRENT", "links": [{"rel": "self", "href": f"{request.url_root}network/v2.0/"}]}
 
 
 @network_versions.get("/", strict_slashes=False)

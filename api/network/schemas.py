@@ -64,11 +64,7 @@ CREATE_FLOATING = wrapped(
 )
 UPDATE_FLOATING = wrapped(
     "floatingip",
-    {
-        "port_id": OPTIONAL_UUID,
-        "fixed_ip_address": {"type": ["string", "null"], "maxLength": 64},
-        "description": TEXT,
-    },
+    {"port_id": OPTIONAL_UUID, "fixed_ip_address": {"type": ["string", "null"], "maxLength": 64}, "description": TEXT},
 )
 LIMIT: Schema = {"type": "integer", "minimum": -1, "maximum": 2**31 - 1}
 UPDATE_QUOTA = wrapped(

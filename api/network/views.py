@@ -160,9 +160,7 @@ def port(row: Record, admin: bool = False) -> Record:
         if address
     ]
     attached = row["instance_uuid"] is not None
-    runs = row["router_id"] is not None or (
-        attached and row["power_state"] == RUNNING and row["status"] != "attaching"
-    )
+    runs = row["router_id"] is not None or (attached and row["power_state"] == RUNNING and row["status"] != "attaching")
     up = True if row["admin_state_up"] is None else bool(row["admin_state_up"])
     shown = {
         "id": row["id"],
@@ -190,8 +188,14 @@ def port(row: Record, admin: bool = False) -> Record:
     }
     if admin:
         kind = "bridge" if attached else "unbound"
-        shown.update({"binding:host_id": row["host"] or "", "binding:vif_type": kind, "binding:profile": {},
-                      "binding:vif_details": {}})  # fmt: skip
+        shown.update(
+            {
+                "binding:host_id": row["host"] or "",
+                "binding:vif_type": kind,
+                "binding:profile": {},
+                "binding:vif_details": {},
+            }
+        )
     return shown
 
 

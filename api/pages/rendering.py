@@ -31,10 +31,19 @@ _OTHER_CONTROLS = re.compile(r"[^\S\n\t ]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 CONSOLE_CHARACTERS = 128 * 1024
 
 TONES = {  # of words that say how something is
-    "active": "good", "succeeded": "good", "up": "good", "ok": "good",
-    "error": "bad", "failed": "bad", "down": "bad", "unreachable": "bad",
-    "building": "busy", "running": "busy", "queued": "busy", "changed": "busy",
-}  # fmt: skip
+    "active": "good",
+    "succeeded": "good",
+    "up": "good",
+    "ok": "good",
+    "error": "bad",
+    "failed": "bad",
+    "down": "bad",
+    "unreachable": "bad",
+    "building": "busy",
+    "running": "busy",
+    "queued": "busy",
+    "changed": "busy",
+}
 
 
 def register(app: Flask) -> None:
@@ -130,5 +139,3 @@ def console_text(raw: str) -> str:
     """What a guest wrote, as text: without what a terminal would obey, and the end of it if it is long."""
     text = raw[-CONSOLE_CHARACTERS:].replace("\r\n", "\n").replace("\r", "\n")
     return _OTHER_CONTROLS.sub("", _ESCAPES.sub("", text))
-
-

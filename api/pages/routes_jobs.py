@@ -56,9 +56,7 @@ def show_job(job_id: str) -> str:
     caller = current()
     with reading_ledger() as connection:
         job = queue.get(connection, job_id, caller.reach)
-        events = queue.events(
-            connection, job_id, limit=EVENTS, project_id=caller.reach, texts=caller.is_admin
-        )
+        events = queue.events(connection, job_id, limit=EVENTS, project_id=caller.reach, texts=caller.is_admin)
         (told,) = veiled(connection, [job])
     final, last = job["state"] in queue.FINAL, events[-1]["seq"] if events else 0
     # that a task began is of interest until something came of it
@@ -90,9 +88,13 @@ def act_on_job(job_id: str, action: str) -> t.Any:
             job = queue.cancel(connection, job_id, caller.reach)
         elif action == "retry":
             job = queue.retry(
-                connection, job_id, project_id=caller.reach, user_id=caller.user_id, request_id=request_id(),
+                connection,
+                job_id,
+                project_id=caller.reach,
+                user_id=caller.user_id,
+                request_id=request_id(),
                 keep_timeout=caller.is_admin,
-            )  # fmt: skip
+            )
         else:
             raise BadRequestError("A job can be cancelled, or tried again.")
     return redirect(url_for("pages.show_job", job_id=job["id"]), 303)

@@ -23,12 +23,35 @@ View = t.Callable[[Record], Record]
 
 MAX_LIMIT = 1000
 FILTERS: dict[str, str] = {  # of clients: what our views call it
-    "name": "name", "display_name": "name", "status": "status", "id": "id", "volume_id": "volume_id",
-    "availability_zone": "availability_zone", "bootable": "bootable", "size": "size", "volume_type": "volume_type",
-    "description": "description", "user_id": "user_id", "snapshot_id": "snapshot_id", "source_volid": "source_volid",
-}  # fmt: skip
-SORTABLE = ("id", "name", "display_name", "status", "size", "created_at", "updated_at", "availability_zone",
-            "bootable", "volume_type", "user_id", "volume_id", "description")  # fmt: skip
+    "name": "name",
+    "display_name": "name",
+    "status": "status",
+    "id": "id",
+    "volume_id": "volume_id",
+    "availability_zone": "availability_zone",
+    "bootable": "bootable",
+    "size": "size",
+    "volume_type": "volume_type",
+    "description": "description",
+    "user_id": "user_id",
+    "snapshot_id": "snapshot_id",
+    "source_volid": "source_volid",
+}
+SORTABLE = (
+    "id",
+    "name",
+    "display_name",
+    "status",
+    "size",
+    "created_at",
+    "updated_at",
+    "availability_zone",
+    "bootable",
+    "volume_type",
+    "user_id",
+    "volume_id",
+    "description",
+)
 
 
 def project_asked_for() -> str | None:
@@ -81,8 +104,9 @@ def _order() -> list[tuple[str, str]]:
     args = request.args
     if args.get("sort"):
         if "sort_key" in args or "sort_dir" in args:
-            raise BadRequestError("The 'sort_key' and 'sort_dir' parameters are deprecated and cannot be used with the "
-                                  "'sort' parameter.")
+            raise BadRequestError(
+                "The 'sort_key' and 'sort_dir' parameters are deprecated and cannot be used with the 'sort' parameter."
+            )
         pairs = [part.strip().partition(":") for part in args["sort"].split(",")]
         order = [(key.strip(), direction.strip() or "desc") for key, _colon, direction in pairs]
     else:

@@ -24,16 +24,20 @@ from . import schemas
 from .blueprint import MAX_VERSION, MIN_VERSION, UPDATED, Answer, Record, volume, volume_versions
 
 # Cinder's names. Of the last three there is none: their limits are kept, for clients set all of them together.
-QUOTAS = (
-    "volumes", "snapshots", "gigabytes", "per_volume_gigabytes", "backups", "backup_gigabytes", "groups",
-)  # fmt: skip
+QUOTAS = ("volumes", "snapshots", "gigabytes", "per_volume_gigabytes", "backups", "backup_gigabytes", "groups")
 EXTENSIONS = {
-    "os-quota-sets": "Quotas", "os-quota-class-sets": "QuotaClasses", "os-hosts": "Hosts",
-    "os-availability-zone": "AvailabilityZones", "os-services": "Services",
-    "os-types-manage": "TypesManage", "os-types-extra-specs": "TypesExtraSpecs",
-    "os-volume-type-access": "VolumeTypeAccess", "os-volume-actions": "VolumeActions",
-    "os-extended-snapshot-attributes": "ExtendedSnapshotAttributes", "os-used-limits": "UsedLimits",
-}  # fmt: skip
+    "os-quota-sets": "Quotas",
+    "os-quota-class-sets": "QuotaClasses",
+    "os-hosts": "Hosts",
+    "os-availability-zone": "AvailabilityZones",
+    "os-services": "Services",
+    "os-types-manage": "TypesManage",
+    "os-types-extra-specs": "TypesExtraSpecs",
+    "os-volume-type-access": "VolumeTypeAccess",
+    "os-volume-actions": "VolumeActions",
+    "os-extended-snapshot-attributes": "ExtendedSnapshotAttributes",
+    "os-used-limits": "UsedLimits",
+}
 
 
 def _document() -> dict[str, t.Any]:
@@ -97,9 +101,7 @@ def show_quotas(target: str) -> Answer:
         limits, used = quotas.quota_limits(connection, target), project_usage.used(connection, target)
     shown = _shown(limits)
     if request.args.get("usage", "").lower() in ("true", "1"):
-        shown = {
-            name: {"limit": limit, "in_use": used.get(name, 0), "reserved": 0} for name, limit in shown.items()
-        }
+        shown = {name: {"limit": limit, "in_use": used.get(name, 0), "reserved": 0} for name, limit in shown.items()}
     return {"quota_set": {"id": target, **shown}}, 200
 
 

@@ -41,9 +41,11 @@ def _listed(shown: t.Callable[[Record, Record], Record]) -> Answer:
         {"id": attachment["id"], "row": row, "one": attachment} for row in rows for attachment in row["attachments"]
     ]
     return listing.page(
-        "attachments", pairs, lambda pair: views.attachment(pair["row"], pair["one"]),
+        "attachments",
+        pairs,
+        lambda pair: views.attachment(pair["row"], pair["one"]),
         lambda pair: shown(pair["row"], pair["one"]),
-    ), 200  # fmt: skip
+    ), 200
 
 
 @volume.get("/<project>/attachments/<number>")

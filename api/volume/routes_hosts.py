@@ -59,8 +59,9 @@ def change_service(action: str) -> Answer:
     if action in ("enable", "disable") and not any(
         (service["host"], service["binary"]) == (named.get("host"), named.get("binary")) for service in services
     ):
-        raise NotFoundError(f"Service {str(named.get('binary'))[:60]} could not be found on host "
-                            f"{str(named.get('host'))[:60]}.")
+        raise NotFoundError(
+            f"Service {str(named.get('binary'))[:60]} could not be found on host {str(named.get('host'))[:60]}."
+        )
     raise BadRequestError(f"{action}: a host's volumes are in use where its servers are: use Compute's os-services")
 
 
@@ -143,8 +144,11 @@ def show_capabilities(name: str) -> Answer:
 
 def _backend() -> Record:
     return {
-        "vendor_name": "novalite", "driver_version": "1", "volume_backend_name": BACKEND, "storage_protocol": BACKEND,
-    }  # fmt: skip
+        "vendor_name": "novalite",
+        "driver_version": "1",
+        "volume_backend_name": BACKEND,
+        "storage_protocol": BACKEND,
+    }
 
 
 def _services(connection: Connection) -> list[Record]:

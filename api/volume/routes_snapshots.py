@@ -57,9 +57,11 @@ def create(body: Record) -> Record:
     """Record the snapshot that `body` asks for, and have it taken."""
     with writing_ledger() as connection, in_cinders_words():
         wanted = {
-            **changes(body), "volume_id": body["volume_id"] or "", "user_id": current().user_id,
+            **changes(body),
+            "volume_id": body["volume_id"] or "",
+            "user_id": current().user_id,
             "force": schemas.truth(body.get("force")) or speaks(66),
-        }  # fmt: skip
+        }
         row = volume_snapshots.create_snapshot(connection, current().project, wanted)
         if row["status"] == "creating":
             _enqueue(connection, "volume_snapshot_create", row)

@@ -46,9 +46,11 @@ def show_type(number: str) -> Answer:
 def create_type() -> Answer:
     body = validation.body(schemas.NEW_TYPE)["volume_type"]
     wanted = {
-        "name": body["name"], "description": body.get("description"), "extra_specs": body.get("extra_specs") or {},
+        "name": body["name"],
+        "description": body.get("description"),
+        "extra_specs": body.get("extra_specs") or {},
         "is_public": schemas.truth(body.get("os-volume-type-access:is_public", True)),
-    }  # fmt: skip
+    }
     with writing_ledger() as connection, as_bad_request():
         return {"volume_type": views.new_volume_type(volume_types.create_type(connection, wanted))}, 200
 

@@ -61,9 +61,14 @@ def _extend(number: str, said: Record) -> Answer:
     with writing_ledger() as connection, in_cinders_words():
         size = int(said["new_size"])
         row = volumes.begin_extend(
-            connection, number, size, project_id=whose(), online=speaks(42), request_id=request_id(),
+            connection,
+            number,
+            size,
+            project_id=whose(),
+            online=speaks(42),
+            request_id=request_id(),
             user_id=current().user_id,
-        )  # fmt: skip
+        )
         if row["status"] == "extending":
             servers = [attachment["instance_uuid"] for attachment in row["attachments"]]
             enqueue(connection, "volume_extend", row, servers, volumes=number)
@@ -96,9 +101,15 @@ def attach(
     """Begin to give a volume to a server; returns the attachment."""
     row = volumes.one_volume(connection, number, whose())
     made = volume_attachments.begin_attach(
-        connection, number, server, project_id=whose(), device=device, readonly=readonly, request_id=request_id(),
+        connection,
+        number,
+        server,
+        project_id=whose(),
+        device=device,
+        readonly=readonly,
+        request_id=request_id(),
         user_id=current().user_id,
-    )  # fmt: skip
+    )
     enqueue(connection, "volume_attach", row, [server], attachments=made["id"])
     return made
 
@@ -118,9 +129,14 @@ def _detach(number: str, said: Record, force: bool = False) -> Answer:
 def detach(connection: Connection, row: Record, server: str, force: bool = False) -> None:
     """Begin to take a volume from a server."""
     gone = volume_attachments.begin_detach(
-        connection, row["id"], server, project_id=whose(), request_id=request_id(), user_id=current().user_id,
+        connection,
+        row["id"],
+        server,
+        project_id=whose(),
+        request_id=request_id(),
+        user_id=current().user_id,
         force=force,
-    )  # fmt: skip
+    )
     enqueue(connection, "volume_detach", row, [server], attachments=gone["id"])
 
 

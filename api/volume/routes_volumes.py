@@ -89,9 +89,7 @@ def _wanted(connection: Connection, body: Record) -> Record:
         try:
             image = lookups.image_by_id(connection, body["imageRef"], caller.project)
         except NotFoundError:
-            raise BadRequestError(
-                "Invalid image identifier or unable to access requested image."
-            ) from None
+            raise BadRequestError("Invalid image identifier or unable to access requested image.") from None
     size = body.get("size")
     return {
         "size_gb": None if size is None else int(size),
@@ -134,11 +132,7 @@ def changes(body: Record) -> Record:
 def delete_volume(number: str) -> Answer:
     if schemas.truth(request.args.get("force")):
         policy.check("volume:admin")
-    remove(
-        number,
-        force=schemas.truth(request.args.get("force")),
-        cascade=schemas.truth(request.args.get("cascade")),
-    )
+    remove(number, force=schemas.truth(request.args.get("force")), cascade=schemas.truth(request.args.get("cascade")))
     return "", 202
 
 

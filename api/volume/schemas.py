@@ -40,14 +40,24 @@ def truth(value: t.Any) -> bool:
 VOLUME = wrapped(
     "volume",
     {
-        "name": NAME, "display_name": NAME, "description": NAME, "display_description": NAME,
-        "size": {"anyOf": [SIZE, {"type": "null"}]}, "volume_type": OPTIONAL, "availability_zone": OPTIONAL,
-        "imageRef": OPTIONAL, "snapshot_id": OPTIONAL, "source_volid": OPTIONAL, "metadata": METADATA,
-        "multiattach": {"anyOf": [BOOLEAN, {"type": "null"}]}, "consistencygroup_id": {"type": "null"},
-        "group_id": {"type": "null"}, "backup_id": {"type": "null"},
+        "name": NAME,
+        "display_name": NAME,
+        "description": NAME,
+        "display_description": NAME,
+        "size": {"anyOf": [SIZE, {"type": "null"}]},
+        "volume_type": OPTIONAL,
+        "availability_zone": OPTIONAL,
+        "imageRef": OPTIONAL,
+        "snapshot_id": OPTIONAL,
+        "source_volid": OPTIONAL,
+        "metadata": METADATA,
+        "multiattach": {"anyOf": [BOOLEAN, {"type": "null"}]},
+        "consistencygroup_id": {"type": "null"},
+        "group_id": {"type": "null"},
+        "backup_id": {"type": "null"},
     },
     additionalProperties=False,
-)  # fmt: skip
+)
 CHANGES = {"name": NAME, "display_name": NAME, "description": NAME, "display_description": NAME, "metadata": METADATA}
 VOLUME_CHANGES = wrapped("volume", CHANGES, minProperties=1, additionalProperties=False)
 SNAPSHOT_CHANGES = wrapped("snapshot", CHANGES, minProperties=1, additionalProperties=False)
@@ -69,25 +79,28 @@ META_BODY: Schema = {
 }
 SPECS = {**METADATA, "type": "object", "minProperties": 1}
 TYPE_NAME: Schema = {"type": "string", "minLength": 1, "maxLength": 255}
-TYPE = {
-    "name": TYPE_NAME, "description": NAME, "extra_specs": METADATA, "os-volume-type-access:is_public": BOOLEAN,
-}  # fmt: skip
+TYPE = {"name": TYPE_NAME, "description": NAME, "extra_specs": METADATA, "os-volume-type-access:is_public": BOOLEAN}
 NEW_TYPE = wrapped("volume_type", TYPE, ["name"], additionalProperties=False)
 TYPE_CHANGES = wrapped(
     "volume_type",
-    {**{key: TYPE[key] for key in ("description", "extra_specs")},
-     "name": {**TYPE_NAME, "type": ["string", "null"]}, "is_public": BOOLEAN},
+    {
+        **{key: TYPE[key] for key in ("description", "extra_specs")},
+        "name": {**TYPE_NAME, "type": ["string", "null"]},
+        "is_public": BOOLEAN,
+    },
     minProperties=1,
     additionalProperties=False,
-)  # fmt: skip
+)
 ATTACHMENT = wrapped(
     "attachment",
     {
-        "volume_uuid": UUID, "instance_uuid": UUID, "connector": {"type": ["object", "null"]},
+        "volume_uuid": UUID,
+        "instance_uuid": UUID,
+        "connector": {"type": ["object", "null"]},
         "mode": {"enum": ["rw", "ro", None]},
     },
     ["volume_uuid", "instance_uuid"],
-)  # fmt: skip
+)
 LIMIT: Schema = {
     "anyOf": [
         {"type": "integer", "minimum": -1, "maximum": 2**31 - 1},
@@ -97,6 +110,14 @@ LIMIT: Schema = {
 QUOTAS = wrapped("quota_set", {}, minProperties=1, additionalProperties=LIMIT)
 QUOTA_CLASS = wrapped("quota_class_set", {}, minProperties=1, additionalProperties=LIMIT)
 STATES = (
-    "creating", "available", "deleting", "error", "error_deleting", "error_extending", "attaching", "detaching",
-    "in-use", "maintenance",
-)  # fmt: skip
+    "creating",
+    "available",
+    "deleting",
+    "error",
+    "error_deleting",
+    "error_extending",
+    "attaching",
+    "detaching",
+    "in-use",
+    "maintenance",
+)

@@ -91,10 +91,15 @@ def volume(row: Record) -> Record:
 def image_metadata(image: Record) -> Record:
     """What a volume knows of the image that it was made of, in texts."""
     known = {
-        "image_id": image.get("id"), "image_name": image.get("name"), "disk_format": image.get("disk_format"),
-        "container_format": "bare", "min_disk": image.get("min_disk_gb", 0), "min_ram": image.get("min_ram_mb", 0),
-        "size": image.get("size", 0), "checksum": str(image.get("checksum") or "").partition(":")[2],
-    }  # fmt: skip
+        "image_id": image.get("id"),
+        "image_name": image.get("name"),
+        "disk_format": image.get("disk_format"),
+        "container_format": "bare",
+        "min_disk": image.get("min_disk_gb", 0),
+        "min_ram": image.get("min_ram_mb", 0),
+        "size": image.get("size", 0),
+        "checksum": str(image.get("checksum") or "").partition(":")[2],
+    }
     described = {**known, **(image.get("properties") or {})}
     return {key: str(value) for key, value in described.items() if value is not None}
 

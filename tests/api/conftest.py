@@ -55,10 +55,25 @@ class Cloud:
 
     def host(self, name: str, zone: str = "nova") -> str:
         self._insert(
-            tables.compute_host, name=name, enabled=True, up=True, last_seen_at=0, zone=zone, aggregates=[], traits=[],
-            vcpus=4, memory_mb=4096, disk_gb=40, reserved_vcpus=0, reserved_memory_mb=0, reserved_disk_gb=0,
-            cpu_ratio=1.0, ram_ratio=1.0, disk_ratio=1.0, facts={},
-        )  # fmt: skip
+            tables.compute_host,
+            name=name,
+            enabled=True,
+            up=True,
+            last_seen_at=0,
+            zone=zone,
+            aggregates=[],
+            traits=[],
+            vcpus=4,
+            memory_mb=4096,
+            disk_gb=40,
+            reserved_vcpus=0,
+            reserved_memory_mb=0,
+            reserved_disk_gb=0,
+            cpu_ratio=1.0,
+            ram_ratio=1.0,
+            disk_ratio=1.0,
+            facts={},
+        )
         return name
 
     def project(self, name: str) -> str:
@@ -89,13 +104,23 @@ class Cloud:
         instance_uuid = str(uuid.uuid4())
         row = {
             "flavor": {
-                "name": "m1.tiny", "vcpus": 1, "memory_mb": 512, "root_gb": 1, "ephemeral_gb": 0, "swap_mb": 0,
+                "name": "m1.tiny",
+                "vcpus": 1,
+                "memory_mb": 512,
+                "root_gb": 1,
+                "ephemeral_gb": 0,
+                "swap_mb": 0,
                 "extra_specs": {},
             },
             "image": {"id": str(uuid.uuid4()), "name": "ami-tiny", "kernel": None, "ramdisk": None, "properties": {}},
-            "metadata": {}, "attempts": [], "vm_state": "active", "hostname": name, "created_at": 0, "updated_at": 0,
+            "metadata": {},
+            "attempts": [],
+            "vm_state": "active",
+            "hostname": name,
+            "created_at": 0,
+            "updated_at": 0,
             **values,
-        }  # fmt: skip
+        }
         number = self._insert(
             tables.instance,
             uuid=instance_uuid,

@@ -34,9 +34,15 @@ class User:
         cloud._insert(tables_identity.user, id=self.id, name=f"{role}-{self.id[:8]}", created_at=0)
         cloud._insert(tables_identity.role_assignment, user_id=self.id, project_id=project, role=role)
         cloud._insert(
-            tables_identity.token, hash=token_hash(self.token), user_id=self.id, project_id=project, method="password",
-            audit_id="a", issued_at=time.time(), expires_at=time.time() + 3600,
-        )  # fmt: skip
+            tables_identity.token,
+            hash=token_hash(self.token),
+            user_id=self.id,
+            project_id=project,
+            method="password",
+            audit_id="a",
+            issued_at=time.time(),
+            expires_at=time.time() + 3600,
+        )
 
     def ask(self, method: str, path: str, body: t.Any = None, version: str | None = None) -> TestResponse:
         headers = dict(self.headers)

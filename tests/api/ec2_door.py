@@ -46,9 +46,13 @@ class Door:
 
 def client(url: str, access: str, secret: str, **config: t.Any) -> Client:
     return SESSION.client(
-        "ec2", endpoint_url=url, region_name="RegionOne", aws_access_key_id=access, aws_secret_access_key=secret,
+        "ec2",
+        endpoint_url=url,
+        region_name="RegionOne",
+        aws_access_key_id=access,
+        aws_secret_access_key=secret,
         config=botocore.config.Config(retries={"max_attempts": 0}, **config),
-    )  # fmt: skip
+    )
 
 
 @contextlib.contextmanager

@@ -138,11 +138,15 @@ def make(api: Api) -> Objects:
         wanted["project"] = "alt"
         operation_of("network")(connection, wanted)
         net = connection.execute(sa.select(tables.network).where(tables.network.c.name == "alts")).mappings().one()
-        address = connection.execute(
-            sa.select(tables.fixed_ip.c.ip).where(
-                tables.fixed_ip.c.network_id == net["id"], tables.fixed_ip.c.reserved.is_(None)
+        address = (
+            connection.execute(
+                sa.select(tables.fixed_ip.c.ip).where(
+                    tables.fixed_ip.c.network_id == net["id"], tables.fixed_ip.c.reserved.is_(None)
+                )
             )
-        ).scalars().all()[-1]  # fmt: skip
+            .scalars()
+            .all()[-1]
+        )
         application = credentials.create_application_credential(
             connection, user_id=api.users["alt"], project_id=project, name="alts", secret_hash="x", roles=["member"]
         )
@@ -156,49 +160,113 @@ def make(api: Api) -> Objects:
         connection.execute(sa.update(tables.fixed_ip).where(mine).values(owner=f"vif:{vif}"))
     request = f"req-{uuid.uuid4()}"
     api.insert(
-        tables.instance_action, instance_uuid=server, action="create", request_id=request, started_at=now,
-        finished_at=now, user_id=api.users["alt"], project_id=project, details={},
-    )  # fmt: skip
+        tables.instance_action,
+        instance_uuid=server,
+        action="create",
+        request_id=request,
+        started_at=now,
+        finished_at=now,
+        user_id=api.users["alt"],
+        project_id=project,
+        details={},
+    )
     group, rule, image, grouped, floating, job = (str(uuid.uuid4()) for _ in range(6))
     number = api.insert(tables.security_group, uuid=group, project_id=project, name="alts")
     api.insert(
-        tables.security_group_rule, id=rule, group_id=number, ethertype="IPv4", protocol="tcp", port_min=22,
-        port_max=22, cidr="0.0.0.0/0",
-    )  # fmt: skip
+        tables.security_group_rule,
+        id=rule,
+        group_id=number,
+        ethertype="IPv4",
+        protocol="tcp",
+        port_min=22,
+        port_max=22,
+        cidr="0.0.0.0/0",
+    )
     api.insert(
-        tables.image, id=image, owner=project, name="alts", disk_format="raw", source="/nonexistent/alts.raw",
-        checksum="sha256:" + "1" * 64, size=1 << 20, virtual_size=1 << 20, properties={}, created_at=now,
-    )  # fmt: skip
-    api.insert(
-        tables.keypair, project_id=project, name="alts", type="ssh", public_key=PUBLIC_KEY, fingerprint="0" * 47,
+        tables.image,
+        id=image,
+        owner=project,
+        name="alts",
+        disk_format="raw",
+        source="/nonexistent/alts.raw",
+        checksum="sha256:" + "1" * 64,
+        size=1 << 20,
+        virtual_size=1 << 20,
+        properties={},
         created_at=now,
-    )  # fmt: skip
+    )
+    api.insert(
+        tables.keypair,
+        project_id=project,
+        name="alts",
+        type="ssh",
+        public_key=PUBLIC_KEY,
+        fingerprint="0" * 47,
+        created_at=now,
+    )
     api.insert(tables.server_group, id=grouped, project_id=project, name="alts", policy="anti-affinity")
     api.insert(tables.floating_pool, name="public", cidr="198.51.100.0/24", interface="eth0")
     api.insert(
-        tables.floating_ip, id=floating, pool="public", address=int.from_bytes(bytes([198, 51, 100, 7])),
-        project_id=project, released_at=0,
-    )  # fmt: skip
+        tables.floating_ip,
+        id=floating,
+        pool="public",
+        address=int.from_bytes(bytes([198, 51, 100, 7])),
+        project_id=project,
+        released_at=0,
+    )
     api.insert(
-        tables.tables_jobs.job, id=job, kind="reboot", project_id=project, user_id=api.users["alt"],
-        request_id=request, variables={"uuids": [server]}, state="succeeded", timeout_seconds=60, created_at=now,
-        started_at=now, finished_at=now,
-    )  # fmt: skip
+        tables.tables_jobs.job,
+        id=job,
+        kind="reboot",
+        project_id=project,
+        user_id=api.users["alt"],
+        request_id=request,
+        variables={"uuids": [server]},
+        state="succeeded",
+        timeout_seconds=60,
+        created_at=now,
+        started_at=now,
+        finished_at=now,
+    )
     kept, taken, hung = (str(uuid.uuid4()) for _ in range(3))
     with transaction(api.engine) as connection:
         of_type = volume_types.ensure_default(connection)["id"]
     api.insert(
-        tables_volumes.volume, id=kept, project_id=project, user_id=api.users["alt"], name="alts", size_gb=1,
-        type_id=of_type, format="qcow2", status="in-use", metadata={}, created_at=now, updated_at=now, made_at=now,
-    )  # fmt: skip
+        tables_volumes.volume,
+        id=kept,
+        project_id=project,
+        user_id=api.users["alt"],
+        name="alts",
+        size_gb=1,
+        type_id=of_type,
+        format="qcow2",
+        status="in-use",
+        metadata={},
+        created_at=now,
+        updated_at=now,
+        made_at=now,
+    )
     api.insert(
-        tables_volumes.volume_snapshot, id=taken, volume_id=kept, project_id=project, name="alts", size_gb=1,
-        status="available", metadata={}, created_at=now, updated_at=now,
-    )  # fmt: skip
+        tables_volumes.volume_snapshot,
+        id=taken,
+        volume_id=kept,
+        project_id=project,
+        name="alts",
+        size_gb=1,
+        status="available",
+        metadata={},
+        created_at=now,
+        updated_at=now,
+    )
     api.insert(
-        tables_volumes.volume_attachment, id=hung, volume_id=kept, instance_uuid=server, device="vdb", created_at=now,
+        tables_volumes.volume_attachment,
+        id=hung,
+        volume_id=kept,
+        instance_uuid=server,
+        device="vdb",
+        created_at=now,
         attached_at=now,
-    )  # fmt: skip
+    )
     router = str(uuid.uuid4())
     api.insert(
         tables.tables_networking.router, id=router, project_id=project, name="alts", created_at=now, updated_at=now
@@ -207,11 +275,26 @@ def make(api: Api) -> Objects:
     ours = [subnet["id"] for subnet in subnets.get("subnets", []) if subnet["network_id"] == net["uuid"]]
     return Objects(
         {
-            "project": project, "user": api.users["alt"], "application_credential": application["id"],
-            "ec2_credential": ec2["access"], "server": server, "request": request, "port": vif, "keypair": "alts",
-            "server_group": grouped, "security_group": group, "security_group_rule": rule, "floating_ip": floating,
-            "network": net["uuid"], "subnet": (ours or [str(uuid.uuid4())])[0], "image": image, "job": job,
-            "router": router, "nothing": str(uuid.uuid4()), "volume": kept, "volume_snapshot": taken,
+            "project": project,
+            "user": api.users["alt"],
+            "application_credential": application["id"],
+            "ec2_credential": ec2["access"],
+            "server": server,
+            "request": request,
+            "port": vif,
+            "keypair": "alts",
+            "server_group": grouped,
+            "security_group": group,
+            "security_group_rule": rule,
+            "floating_ip": floating,
+            "network": net["uuid"],
+            "subnet": (ours or [str(uuid.uuid4())])[0],
+            "image": image,
+            "job": job,
+            "router": router,
+            "nothing": str(uuid.uuid4()),
+            "volume": kept,
+            "volume_snapshot": taken,
             "volume_attachment": hung,
         }
-    )  # fmt: skip
+    )

@@ -29,7 +29,10 @@ SCRIPT = "<script>document.title='broken'</script><img src=x onerror=alert(1)>"
 CONSOLE = f"\x1b[32mStarting\x1b[0m sshd\r\n\x1b]0;title\x07login: {SCRIPT}\n"
 
 EXPLANATION = {
-    "choice": "filter_scheduler", "hosts": 2, "alternates": [], "host": "hv1",
+    "choice": "filter_scheduler",
+    "hosts": 2,
+    "alternates": [],
+    "host": "hv1",
     "filters": [
         {"filter": "compute", "start": 2, "end": 2, "removed": {}},
         {"filter": "ram", "start": 2, "end": 1, "removed": {"hv2": "has 100 MiB left, 512 are asked for"}},
@@ -37,7 +40,7 @@ EXPLANATION = {
     "weights": [{"host": "hv1", "score": 2.5, "details": {"cpu": 1.0, "ram": 1.0, "disk": 0.5}}],
     "message": "hv1 was chosen for 'web-1' by filter_scheduler from 1 of 2 hosts",
     "lines": ["hv1: weight 2.5 (cpu 1, ram 1, disk 0.5) chosen", "hv2: removed by ram: has 100 MiB left"],
-}  # fmt: skip
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,9 +69,13 @@ def build(api: seeds.Api) -> Scene:
         if address is not None:
             vif = str(uuid.uuid4())
             api.insert(
-                tables.vif, id=vif, instance_uuid=instance_uuid, network_id=network.id, position=0,
+                tables.vif,
+                id=vif,
+                instance_uuid=instance_uuid,
+                network_id=network.id,
+                position=0,
                 mac="fa:16:3e:" + ":".join(vif[i : i + 2] for i in (0, 2, 4)),
-            )  # fmt: skip
+            )
             with transaction(api.engine) as connection:
                 connection.execute(
                     sa.update(tables.fixed_ip)
@@ -78,23 +85,39 @@ def build(api: seeds.Api) -> Scene:
         return instance_uuid
 
     web = server(
-        "demo", "web-1", "10.20.0.5", host="hv1", key_name="test", public_key=seeds.PUBLIC_KEY,
-        description="the shop's front", metadata={"tier": "front", "<b>": SCRIPT},
-    )  # fmt: skip
+        "demo",
+        "web-1",
+        "10.20.0.5",
+        host="hv1",
+        key_name="test",
+        public_key=seeds.PUBLIC_KEY,
+        description="the shop's front",
+        metadata={"tier": "front", "<b>": SCRIPT},
+    )
     stopped = server("demo", "batch", "10.20.0.6", host="hv2", vm_state="stopped", power_state=4)
     building = server(
         "demo", "db-1", "10.20.0.7", host="hv2", vm_state="building", task_state="spawning", launched_at=None
     )
     failed = server(
-        "demo", "odd", None, vm_state="error", display_name=f"odd \u202e{SCRIPT}", launched_at=None,
+        "demo",
+        "odd",
+        None,
+        vm_state="error",
+        display_name=f"odd \u202e{SCRIPT}",
+        launched_at=None,
         fault={"code": 500, "message": f"No valid host was found {SCRIPT}", "created": now},
-    )  # fmt: skip
+    )
     foreign = server("alt", "other-1", "10.20.0.9", host="hv1")
     for instance, ended in ((web, {"finished_at": now - 3980}), (building, {})):
         api.insert(
-            tables.instance_action, instance_uuid=instance, action="create", request_id=f"req-{uuid.uuid4()}",
-            started_at=now - 4000, details={"scheduler": EXPLANATION}, **ended,
-        )  # fmt: skip
+            tables.instance_action,
+            instance_uuid=instance,
+            action="create",
+            request_id=f"req-{uuid.uuid4()}",
+            started_at=now - 4000,
+            details={"scheduler": EXPLANATION},
+            **ended,
+        )
     with transaction(api.engine) as connection:
         host, pool = tables.compute_host, tables.fixed_ip
         connection.execute(
@@ -111,19 +134,13 @@ def build(api: seeds.Api) -> Scene:
             "10.20.0.8": {"released_at": now - 5, "last_owner": "vif:gone"},
         }
         for address, values in addresses.items():
-            connection.execute(
-                sa.update(pool).where(pool.c.ip == int(ipaddress.IPv4Address(address))).values(**values)
-            )
+            connection.execute(sa.update(pool).where(pool.c.ip == int(ipaddress.IPv4Address(address))).values(**values))
     launched = add_job(api, "demo", "launch", "succeeded", [web], variables={"servers": [{"name": "web"}]})
     broken = add_job(api, "demo", "stop", "failed", [stopped], message=f"hv2: unreachable {SCRIPT}")
     going = add_job(api, "demo", "launch", "running", [building])
     foreign_job = add_job(api, "alt", "launch", "succeeded", [foreign])
-    add_job(
-        api, "demo", "console", "succeeded", [web], result={"console": {web: CONSOLE}}
-    )
-    return Scene(
-        web, stopped, building, failed, foreign, network.uuid, launched, going, broken, foreign_job
-    )  # fmt: skip
+    add_job(api, "demo", "console", "succeeded", [web], result={"console": {web: CONSOLE}})
+    return Scene(web, stopped, building, failed, foreign, network.uuid, launched, going, broken, foreign_job)
 
 
 def add_job(
@@ -136,16 +153,30 @@ def add_job(
         run_id = str(uuid.uuid4())
         ended = {"finished_at": now - 10, "outcome": "successful"} if state != "running" else {}
         api.insert(
-            run, id=run_id, kind=kind, project_id=api.projects[project], worker_id="w", created_at=now - 30,
-            state="ended" if ended else "running", **ended,
-        )  # fmt: skip
+            run,
+            id=run_id,
+            kind=kind,
+            project_id=api.projects[project],
+            worker_id="w",
+            created_at=now - 30,
+            state="ended" if ended else "running",
+            **ended,
+        )
     row = {
-        "id": number, "kind": kind, "project_id": api.projects[project], "user_id": api.users["demo"],
-        "request_id": f"req-{uuid.uuid4()}", "variables": {}, "state": state, "run_id": run_id,
-        "timeout_seconds": 600, "created_at": now - 31, "started_at": None if run_id is None else now - 30,
+        "id": number,
+        "kind": kind,
+        "project_id": api.projects[project],
+        "user_id": api.users["demo"],
+        "request_id": f"req-{uuid.uuid4()}",
+        "variables": {},
+        "state": state,
+        "run_id": run_id,
+        "timeout_seconds": 600,
+        "created_at": now - 31,
+        "started_at": None if run_id is None else now - 30,
         "finished_at": now - 10 if state in ("succeeded", "failed", "cancelled") else None,
         **values,
-    }  # fmt: skip
+    }
     api.insert(job, **row)
     for instance in instances:
         api.insert(job_instance, job_id=number, instance_uuid=instance)

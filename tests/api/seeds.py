@@ -25,12 +25,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._rules.passwords im
 
 PROJECTS = ("demo", "alt")
 # name -> (project, role)
-USERS = {
-    "demo": ("demo", "member"),
-    "alt": ("alt", "member"),
-    "reader": ("demo", "reader"),
-    "admin": ("demo", "admin"),
-}
+USERS = {"demo": ("demo", "member"), "alt": ("alt", "member"), "reader": ("demo", "reader"), "admin": ("demo", "admin")}
 PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIPcCEGnhBBf9ysTNhO3L4ajAqB7KVm0yONdzSpeo+wr5 test"
 IMAGE_ID = "6a6f9a8a-5f43-4f4e-9d0e-0d0c6a1f7a11"
 
@@ -56,8 +51,11 @@ def seed(engine: sa.Engine) -> None:
             )
             users.grant_role(connection, row["id"], projects[project], role)
         for name, vcpus, memory, disk in (
-            ("m1.nano", 1, 96, 1), ("m1.tiny", 1, 512, 1), ("m1.small", 1, 2048, 20), ("m1.huge", 1, 512, 10_000_000),
-        ):  # fmt: skip
+            ("m1.nano", 1, 96, 1),
+            ("m1.tiny", 1, 512, 1),
+            ("m1.small", 1, 2048, 20),
+            ("m1.huge", 1, 512, 10_000_000),
+        ):
             connection.execute(
                 sa.insert(tables.flavor).values(
                     name=name, vcpus=vcpus, memory_mb=memory, root_gb=disk, extra_specs={}, is_public=True
@@ -65,29 +63,57 @@ def seed(engine: sa.Engine) -> None:
             )
         connection.execute(
             sa.insert(tables.image).values(
-                id=IMAGE_ID, owner="", name="ami-tiny", disk_format="qcow2", source="/nonexistent/tiny.qcow2",
-                checksum="sha256:" + "0" * 64, size=1 << 20, virtual_size=64 << 20, kernel=None, ramdisk=None,
-                cmdline="", min_disk_gb=0, min_ram_mb=0, properties={"os_host_mount": "yes"},
+                id=IMAGE_ID,
+                owner="",
+                name="ami-tiny",
+                disk_format="qcow2",
+                source="/nonexistent/tiny.qcow2",
+                checksum="sha256:" + "0" * 64,
+                size=1 << 20,
+                virtual_size=64 << 20,
+                kernel=None,
+                ramdisk=None,
+                cmdline="",
+                min_disk_gb=0,
+                min_ram_mb=0,
+                properties={"os_host_mount": "yes"},
                 created_at=int(time.time()),
             )
-        )  # fmt: skip
+        )
         connection.execute(
             sa.insert(tables.keypair).values(
-                project_id=projects["demo"], name="test", type="ssh", public_key=PUBLIC_KEY,
-                fingerprint="c3:0e:9a:5d:6c:4f:aa:bc:8e:0a:27:b8:37:2b:11:9f", created_at=int(time.time()),
+                project_id=projects["demo"],
+                name="test",
+                type="ssh",
+                public_key=PUBLIC_KEY,
+                fingerprint="c3:0e:9a:5d:6c:4f:aa:bc:8e:0a:27:b8:37:2b:11:9f",
+                created_at=int(time.time()),
             )
-        )  # fmt: skip
+        )
     with transaction(engine) as connection:
         operation_of("network")(connection, network("private"))
         for host in ("hv1", "hv2"):
             connection.execute(
                 sa.insert(tables.compute_host).values(
-                    name=host, enabled=True, up=True, last_seen_at=int(time.time()), zone="nova", aggregates=[],
-                    traits=[], vcpus=4, memory_mb=4096, disk_gb=100, reserved_vcpus=0, reserved_memory_mb=0,
-                    reserved_disk_gb=0, cpu_ratio=4.0, ram_ratio=1.5, disk_ratio=1.0,
+                    name=host,
+                    enabled=True,
+                    up=True,
+                    last_seen_at=int(time.time()),
+                    zone="nova",
+                    aggregates=[],
+                    traits=[],
+                    vcpus=4,
+                    memory_mb=4096,
+                    disk_gb=100,
+                    reserved_vcpus=0,
+                    reserved_memory_mb=0,
+                    reserved_disk_gb=0,
+                    cpu_ratio=4.0,
+                    ram_ratio=1.5,
+                    disk_ratio=1.0,
                     facts={"hypervisor_type": "QEMU", "hypervisor_version": 7002000, "arch": "x86_64"},
                 )
-            )  # fmt: skip
+            )
 
 
 def network(name: str, cidr: str = "10.20.0.0/24", bridge: str = "br100") -> dict[str, t.Any]:
@@ -144,20 +170,42 @@ class Api:
     def instance(self, project: str, name: str, **values: t.Any) -> str:
         """A server of `project`, on no host unless `values` say so. Returns its UUID."""
         row = {
-            "uuid": str(uuid.uuid4()), "project_id": self.projects[project], "name": name, "hostname": name,
-            "vm_state": "active", "power_state": 1, "metadata": {}, "attempts": [], "host": None,
+            "uuid": str(uuid.uuid4()),
+            "project_id": self.projects[project],
+            "name": name,
+            "hostname": name,
+            "vm_state": "active",
+            "power_state": 1,
+            "metadata": {},
+            "attempts": [],
+            "host": None,
             "flavor": {
-                "name": "m1.tiny", "vcpus": 1, "memory_mb": 512, "root_gb": 1, "ephemeral_gb": 0, "swap_mb": 0,
+                "name": "m1.tiny",
+                "vcpus": 1,
+                "memory_mb": 512,
+                "root_gb": 1,
+                "ephemeral_gb": 0,
+                "swap_mb": 0,
                 "extra_specs": {},
             },
             "image": {
-                "id": IMAGE_ID, "name": "ami-tiny", "disk_format": "qcow2", "source": "/nonexistent/tiny.qcow2",
-                "checksum": "sha256:" + "0" * 64, "size": 1 << 20, "virtual_size": 64 << 20, "kernel": None,
-                "ramdisk": None, "cmdline": "", "min_disk_gb": 0, "min_ram_mb": 0,
+                "id": IMAGE_ID,
+                "name": "ami-tiny",
+                "disk_format": "qcow2",
+                "source": "/nonexistent/tiny.qcow2",
+                "checksum": "sha256:" + "0" * 64,
+                "size": 1 << 20,
+                "virtual_size": 64 << 20,
+                "kernel": None,
+                "ramdisk": None,
+                "cmdline": "",
+                "min_disk_gb": 0,
+                "min_ram_mb": 0,
                 "properties": {"os_host_mount": "yes"},
             },
-            "created_at": int(time.time()), "updated_at": int(time.time()),
+            "created_at": int(time.time()),
+            "updated_at": int(time.time()),
             **values,
-        }  # fmt: skip
+        }
         self.insert(tables.instance, **row)
         return str(row["uuid"])

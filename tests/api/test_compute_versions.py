@@ -101,5 +101,5 @@ def test_every_answer_has_the_ids_of_its_request(asker: FlaskClient) -> None:
     mine = "req-01234567-89ab-cdef-0123-456789abcdef"
     answer = asker.get("/compute/v2.1", headers={"X-OpenStack-Request-ID": mine})
     assert answer.headers["X-Compute-Request-Id"] == answer.headers["X-OpenStack-Request-Id"] == mine
-    other = asker.get("/compute/v2.1/x", headers={"X-OpenStack-Request-ID": "mine\"><"})
+    other = asker.get("/compute/v2.1/x", headers={"X-OpenStack-Request-ID": 'mine"><'})
     assert other.headers["X-Compute-Request-Id"].startswith("req-")

@@ -83,7 +83,9 @@ GROUP = {"name": "new", "description": ""}
 OPERATIONS_BY_DOOR: dict[str, tuple[Request, ...]] = {
     "compute:flavors:read": (Http("GET", "/compute/v2.1/flavors"), Ec2("describe_instance_types")),
     "compute:hypervisors:read": (
-        Http("GET", "/compute/v2.1/os-hypervisors"), Http("GET", "/v1/hosts"), Page("GET", "/hosts"),
+        Http("GET", "/compute/v2.1/os-hypervisors"),
+        Http("GET", "/v1/hosts"),
+        Page("GET", "/hosts"),
     ),
     "compute:interfaces:write": (
         Http("POST", "/compute/v2.1/servers/{server}/os-interface", {"interfaceAttachment": {}}),
@@ -96,19 +98,19 @@ OPERATIONS_BY_DOOR: dict[str, tuple[Request, ...]] = {
     ),
     "compute:limits": (Http("GET", "/compute/v2.1/limits"), Ec2("describe_account_attributes")),
     "compute:quotas:read": (Http("GET", "/compute/v2.1/os-quota-sets/{own_project}"), Page("GET", "/quotas")),
-    "compute:server-metadata:read": (
-        Http("GET", "/compute/v2.1/servers/{server}/metadata"), Ec2("describe_tags"),
-    ),
+    "compute:server-metadata:read": (Http("GET", "/compute/v2.1/servers/{server}/metadata"), Ec2("describe_tags")),
     "compute:server-metadata:write": (
         Http("POST", "/compute/v2.1/servers/{server}/metadata", {"metadata": {"a": "b"}}),
         Ec2("create_tags", {"Resources": ["{ec2_server}"], "Tags": [{"Key": "a", "Value": "b"}]}),
     ),
     "compute:server-parts:read": (
-        Http("GET", "/compute/v2.1/servers/{server}/ips"), Ec2("get_password_data", INSTANCE),
+        Http("GET", "/compute/v2.1/servers/{server}/ips"),
+        Ec2("get_password_data", INSTANCE),
     ),
     "compute:server-volumes:write": (
         Http(
-            "POST", "/compute/v2.1/servers/{server}/os-volume_attachments",
+            "POST",
+            "/compute/v2.1/servers/{server}/os-volume_attachments",
             {"volumeAttachment": {"volumeId": "{volume}"}},
         ),
         Ec2("attach_volume", {"VolumeId": "{ec2_volume}", **INSTANCE, "Device": "/dev/vdc"}),
@@ -116,8 +118,11 @@ OPERATIONS_BY_DOOR: dict[str, tuple[Request, ...]] = {
     "compute:servers:action": (action("os-stop"), Page("POST", "/instances/{server}/stop")),
     "compute:servers:confirm_resize": (action("confirmResize"), job("confirmResize")),
     "compute:servers:console_output": (
-        action("os-getConsoleOutput", {"length": 0}), job("console"), Page("GET", "/instances/{server}/console"),
-        Page("POST", "/instances/{server}/console"), Ec2("get_console_output", {"InstanceId": "{ec2_idle}"}),
+        action("os-getConsoleOutput", {"length": 0}),
+        job("console"),
+        Page("GET", "/instances/{server}/console"),
+        Page("POST", "/instances/{server}/console"),
+        Ec2("get_console_output", {"InstanceId": "{ec2_idle}"}),
     ),
     "compute:servers:create": (
         Http("POST", "/compute/v2.1/servers", {"server": NEW_SERVER}),
@@ -125,11 +130,13 @@ OPERATIONS_BY_DOOR: dict[str, tuple[Request, ...]] = {
         Ec2("run_instances", {"ImageId": "ami-6a6f9a8a5f434f4e9", "MinCount": 1, "MaxCount": 1}),
     ),
     "compute:servers:create_image": (
-        action("createImage", {"name": "new"}), job("createImage", image_name="new"),
+        action("createImage", {"name": "new"}),
+        job("createImage", image_name="new"),
         Ec2("create_image", {**INSTANCE, "Name": "new"}),
     ),
     "compute:servers:delete": (
-        Http("DELETE", "/compute/v2.1/servers/{server}"), Page("POST", "/instances/{server}/delete"),
+        Http("DELETE", "/compute/v2.1/servers/{server}"),
+        Page("POST", "/instances/{server}/delete"),
         Http("POST", "/v1/jobs", {"kind": "terminate", "variables": {"servers": [{"name": "alts"}]}}),
         Ec2("terminate_instances", INSTANCES),
     ),
@@ -137,29 +144,35 @@ OPERATIONS_BY_DOOR: dict[str, tuple[Request, ...]] = {
     "compute:servers:evacuate": (action("evacuate", {}), job("evacuate")),
     "compute:servers:index": (Http("GET", "/compute/v2.1/servers"), Page("GET", "/instances")),
     "compute:servers:live_migrate": (
-        action("os-migrateLive", {"host": None, "block_migration": "auto"}), job("live-migration"),
+        action("os-migrateLive", {"host": None, "block_migration": "auto"}),
+        job("live-migration"),
     ),
     "compute:servers:migrate": (action("migrate"), job("migrate")),
     "compute:servers:pause": (action("pause"), job("pause")),
     "compute:servers:placement": (
-        Http("GET", "/v1/instances/{server}/placement"), Page("GET", "/instances/{server}/placement"),
+        Http("GET", "/v1/instances/{server}/placement"),
+        Page("GET", "/instances/{server}/placement"),
     ),
     "compute:servers:plan": (
         Http("POST", "/v1/plan", {"servers": [{"name": "new", "flavor": "m1.nano", "image": "ami-tiny"}]}),
         Http("POST", "/v1/jobs", {"kind": "plan", "variables": {"servers": [{"name": "new"}]}}),
     ),
     "compute:servers:reboot": (
-        action("reboot", {"type": "HARD"}), job("reboot", type="HARD"), Ec2("reboot_instances", INSTANCES),
+        action("reboot", {"type": "HARD"}),
+        job("reboot", type="HARD"),
+        Ec2("reboot_instances", INSTANCES),
     ),
     "compute:servers:rebuild": (
-        action("rebuild", {"imageRef": "6a6f9a8a-5f43-4f4e-9d0e-0d0c6a1f7a11"}), job("rebuild"),
+        action("rebuild", {"imageRef": "6a6f9a8a-5f43-4f4e-9d0e-0d0c6a1f7a11"}),
+        job("rebuild"),
     ),
     "compute:servers:rescue": (action("rescue"), job("rescue")),
     "compute:servers:resize": (action("resize", {"flavorRef": "2"}), job("resize")),
     "compute:servers:resume": (action("resume"), job("resume")),
     "compute:servers:revert_resize": (action("revertResize"), job("revertResize")),
     "compute:servers:show": (
-        Http("GET", "/compute/v2.1/servers/{server}"), Page("GET", "/instances/{server}"),
+        Http("GET", "/compute/v2.1/servers/{server}"),
+        Page("GET", "/instances/{server}"),
         Ec2("describe_instance_attribute", {**INSTANCE, "Attribute": "instanceType"}),
     ),
     "compute:servers:start": (action("os-start"), job("start"), Ec2("start_instances", INSTANCES)),
@@ -171,11 +184,10 @@ OPERATIONS_BY_DOOR: dict[str, tuple[Request, ...]] = {
         Http("PUT", "/compute/v2.1/servers/{server}", {"server": {"name": "alts"}}),
         Ec2("modify_instance_attribute", {**INSTANCE, "DisableApiTermination": {"Value": False}}),
     ),
-    "compute:zones:read": (
-        Http("GET", "/compute/v2.1/os-availability-zone"), Ec2("describe_availability_zones"),
-    ),
+    "compute:zones:read": (Http("GET", "/compute/v2.1/os-availability-zone"), Ec2("describe_availability_zones")),
     "image:read": (
-        Http("GET", "/compute/v2.1/images/{image}"), Http("GET", "/image/v2/images/{image}"),
+        Http("GET", "/compute/v2.1/images/{image}"),
+        Http("GET", "/image/v2/images/{image}"),
         Ec2("describe_images", {"ImageIds": ["{ec2_image}"]}),
     ),
     "image:write": (
@@ -204,8 +216,10 @@ OPERATIONS_BY_DOOR: dict[str, tuple[Request, ...]] = {
         Ec2("describe_network_interfaces", {"NetworkInterfaceIds": ["{ec2_port}"]}),
     ),
     "network:read": (
-        Http("GET", "/compute/v2.1/os-networks/{network}"), Http("GET", "/network/v2.0/networks/{network}"),
-        Page("GET", "/networks/{network}"), Ec2("describe_subnets", {"SubnetIds": ["{ec2_network}"]}),
+        Http("GET", "/compute/v2.1/os-networks/{network}"),
+        Http("GET", "/network/v2.0/networks/{network}"),
+        Page("GET", "/networks/{network}"),
+        Ec2("describe_subnets", {"SubnetIds": ["{ec2_network}"]}),
     ),
     "network:routers:read": (Http("GET", "/network/v2.0/routers"), Ec2("describe_route_tables")),
     "network:security_groups:read": (
@@ -219,12 +233,18 @@ OPERATIONS_BY_DOOR: dict[str, tuple[Request, ...]] = {
         Http("POST", "/v1/jobs", {"kind": "security_groups", "variables": {"security_groups": [{"name": "new"}]}}),
         Ec2(
             "authorize_security_group_ingress",
-            {"GroupId": "{ec2_security_group}", "IpProtocol": "tcp", "FromPort": 22, "ToPort": 22,
-             "CidrIp": "0.0.0.0/0"},
+            {
+                "GroupId": "{ec2_security_group}",
+                "IpProtocol": "tcp",
+                "FromPort": 22,
+                "ToPort": 22,
+                "CidrIp": "0.0.0.0/0",
+            },
         ),
     ),
     "volume:read": (
-        Http("GET", "/compute/v2.1/os-volumes/{volume}"), Http("GET", "/volume/v3/{own_project}/volumes/{volume}"),
+        Http("GET", "/compute/v2.1/os-volumes/{volume}"),
+        Http("GET", "/volume/v3/{own_project}/volumes/{volume}"),
         Ec2("describe_volumes", {"VolumeIds": ["{ec2_volume}"]}),
     ),
     "volume:write": (
@@ -232,7 +252,7 @@ OPERATIONS_BY_DOOR: dict[str, tuple[Request, ...]] = {
         Http("PUT", "/volume/v3/{own_project}/volumes/{volume}", {"volume": {"description": "x"}}),
         Ec2("modify_volume", {"VolumeId": "{ec2_volume}", "Size": 2}),
     ),
-}  # fmt: skip
+}
 
 # caller -> (project, role). The objects are alt's.
 CALLERS: dict[str, tuple[str, str] | None] = {
@@ -277,8 +297,11 @@ def door_of(request: Request) -> str:
 
 def test_every_operation_with_several_doors_has_a_row() -> None:
     several = {operation: names for operation, names in doors().items() if len(names) > 1}
-    assert {operation: {door_of(request) for request in row} for operation, row in OPERATIONS_BY_DOOR.items()
-            if operation in several} == several  # fmt: skip
+    assert {
+        operation: {door_of(request) for request in row}
+        for operation, row in OPERATIONS_BY_DOOR.items()
+        if operation in several
+    } == several
     assert set(OPERATIONS) >= set(doors())
 
 
@@ -378,9 +401,14 @@ def cloud(seeded: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> t.I
                 key = credentials.create_ec2_credential(connection, seal, row["id"], project)
                 keys[caller] = (key["access"], key["secret"])
         kinds_of_ec2 = {
-            "server": "i", "volume": "vol", "image": "ami", "floating_ip": "eipalloc", "port": "eni",
-            "security_group": "sg", "network": "subnet",
-        }  # fmt: skip
+            "server": "i",
+            "volume": "vol",
+            "image": "ami",
+            "floating_ip": "eipalloc",
+            "port": "eni",
+            "security_group": "sg",
+            "network": "subnet",
+        }
         idle, steady = api.instance("alt", "idle"), api.instance("alt", "steady", host="hv1")
         numbers = {f"ec2_{kind}": ids.of(prefix, objects.id(kind)) for kind, prefix in kinds_of_ec2.items()}
         numbers["ec2_idle"] = ids.of("i", idle)
@@ -426,8 +454,12 @@ def test_every_door_gives_the_same_verdict(cloud: Cloud, operation: str) -> None
 FLAVOR, TYPE, SHOWN = "gpu.private", "nvme-private", "12345678-1234-4234-8234-123456789abc"
 NEW = {"name": "new", "imageRef": "6a6f9a8a-5f43-4f4e-9d0e-0d0c6a1f7a11", "networks": "none"}
 ON_TYPE = {
-    "boot_index": -1, "source_type": "blank", "destination_type": "volume", "volume_size": 1, "volume_type": TYPE,
-}  # fmt: skip
+    "boot_index": -1,
+    "source_type": "blank",
+    "destination_type": "volume",
+    "volume_size": 1,
+    "volume_type": TYPE,
+}
 SERVER = {"name": "new", "flavor": FLAVOR, "image": "ami-tiny"}
 PRIVATE_THINGS: dict[str, tuple[Request, ...]] = {
     "flavor": (
@@ -435,8 +467,7 @@ PRIVATE_THINGS: dict[str, tuple[Request, ...]] = {
         Http("GET", f"/compute/v2.1/flavors/{SHOWN}"),
         action("resize", {"flavorRef": SHOWN}),
         Ec2(
-            "run_instances",
-            {"ImageId": "ami-6a6f9a8a5f434f4e9", "MinCount": 1, "MaxCount": 1, "InstanceType": FLAVOR},
+            "run_instances", {"ImageId": "ami-6a6f9a8a5f434f4e9", "MinCount": 1, "MaxCount": 1, "InstanceType": FLAVOR}
         ),
         Http("POST", "/v1/plan", {"servers": [SERVER]}),
         Http("POST", "/v1/jobs", {"kind": "launch", "variables": {"servers": [SERVER]}}),
@@ -445,19 +476,31 @@ PRIVATE_THINGS: dict[str, tuple[Request, ...]] = {
     "volume type": (
         Http("POST", "/volume/v3/{own_project}/volumes", {"volume": {"size": 1, "volume_type": TYPE}}),
         Http(
-            "POST", "/compute/v2.1/servers",
-            {"server": {**NEW, "flavorRef": "1", "block_device_mapping_v2": [
-                {"boot_index": 0, "source_type": "image", "destination_type": "local", "uuid": NEW["imageRef"]},
-                ON_TYPE,
-            ]}},
+            "POST",
+            "/compute/v2.1/servers",
+            {
+                "server": {
+                    **NEW,
+                    "flavorRef": "1",
+                    "block_device_mapping_v2": [
+                        {"boot_index": 0, "source_type": "image", "destination_type": "local", "uuid": NEW["imageRef"]},
+                        ON_TYPE,
+                    ],
+                }
+            },
         ),
         Ec2("create_volume", {"AvailabilityZone": "nova", "Size": 1, "VolumeType": TYPE}),
-        Ec2("run_instances", {
-            "ImageId": "ami-6a6f9a8a5f434f4e9", "MinCount": 1, "MaxCount": 1,
-            "BlockDeviceMappings": [{"DeviceName": "/dev/vdb", "Ebs": {"VolumeSize": 1, "VolumeType": TYPE}}],
-        }),
+        Ec2(
+            "run_instances",
+            {
+                "ImageId": "ami-6a6f9a8a5f434f4e9",
+                "MinCount": 1,
+                "MaxCount": 1,
+                "BlockDeviceMappings": [{"DeviceName": "/dev/vdb", "Ebs": {"VolumeSize": 1, "VolumeType": TYPE}}],
+            },
+        ),
     ),
-}  # fmt: skip
+}
 
 
 @pytest.fixture(scope="module")
@@ -491,24 +534,44 @@ def test_an_administrator_names_it_at_every_door(private: Cloud, thing: str) -> 
 ON_SHARED = {"name": "new", "imageRef": "6a6f9a8a-5f43-4f4e-9d0e-0d0c6a1f7a11", "flavorRef": "1"}
 ADDRESS = "10.20.0.77"
 SHARED_SERVER = {
-    "name": "new", "flavor": "m1.nano", "image": "ami-tiny", "networks": [{"name": "private", "fixed_ip": ADDRESS}],
-}  # fmt: skip
+    "name": "new",
+    "flavor": "m1.nano",
+    "image": "ami-tiny",
+    "networks": [{"name": "private", "fixed_ip": ADDRESS}],
+}
 CHOICES: tuple[Request, ...] = (
-    Http("POST", "/network/v2.0/ports", {"port": {
-        "network_id": "{shared}", "allowed_address_pairs": [{"ip_address": "10.20.0.5"}]}}),
+    Http(
+        "POST",
+        "/network/v2.0/ports",
+        {"port": {"network_id": "{shared}", "allowed_address_pairs": [{"ip_address": "10.20.0.5"}]}},
+    ),
     Http("POST", "/network/v2.0/ports", {"port": {"network_id": "{shared}", "mac_address": "52:54:00:12:34:56"}}),
-    Http("POST", "/network/v2.0/ports", {"port": {
-        "network_id": "{shared}", "fixed_ips": [{"ip_address": "10.20.0.78"}]}}),
-    Http("POST", "/compute/v2.1/servers", {"server": {
-        **ON_SHARED, "networks": [{"uuid": "{shared}", "fixed_ip": ADDRESS}]}}),
-    Http("POST", "/compute/v2.1/servers/{steady}/os-interface", {"interfaceAttachment": {
-        "net_id": "{shared}", "fixed_ips": [{"ip_address": ADDRESS}]}}),
-    Ec2("run_instances", {
-        "ImageId": "ami-6a6f9a8a5f434f4e9", "MinCount": 1, "MaxCount": 1, "SubnetId": "{ec2_shared}",
-        "PrivateIpAddress": ADDRESS}),
+    Http(
+        "POST", "/network/v2.0/ports", {"port": {"network_id": "{shared}", "fixed_ips": [{"ip_address": "10.20.0.78"}]}}
+    ),
+    Http(
+        "POST",
+        "/compute/v2.1/servers",
+        {"server": {**ON_SHARED, "networks": [{"uuid": "{shared}", "fixed_ip": ADDRESS}]}},
+    ),
+    Http(
+        "POST",
+        "/compute/v2.1/servers/{steady}/os-interface",
+        {"interfaceAttachment": {"net_id": "{shared}", "fixed_ips": [{"ip_address": ADDRESS}]}},
+    ),
+    Ec2(
+        "run_instances",
+        {
+            "ImageId": "ami-6a6f9a8a5f434f4e9",
+            "MinCount": 1,
+            "MaxCount": 1,
+            "SubnetId": "{ec2_shared}",
+            "PrivateIpAddress": ADDRESS,
+        },
+    ),
     Http("POST", "/v1/plan", {"servers": [SHARED_SERVER]}),
     Http("POST", "/v1/jobs", {"kind": "launch", "variables": {"servers": [SHARED_SERVER]}}),
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize("request_", CHOICES, ids=lambda request: repr(request)[:60])

@@ -36,12 +36,54 @@ EXAMPLES = int(os.environ.get("NOVALITE_FUZZ_EXAMPLES", "2"))
 SEED = int(os.environ.get("NOVALITE_FUZZ_SEED", "1"))
 USERS = ("demo", "reader", "admin", "alt")
 WORDS = (
-    "true", "false", "1", "5", "1000", "tcp", "icmp", "-1", "22", "nova", "m1.tiny", "ami-tiny", "test", "default",
-    "tag:a", "tag-key", "instance-id", "vpc-id", "group-name", "*", "?", "\\", "instance", "volume", "running", "stop",
-    "i-00000001", "i-0123456789abcdef0", "vol-", "sg-1", "IyEvYmluL3No", "10.0.0.0/8", "::/0", "/dev/vda", "/dev/sdf",
-    "userData", "groupSet", "description", "pem", "rsa", "vpc", "2026-11-20T00:00:00Z", "aws:x", "W10=", "MQ==",
-    "bnVsbA==", "Zm9v",
-)  # fmt: skip
+    "true",
+    "false",
+    "1",
+    "5",
+    "1000",
+    "tcp",
+    "icmp",
+    "-1",
+    "22",
+    "nova",
+    "m1.tiny",
+    "ami-tiny",
+    "test",
+    "default",
+    "tag:a",
+    "tag-key",
+    "instance-id",
+    "vpc-id",
+    "group-name",
+    "*",
+    "?",
+    "\\",
+    "instance",
+    "volume",
+    "running",
+    "stop",
+    "i-00000001",
+    "i-0123456789abcdef0",
+    "vol-",
+    "sg-1",
+    "IyEvYmluL3No",
+    "10.0.0.0/8",
+    "::/0",
+    "/dev/vda",
+    "/dev/sdf",
+    "userData",
+    "groupSet",
+    "description",
+    "pem",
+    "rsa",
+    "vpc",
+    "2026-11-20T00:00:00Z",
+    "aws:x",
+    "W10=",
+    "MQ==",
+    "bnVsbA==",
+    "Zm9v",
+)
 NUMBERS = {"i": "server", "sg": "security_group", "vol": "volume", "snap": "snapshot", "ami": "image", "eni": "port"}
 
 
@@ -73,9 +115,12 @@ def flat(shape: parameters.Shape, name: str, draw: random.Random, values: t.Sequ
 def signed(access: str, secret: str, method: str, given: t.Mapping[str, str]) -> str:
     """`given` as a query or a form, with a signature of version 2."""
     asked = {
-        **given, "AWSAccessKeyId": access, "SignatureVersion": "2", "SignatureMethod": "HmacSHA256",
+        **given,
+        "AWSAccessKeyId": access,
+        "SignatureVersion": "2",
+        "SignatureMethod": "HmacSHA256",
         "Timestamp": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-    }  # fmt: skip
+    }
 
     def quote(text: str) -> str:
         return urllib.parse.quote(text, safe="-_.~", errors="surrogatepass")
@@ -141,7 +186,7 @@ RAW: tuple[tuple[str, dict[str, t.Any]], ...] = (
     ("GET", {"query_string": V2 + "&Signature=%ff&Expires=9999-12-31T23:59:59Z"}),
     ("PUT", {}),
     ("DELETE", {}),
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize(("method", "options"), RAW, ids=range(len(RAW)))

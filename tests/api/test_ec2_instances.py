@@ -70,11 +70,18 @@ def jobs(api: Api) -> list[t.Any]:
 def test_what_is_run_is_recorded_with_its_job(door: Door, demo: Client) -> None:
     group = demo.create_security_group(GroupName="web", Description="x")["GroupId"]
     made = demo.run_instances(
-        ImageId="ami-tiny", InstanceType="m1.nano", MinCount=2, MaxCount=2, KeyName="test", SecurityGroups=["web"],
-        UserData="#!/bin/sh\n", Placement={"AvailabilityZone": "nova"}, Monitoring={"Enabled": True},
+        ImageId="ami-tiny",
+        InstanceType="m1.nano",
+        MinCount=2,
+        MaxCount=2,
+        KeyName="test",
+        SecurityGroups=["web"],
+        UserData="#!/bin/sh\n",
+        Placement={"AvailabilityZone": "nova"},
+        Monitoring={"Enabled": True},
         MetadataOptions={"HttpTokens": "required"},
         TagSpecifications=[{"ResourceType": "instance", "Tags": [{"Key": "Name", "Value": "web"}]}],
-    )  # fmt: skip
+    )
     first, second = made["Instances"]
     assert made["OwnerId"] == door.api.projects["demo"]
     assert first["InstanceId"].startswith("i-") and len(first["InstanceId"]) == 19
@@ -94,8 +101,9 @@ def test_what_is_run_is_recorded_with_its_job(door: Door, demo: Client) -> None:
     servers = door.api.client_as("demo").get("/compute/v2.1/servers/detail").get_json()["servers"]
     assert {server["name"] for server in servers} == {"web-1", "web-2"}
     assert {f"i-{server['id'].replace('-', '')[:17]}" for server in servers} == {
-        first["InstanceId"], second["InstanceId"]
-    }  # fmt: skip
+        first["InstanceId"],
+        second["InstanceId"],
+    }
     with transaction(door.api.engine) as connection:
         told = connection.execute(sa.select(tables.instance.c.user_data)).scalars().all()
     assert {base64.b64decode(text) for text in told} == {b"#!/bin/sh\n"}
@@ -191,7 +199,7 @@ def test_a_dry_run_changes_nothing(door: Door, demo: Client) -> None:
         ),
         ({"PrivateIpAddress": "10.20.0.9", "NetworkInterfaces": [{"DeviceIndex": 0}]}, "InvalidParameterCombination"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_run_is_refused(door: Door, demo: Client, changes: dict[str, t.Any], code: str) -> None:
     with refused(code):
         demo.run_instances(**{**RUN, **changes})
@@ -231,10 +239,10 @@ def test_subnet_and_address_can_be_chosen(demo: Client) -> None:
     assert first["PrivateIpAddress"] == "10.20.0.77"
     second = run(
         demo,
-        NetworkInterfaces=[{
-            "DeviceIndex": 0, "SubnetId": number, "PrivateIpAddress": "10.20.0.78", "AssociatePublicIpAddress": False,
-        }],
-    )  # fmt: skip
+        NetworkInterfaces=[
+            {"DeviceIndex": 0, "SubnetId": number, "PrivateIpAddress": "10.20.0.78", "AssociatePublicIpAddress": False}
+        ],
+    )
     (nic,) = second["NetworkInterfaces"]
     assert (nic["PrivateIpAddress"], nic["SubnetId"]) == ("10.20.0.78", number)
     with refused("InvalidIPAddress.InUse"):
@@ -432,9 +440,13 @@ def test_what_is_anothers_is_not_there(door: Door, demo: Client) -> None:
     assert alt.describe_instances()["Reservations"] == []
     for unknown in (number, NOBODYS):
         for call in (
-            alt.describe_instances, alt.describe_instance_status, alt.start_instances, alt.stop_instances,
-            alt.reboot_instances, alt.terminate_instances,
-        ):  # fmt: skip
+            alt.describe_instances,
+            alt.describe_instance_status,
+            alt.start_instances,
+            alt.stop_instances,
+            alt.reboot_instances,
+            alt.terminate_instances,
+        ):
             with refused("InvalidInstanceID.NotFound"):
                 call(InstanceIds=[unknown])
         with refused("InvalidInstanceID.NotFound"):

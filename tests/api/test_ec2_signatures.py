@@ -63,9 +63,7 @@ def signed(
     signer(KEY, *arguments, **options).add_auth(request)
     ready = request.prepare()
     body = ready.body.encode() if isinstance(ready.body, str) else ready.body or b""
-    headers = {
-        name: value.decode() if isinstance(value, bytes) else value for name, value in ready.headers.items()
-    }
+    headers = {name: value.decode() if isinstance(value, bytes) else value for name, value in ready.headers.items()}
     return taken(method, ready.url, headers, body)
 
 
@@ -102,9 +100,12 @@ def version_2(
 ) -> signing.Request:
     """As the documentation of signature version 2 says, step by step."""
     asked = {
-        **parameters, "AWSAccessKeyId": ACCESS, "SignatureVersion": "2", "SignatureMethod": digest,
+        **parameters,
+        "AWSAccessKeyId": ACCESS,
+        "SignatureVersion": "2",
+        "SignatureMethod": digest,
         **(more or {"Timestamp": "2026-11-20T10:00:00Z"}),
-    }  # fmt: skip
+    }
     quoted = sorted((name.encode(), name, value) for name, value in asked.items())
     canonical = "&".join(
         f"{urllib.parse.quote(name, safe='-_.~')}={urllib.parse.quote(value, safe='-_.~')}"
@@ -122,9 +123,12 @@ def version_2(
 
 @settings(max_examples=150, deadline=None)
 @given(
-    st.sampled_from(["GET", "POST"]), PATHS, PARAMETERS, st.sampled_from(["HmacSHA256", "HmacSHA1"]),
+    st.sampled_from(["GET", "POST"]),
+    PATHS,
+    PARAMETERS,
+    st.sampled_from(["HmacSHA256", "HmacSHA1"]),
     st.sampled_from([HOST, HOST.partition(":")[0]]),
-)  # fmt: skip
+)
 def test_a_signature_of_version_2_is_right(
     method: str, path: str, parameters: dict[str, str], digest: str, host: str
 ) -> None:
@@ -166,9 +170,13 @@ def test_nothing_can_be_changed_after_it_was_signed(data: st.DataObject) -> None
     if request.form or body:
         body = urllib.parse.urlencode(given_).encode()
     fields: dict[str, t.Any] = {
-        "query": given_ if not body else [], "form": given_ if body else [], "body": body, "method": request.method,
-        "host": request.host, "path": request.path,
-    }  # fmt: skip
+        "query": given_ if not body else [],
+        "form": given_ if body else [],
+        "body": body,
+        "method": request.method,
+        "host": request.host,
+        "path": request.path,
+    }
     if change == "method":
         fields["method"] = {"GET": "POST", "POST": "GET"}[request.method]
     elif change == "host":
@@ -192,7 +200,7 @@ def test_nothing_can_be_changed_after_it_was_signed(data: st.DataObject) -> None
             f"{signing.ALGORITHM} Credential={ACCESS}/20261120/r/s3/aws4_request, SignedHeaders=host, Signature=b",
         ),
     ],
-)  # fmt: skip
+)
 def test_headers_are_part_of_it(name: str, value: str) -> None:
     request = signed(botocore.auth.SigV4Auth, "POST", "/ec2", {"Action": "x"}, "ec2", "RegionOne")
     assert is_right(request)
@@ -235,10 +243,13 @@ def old_tool(door: Door, user: str = "demo", method: str = "GET", **more: str) -
     """DescribeRegions with a signature of version 2."""
     access, secret = door.keys[user]
     asked = {
-        "Action": "DescribeRegions", "Version": "2009-04-04", "AWSAccessKeyId": access, "SignatureVersion": "2",
+        "Action": "DescribeRegions",
+        "Version": "2009-04-04",
+        "AWSAccessKeyId": access,
+        "SignatureVersion": "2",
         "SignatureMethod": "HmacSHA256",
         **(more or {"Timestamp": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}),
-    }  # fmt: skip
+    }
     quote = urllib.parse.quote
     canonical = "&".join(f"{quote(key, safe='-_.~')}={quote(asked[key], safe='-_.~')}" for key in sorted(asked))
     split = urllib.parse.urlsplit(door.url)
@@ -261,10 +272,15 @@ def stamp(seconds: float) -> str:
 @pytest.mark.parametrize(
     ("given_", "status"),
     [
-        ({"Timestamp": -3600}, 400), ({"Timestamp": 3600}, 400), ({"Timestamp": -60}, 200), ({"Timestamp": 60}, 200),
-        ({"Expires": 60}, 200), ({"Expires": -1}, 400), ({"Expires": 30 * 24 * 3600}, 400),
+        ({"Timestamp": -3600}, 400),
+        ({"Timestamp": 3600}, 400),
+        ({"Timestamp": -60}, 200),
+        ({"Timestamp": 60}, 200),
+        ({"Expires": 60}, 200),
+        ({"Expires": -1}, 400),
+        ({"Expires": 30 * 24 * 3600}, 400),
     ],
-)  # fmt: skip
+)
 def test_what_was_signed_for_another_time_is_refused(door: Door, given_: dict[str, float], status: int) -> None:
     found = old_tool(door, **{name: stamp(seconds) for name, seconds in given_.items()})
     assert found[0] == status, found

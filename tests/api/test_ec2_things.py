@@ -111,9 +111,7 @@ def test_security_groups_and_rules(door: Door, demo: Client) -> None:
     )["SecurityGroupRules"]
     assert len(made) == 7 and {group["GroupId"] for group in made} == {number}
     shown = {(rule["IpProtocol"], rule.get("FromPort"), rule.get("ToPort")): rule for rule in rules(demo, "web")}
-    assert set(shown) == {
-        ("tcp", 22, 22), ("icmp", -1, -1), ("tcp", 0, 65535), ("-1", None, None), ("47", None, None)
-    }  # fmt: skip
+    assert set(shown) == {("tcp", 22, 22), ("icmp", -1, -1), ("tcp", 0, 65535), ("-1", None, None), ("47", None, None)}
     of_ssh = shown["tcp", 22, 22]
     assert {ip_range["CidrIp"] for ip_range in of_ssh["IpRanges"]} == {"10.0.0.0/8", "192.0.2.0/24"}
     assert of_ssh["Ipv6Ranges"] == [{"CidrIpv6": "2001:db8::/32"}]
@@ -177,7 +175,7 @@ def test_hosts_are_told_of_a_rule(door: Door, demo: Client) -> None:
         ({"IpProtocol": "-1", "PrefixListIds": [{"PrefixListId": "pl-1"}]}, "InvalidParameterValue"),
         ({"IpProtocol": "-1"}, "MissingParameter"),
     ],
-)  # fmt: skip
+)
 def test_rules_that_make_no_sense_are_refused(demo: Client, permission: dict[str, t.Any], code: str) -> None:
     demo.create_security_group(GroupName="web", Description="x")
     with refused(code):
@@ -284,9 +282,12 @@ def test_tags(door: Door, demo: Client) -> None:
     demo.create_tags(Resources=every, Tags=[{"Key": "k", "Value": "v"}, {"Key": "Name", "Value": "mine"}])
     found = demo.describe_tags(Filters=[{"Name": "key", "Values": ["k"]}])["Tags"]
     assert {(tag["ResourceId"], tag["ResourceType"], tag["Value"]) for tag in found} == {
-        (number, "instance", "v"), (group, "security-group", "v"), (key, "key-pair", "v"), (subnet, "subnet", "v"),
+        (number, "instance", "v"),
+        (group, "security-group", "v"),
+        (key, "key-pair", "v"),
+        (subnet, "subnet", "v"),
         (AMI, "image", "v"),
-    }  # fmt: skip
+    }
     assert len(demo.describe_tags(Filters=[{"Name": "resource-id", "Values": [number]}])["Tags"]) == 2
     assert len(demo.describe_tags(Filters=[{"Name": "tag:Name", "Values": ["m*"]}])["Tags"]) == 5
     # an instance's are its metadata, and its name is its name
@@ -361,9 +362,9 @@ def test_the_networks_are_a_default_vpc(door: Door, demo: Client) -> None:
     assert demo.describe_dhcp_options(DhcpOptionsIds=[vpc["DhcpOptionsId"]])["DhcpOptions"]
     assert demo.describe_vpc_attribute(VpcId=vpc["VpcId"], Attribute="enableDnsSupport")["EnableDnsSupport"]["Value"]
     number = run(demo, PrivateIpAddress="10.20.0.50")["InstanceId"]
-    (nic,) = demo.describe_network_interfaces(
-        Filters=[{"Name": "attachment.instance-id", "Values": [number]}]
-    )["NetworkInterfaces"]
+    (nic,) = demo.describe_network_interfaces(Filters=[{"Name": "attachment.instance-id", "Values": [number]}])[
+        "NetworkInterfaces"
+    ]
     assert (nic["PrivateIpAddress"], nic["SubnetId"]) == ("10.20.0.50", subnet["SubnetId"])
     asked = {"NetworkInterfaceId": nic["NetworkInterfaceId"], "Attribute": "groupSet"}
     assert demo.describe_network_interface_attribute(**asked)["Groups"][0]["GroupName"] == "default"
@@ -389,11 +390,21 @@ def test_places_and_sizes(demo: Client) -> None:
 
 
 def test_volumes_and_snapshots(door: Door, demo: Client) -> None:
-    made = demo.create_volume(AvailabilityZone="nova", Size=1, VolumeType="gp3", ClientToken="t", TagSpecifications=[
-        {"ResourceType": "volume", "Tags": [{"Key": "Name", "Value": "data"}]}])  # fmt: skip
+    made = demo.create_volume(
+        AvailabilityZone="nova",
+        Size=1,
+        VolumeType="gp3",
+        ClientToken="t",
+        TagSpecifications=[{"ResourceType": "volume", "Tags": [{"Key": "Name", "Value": "data"}]}],
+    )
     number = made["VolumeId"]
-    again = demo.create_volume(AvailabilityZone="nova", Size=1, VolumeType="gp3", ClientToken="t", TagSpecifications=[
-        {"ResourceType": "volume", "Tags": [{"Key": "Name", "Value": "data"}]}])  # fmt: skip
+    again = demo.create_volume(
+        AvailabilityZone="nova",
+        Size=1,
+        VolumeType="gp3",
+        ClientToken="t",
+        TagSpecifications=[{"ResourceType": "volume", "Tags": [{"Key": "Name", "Value": "data"}]}],
+    )
     assert again["VolumeId"] == number
     (volume,) = demo.describe_volumes(Filters=[{"Name": "tag:Name", "Values": ["data"]}])["Volumes"]
     assert (volume["State"], volume["Size"], volume["AvailabilityZone"]) == ("available", 1, "nova")
@@ -432,7 +443,7 @@ def test_volumes_and_snapshots(door: Door, demo: Client) -> None:
         (demo.create_volume, {"AvailabilityZone": "nova", "Size": 1, "Encrypted": True}, "UnsupportedOperation"),
         (demo.modify_volume, {"VolumeId": number, "VolumeType": "nosuch"}, "UnsupportedOperation"),
         (demo.delete_volume, {"VolumeId": "nosuch"}, "InvalidVolumeID.Malformed"),
-    ):  # fmt: skip
+    ):
         with refused(code):
             call(**parameters)
     with transaction(door.api.engine) as connection:
@@ -446,6 +457,10 @@ def test_volumes_and_snapshots(door: Door, demo: Client) -> None:
     demo.delete_snapshot(SnapshotId=snapshot)
     kinds = [job.kind for job in jobs(door.api) if job.kind.startswith("volume")]
     assert kinds == [
-        "volume_attach", "volume_snapshot_create", "volume_detach", "volume_extend", "volume_snapshot_delete"
-    ]  # fmt: skip
+        "volume_attach",
+        "volume_snapshot_create",
+        "volume_detach",
+        "volume_extend",
+        "volume_snapshot_delete",
+    ]
     assert uuid

@@ -46,10 +46,18 @@ def test_a_flavor_in_the_first_and_in_the_last_version(cloud: Cloud, doors: Door
     url = f"http://localhost/compute/v2.1/flavors/{number}"
     links = [{"rel": "self", "href": url}, {"rel": "bookmark", "href": url.replace("/v2.1", "")}]
     old = {
-        "id": str(number), "name": "m1.tiny", "vcpus": 1, "ram": 512, "disk": 1, "swap": "",
-        "OS-FLV-EXT-DATA:ephemeral": 0, "OS-FLV-DISABLED:disabled": False, "os-flavor-access:is_public": True,
-        "rxtx_factor": 1.0, "links": links,
-    }  # fmt: skip
+        "id": str(number),
+        "name": "m1.tiny",
+        "vcpus": 1,
+        "ram": 512,
+        "disk": 1,
+        "swap": "",
+        "OS-FLV-EXT-DATA:ephemeral": 0,
+        "OS-FLV-DISABLED:disabled": False,
+        "os-flavor-access:is_public": True,
+        "rxtx_factor": 1.0,
+        "links": links,
+    }
     new = {**old, "swap": 0, "description": None, "extra_specs": {"hw:cpu_policy": "shared"}}
     assert doors.reader.get(f"/flavors/{number}") == {"flavor": old}
     assert doors.reader.get(f"/flavors/{number}", version="2.96") == {"flavor": new}
@@ -84,9 +92,16 @@ def test_flavors_are_filtered_sorted_and_paged(cloud: Cloud, doors: Doors) -> No
 
 def test_an_administrator_makes_and_removes_flavors(doors: Doors) -> None:
     wanted = {
-        "name": "m1.nano", "ram": 512, "vcpus": "1", "disk": 1, "id": "77", "swap": 0, "OS-FLV-EXT-DATA:ephemeral": 0,
-        "os-flavor-access:is_public": True, "rxtx_factor": 1.0,
-    }  # fmt: skip
+        "name": "m1.nano",
+        "ram": 512,
+        "vcpus": "1",
+        "disk": 1,
+        "id": "77",
+        "swap": 0,
+        "OS-FLV-EXT-DATA:ephemeral": 0,
+        "os-flavor-access:is_public": True,
+        "rxtx_factor": 1.0,
+    }
     doors.member.post("/flavors", {"flavor": wanted}, 403)
     made = doors.admin.post("/flavors", {"flavor": wanted}, 200, version="2.61")["flavor"]
     assert (made["id"], made["ram"], made["description"], made["extra_specs"]) == ("77", 512, None, {})
@@ -104,9 +119,21 @@ def test_an_administrator_makes_and_removes_flavors(doors: Doors) -> None:
 
 @pytest.mark.parametrize(
     "more",
-    [{"ram": 0}, {"ram": "x"}, {"vcpus": -1}, {"disk": 2**31}, {"id": " 7"}, {"id": "a/b"}, {"name": ""}, {"name": " "},
-     {"colour": "red"}, {"description": "only since 2.55"}, {"os-flavor-access:is_public": "maybe"}, {"swap": None}],
-)  # fmt: skip
+    [
+        {"ram": 0},
+        {"ram": "x"},
+        {"vcpus": -1},
+        {"disk": 2**31},
+        {"id": " 7"},
+        {"id": "a/b"},
+        {"name": ""},
+        {"name": " "},
+        {"colour": "red"},
+        {"description": "only since 2.55"},
+        {"os-flavor-access:is_public": "maybe"},
+        {"swap": None},
+    ],
+)
 def test_a_flavor_that_cannot_be(doors: Doors, more: dict[str, t.Any]) -> None:
     doors.admin.post("/flavors", {"flavor": {"name": "x", "ram": 1, "vcpus": 1, "disk": 1, **more}}, 400)
     assert doors.rows(tables.flavor) == []
@@ -191,9 +218,19 @@ def test_a_key_is_made_and_told_once(doors: Doors) -> None:
 
 @pytest.mark.parametrize(
     "more",
-    [{"public_key": "ssh-rsa AAAA"}, {"public_key": f"{PUBLIC_KEY}\n{PUBLIC_KEY}"}, {"public_key": ""}, {"name": ""},
-     {"name": "a/b"}, {"name": " a"}, {"name": "x" * 256}, {"type": "x509"}, {"type": "dsa"}, {"colour": "red"}],
-)  # fmt: skip
+    [
+        {"public_key": "ssh-rsa AAAA"},
+        {"public_key": f"{PUBLIC_KEY}\n{PUBLIC_KEY}"},
+        {"public_key": ""},
+        {"name": ""},
+        {"name": "a/b"},
+        {"name": " a"},
+        {"name": "x" * 256},
+        {"type": "x509"},
+        {"type": "dsa"},
+        {"colour": "red"},
+    ],
+)
 def test_a_key_that_cannot_be(doors: Doors, more: dict[str, t.Any]) -> None:
     doors.member.post("/os-keypairs", {"keypair": {"name": "a", "public_key": PUBLIC_KEY, **more}}, 400, version="2.10")
     assert doors.rows(tables.keypair) == []
@@ -239,13 +276,21 @@ FIELDS = st.dictionaries(
 
 
 @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.sampled_from(["flavor", "keypair", "extra_specs", "addTenantAccess"]), FIELDS | JSON,
-       st.sampled_from(["2.1", "2.55", "2.96"]), st.text(max_size=9))  # fmt: skip
+@given(
+    st.sampled_from(["flavor", "keypair", "extra_specs", "addTenantAccess"]),
+    FIELDS | JSON,
+    st.sampled_from(["2.1", "2.55", "2.96"]),
+    st.text(max_size=9),
+)
 def test_nothing_is_answered_with_5xx(doors: Doors, key: str, inner: t.Any, version: str, number: str) -> None:
     for method, path in (
-        ("POST", "/flavors"), ("POST", "/os-keypairs"), ("PUT", "/flavors/x"), ("POST", "/flavors/x/os-extra_specs"),
-        ("PUT", "/flavors/x/os-extra_specs/name"), ("POST", "/flavors/x/action"),
-    ):  # fmt: skip
+        ("POST", "/flavors"),
+        ("POST", "/os-keypairs"),
+        ("PUT", "/flavors/x"),
+        ("POST", "/flavors/x/os-extra_specs"),
+        ("PUT", "/flavors/x/os-extra_specs/name"),
+        ("POST", "/flavors/x/action"),
+    ):
         for body in ({key: inner}, inner):
             answer = doors.admin.ask(method, path, body, version)
             assert answer.status_code < 500, (path, body, answer.get_data(as_text=True))

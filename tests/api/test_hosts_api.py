@@ -38,11 +38,17 @@ def hosts(cloud: Cloud) -> list[str]:
     table = tables.compute_host
     with transaction(cloud.engine) as connection:
         connection.execute(
-            sa.update(table).where(table.c.name == "hv1").values(
-                last_seen_at=int(time.time()) - 3600, facts={"hypervisor_type": "QEMU", "hypervisor_version": 7002000},
-                vcpus_used=1, memory_mb_used=512, disk_gb_used=1, reserved_memory_mb=100,
+            sa.update(table)
+            .where(table.c.name == "hv1")
+            .values(
+                last_seen_at=int(time.time()) - 3600,
+                facts={"hypervisor_type": "QEMU", "hypervisor_version": 7002000},
+                vcpus_used=1,
+                memory_mb_used=512,
+                disk_gb_used=1,
+                reserved_memory_mb=100,
             )
-        )  # fmt: skip
+        )
         connection.execute(sa.update(table).where(table.c.name == "hv2").values(up=False))
     return ["hv1", "hv2"]
 
@@ -50,9 +56,14 @@ def hosts(cloud: Cloud) -> list[str]:
 # --- Quotas ---------------------------------------------------------------------------------------------------------
 
 NEWEST = {
-    "cores": 20, "instances": 10, "key_pairs": 100, "metadata_items": 128, "ram": 51200, "server_group_members": 10,
+    "cores": 20,
+    "instances": 10,
+    "key_pairs": 100,
+    "metadata_items": 128,
+    "ram": 51200,
+    "server_group_members": 10,
     "server_groups": 10,
-}  # fmt: skip
+}
 
 
 def test_quotas_by_version(doors: Doors) -> None:
@@ -61,8 +72,11 @@ def test_quotas_by_version(doors: Doors) -> None:
     assert doors.reader.get(f"{path}/defaults", version="2.57") == {"quota_set": {"id": doors.project, **NEWEST}}
     middle = doors.reader.get(path, version="2.36")["quota_set"]
     assert middle.keys() - NEWEST.keys() == {
-        "id", "injected_files", "injected_file_path_bytes", "injected_file_content_bytes"
-    }  # fmt: skip
+        "id",
+        "injected_files",
+        "injected_file_path_bytes",
+        "injected_file_content_bytes",
+    }
     oldest = doors.reader.get(path)["quota_set"]
     assert oldest.keys() - middle.keys() == {"fixed_ips", "floating_ips", "security_groups", "security_group_rules"}
 
@@ -108,15 +122,24 @@ def test_a_server_group_by_version(cloud: Cloud, doors: Doors) -> None:
     body = {"server_group": {"name": "g", "policy": "anti-affinity", "rules": {"max_server_per_host": 2}}}
     made = doors.member.post("/os-server-groups", body, 200, version="2.64")["server_group"]
     assert made == {
-        "id": made["id"], "name": "g", "policy": "anti-affinity", "rules": {"max_server_per_host": 2}, "members": [],
-        "project_id": doors.project, "user_id": doors.member.id,
-    }  # fmt: skip
+        "id": made["id"],
+        "name": "g",
+        "policy": "anti-affinity",
+        "rules": {"max_server_per_host": 2},
+        "members": [],
+        "project_id": doors.project,
+        "user_id": doors.member.id,
+    }
     member = cloud.instance(doors.project, "a", None)
     cloud._insert(tables.server_group_member, instance_uuid=member, group_id=made["id"])
     path = f"/os-server-groups/{made['id']}"
     assert doors.reader.get(path)["server_group"] == {
-        "id": made["id"], "name": "g", "policies": ["anti-affinity"], "metadata": {}, "members": [member],
-    }  # fmt: skip
+        "id": made["id"],
+        "name": "g",
+        "policies": ["anti-affinity"],
+        "metadata": {},
+        "members": [member],
+    }
     doors.member.post("/os-server-groups", body, 409, version="2.64")
     doors.stranger.get(path, 404)
     doors.stranger.delete(path, 404)
@@ -172,9 +195,16 @@ def test_hypervisors_by_version(cloud: Cloud, doors: Doors, hosts: list[str]) ->
     assert middle["cpu_info"]["topology"]["cores"] == 4
     new = doors.admin.get(f"/os-hypervisors/{middle['id']}", version="2.88")["hypervisor"]
     assert new == {
-        "id": middle["id"], "hypervisor_hostname": "hv1", "state": "up", "status": "enabled", "hypervisor_type": "QEMU",
-        "hypervisor_version": 7002000, "host_ip": "", "service": middle["service"], "uptime": None,
-    }  # fmt: skip
+        "id": middle["id"],
+        "hypervisor_hostname": "hv1",
+        "state": "up",
+        "status": "enabled",
+        "hypervisor_type": "QEMU",
+        "hypervisor_version": 7002000,
+        "host_ip": "",
+        "service": middle["service"],
+        "uptime": None,
+    }
     (first, second) = doors.admin.get("/os-hypervisors", version="2.88")["hypervisors"]
     assert (first["hypervisor_hostname"], second["state"]) == ("hv1", "down")
     assert "more" not in first and first.keys() == {"id", "hypervisor_hostname", "state", "status"}
@@ -204,9 +234,7 @@ def test_statistics_and_servers_of_hypervisors(cloud: Cloud, doors: Doors, hosts
     assert len(page["hypervisors"]) == 1 and "hypervisors_links" in page
 
 
-def test_hosts_are_for_administrators(
-    doors: Doors, hosts: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_hosts_are_for_administrators(doors: Doors, hosts: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     for path in ("/os-services", "/os-aggregates", "/os-hypervisors/hv/search", "/os-hypervisors/hv/servers"):
         doors.member.get(path, 403)
     for path in ("/os-hypervisors/detail", "/os-hypervisors/statistics"):
@@ -229,8 +257,12 @@ def test_hosts_are_for_administrators(
 def test_services_are_switched(doors: Doors, hosts: list[str]) -> None:
     first, second = doors.admin.get("/os-services", version="2.69")["services"]
     assert (first["binary"], first["host"], first["zone"], first["status"], first["state"]) == (
-        "nova-compute", "hv1", "nova", "enabled", "up",
-    )  # fmt: skip
+        "nova-compute",
+        "hv1",
+        "nova",
+        "enabled",
+        "up",
+    )
     assert second["state"] == "down" and second["updated_at"] is None and first["forced_down"] is False
     path = f"/os-services/{first['id']}"
     body = {"status": "disabled", "disabled_reason": "kernel"}
@@ -276,8 +308,14 @@ def test_a_service_is_deleted_when_nothing_is_on_its_host(doors: Doors, cloud: C
 def test_an_aggregate_lives(doors: Doors, hosts: list[str]) -> None:
     made = doors.admin.post("/os-aggregates", {"aggregate": {"name": "ssd", "availability_zone": "fast"}}, 200)
     assert made["aggregate"].keys() == {
-        "id", "name", "availability_zone", "created_at", "updated_at", "deleted", "deleted_at"
-    }  # fmt: skip
+        "id",
+        "name",
+        "availability_zone",
+        "created_at",
+        "updated_at",
+        "deleted",
+        "deleted_at",
+    }
     assert made["aggregate"]["created_at"].startswith(time.strftime("%Y-", time.gmtime()))
     assert made["aggregate"]["updated_at"] is None
     path = f"/os-aggregates/{made['aggregate']['id']}"
@@ -293,8 +331,9 @@ def test_an_aggregate_lives(doors: Doors, hosts: list[str]) -> None:
     after = doors.admin.post(f"{path}/action", fewer, 200)["aggregate"]
     assert after["metadata"] == {"disk": "ssd", "availability_zone": "faster"}
     assert {zone["zoneName"] for zone in doors.member.get("/os-availability-zone")["availabilityZoneInfo"]} == {
-        "edge", "faster",
-    }  # fmt: skip
+        "edge",
+        "faster",
+    }
     after = doors.admin.put(path, {"aggregate": {"name": "nvme"}}, version="2.81")["aggregate"]
     assert (after["name"], len(after["uuid"]), after["hosts"]) == ("nvme", 36, ["hv1"])
     assert after["created_at"] == made["aggregate"]["created_at"] <= after["updated_at"]
@@ -314,14 +353,36 @@ JSON = st.recursive(
     max_leaves=6,
 )
 WORDS = st.sampled_from(
-    ["name", "policy", "policies", "rules", "availability_zone", "host", "metadata", "status", "disabled_reason",
-     "instances", "cores", "force", "quota_set", "server_group", "aggregate", "add_host", "set_metadata", "binary"]
-)  # fmt: skip
+    [
+        "name",
+        "policy",
+        "policies",
+        "rules",
+        "availability_zone",
+        "host",
+        "metadata",
+        "status",
+        "disabled_reason",
+        "instances",
+        "cores",
+        "force",
+        "quota_set",
+        "server_group",
+        "aggregate",
+        "add_host",
+        "set_metadata",
+        "binary",
+    ]
+)
 
 
 @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(WORDS, st.dictionaries(WORDS, JSON | st.sampled_from(["affinity", "enabled", "hv1", ["affinity"], {}])),
-       st.sampled_from(["2.1", "2.53", "2.96"]), st.text(max_size=9))  # fmt: skip
+@given(
+    WORDS,
+    st.dictionaries(WORDS, JSON | st.sampled_from(["affinity", "enabled", "hv1", ["affinity"], {}])),
+    st.sampled_from(["2.1", "2.53", "2.96"]),
+    st.text(max_size=9),
+)
 def test_nothing_is_answered_with_5xx(
     cloud: Cloud, doors: Doors, key: str, inner: t.Any, version: str, text: str
 ) -> None:
@@ -330,13 +391,25 @@ def test_nothing_is_answered_with_5xx(
         cloud._insert(tables.aggregate, name="first", metadata={})
     first = doors.rows(tables.aggregate)[0]["id"]
     for method, path in (
-        ("PUT", f"/os-quota-sets/{doors.project}"), ("POST", "/os-server-groups"), ("POST", "/os-aggregates"),
-        ("PUT", f"/os-aggregates/{first}"), ("POST", f"/os-aggregates/{first}/action"), ("PUT", "/os-services/enable"),
-    ):  # fmt: skip
+        ("PUT", f"/os-quota-sets/{doors.project}"),
+        ("POST", "/os-server-groups"),
+        ("POST", "/os-aggregates"),
+        ("PUT", f"/os-aggregates/{first}"),
+        ("POST", f"/os-aggregates/{first}/action"),
+        ("PUT", "/os-services/enable"),
+    ):
         for body in ({key: inner}, inner):
             answer = doors.admin.ask(method, path, body, version)
             assert answer.status_code < 500, (path, body, answer.get_data(as_text=True))
-    for path in ("/os-hypervisors/", "/os-services/", "/os-server-groups/", "/os-aggregates/", "/os-quota-sets/",
-                 "/os-hypervisors?limit=", "/os-hypervisors?marker=", "/os-server-groups?offset="):  # fmt: skip
+    for path in (
+        "/os-hypervisors/",
+        "/os-services/",
+        "/os-server-groups/",
+        "/os-aggregates/",
+        "/os-quota-sets/",
+        "/os-hypervisors?limit=",
+        "/os-hypervisors?marker=",
+        "/os-server-groups?offset=",
+    ):
         answer = doors.client.get(doors.base + path + text, headers=doors.admin.headers)
         assert answer.status_code < 500, path

@@ -65,9 +65,16 @@ def test_users_by_an_admin(api: Api) -> None:
     admin = api.client_as("admin")
     made = admin.post(
         f"{V3}/users",
-        json={"user": {"name": "ann", "password": "secret", "email": "a@example.org", "enabled": True,
-                       "default_project_id": api.projects["alt"]}},
-    )  # fmt: skip
+        json={
+            "user": {
+                "name": "ann",
+                "password": "secret",
+                "email": "a@example.org",
+                "enabled": True,
+                "default_project_id": api.projects["alt"],
+            }
+        },
+    )
     assert made.status_code == 201 and "secret" not in made.get_data(as_text=True)
     user = made.get_json()["user"]
     path = f"{V3}/users/{user['id']}"

@@ -296,14 +296,20 @@ def test_rescoping_keeps_the_end(api: Api) -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        b"", b"[]", b"null", b"{", b'{"auth": 1}', b'{"auth": {}}', b'{"auth": {"identity": {"methods": []}}}',
+        b"",
+        b"[]",
+        b"null",
+        b"{",
+        b'{"auth": 1}',
+        b'{"auth": {}}',
+        b'{"auth": {"identity": {"methods": []}}}',
         b'{"auth": {"identity": {"methods": ["password"], "password": {"user": {"name": "\\u0000", "password": ""}}}}}',
         b'{"auth": {"identity": {"methods": ["password"], "password": {"user": {"name": "\\ud800", "password": ""}}}}}',
         b'{"auth": {"identity": {"methods": [1], "password": {"user": {"name": {}, "password": ""}}}}}',
         b"[" * 100000,
         json.dumps({"auth": {"identity": {"methods": ["token"], "token": {"id": "x" * 9999}}}}).encode(),
     ],
-)  # fmt: skip
+)
 def test_a_malformed_request_is_a_bad_one(api: Api, body: bytes) -> None:
     answer = api.app.test_client().post(TOKENS, data=body)
     assert answer.status_code == 400
@@ -311,7 +317,9 @@ def test_a_malformed_request_is_a_bad_one(api: Api, body: bytes) -> None:
 
 
 def test_the_catalog_says_the_public_url(api: Api) -> None:
-    api.app.extensions["settings"] = api.app.extensions["settings"].__class__(api_public_url="https://cloud.example/nl/")
+    api.app.extensions["settings"] = api.app.extensions["settings"].__class__(
+        api_public_url="https://cloud.example/nl/"
+    )
     body = api.client_as("demo").get("/identity/v3/auth/catalog").get_json()
     assert body["catalog"][0]["endpoints"][0]["url"] == "https://cloud.example/nl/identity/v3"
     assert api.client_as("demo", None).get("/identity/v3/auth/catalog").status_code == 403

@@ -33,9 +33,14 @@ def doors(cloud: Cloud) -> t.Iterator[Doors]:
 def make(cloud: Cloud, name: str, owner: str = "", **values: t.Any) -> str:
     number = str(uuid.uuid4())
     row = {
-        "disk_format": "qcow2", "source": "/srv/x.qcow2", "checksum": f"sha256:{SUM}", "size": 1000,
-        "virtual_size": 2000, "properties": {"novalite:stat": {}, "hw_disk_bus": "virtio"}, "created_at": MADE,
-    }  # fmt: skip
+        "disk_format": "qcow2",
+        "source": "/srv/x.qcow2",
+        "checksum": f"sha256:{SUM}",
+        "size": 1000,
+        "virtual_size": 2000,
+        "properties": {"novalite:stat": {}, "hw_disk_bus": "virtio"},
+        "created_at": MADE,
+    }
     cloud._insert(tables.image, id=number, owner=owner, name=name, **{**row, **values})
     return number
 
@@ -59,14 +64,31 @@ def test_anybody_reads_the_versions(doors: Doors, path: str) -> None:
 def test_an_image_is_shown_as_glance_does(cloud: Cloud, doors: Doors) -> None:
     number = make(cloud, "ami-tiny", cmdline="root=/dev/vda", min_disk_gb=1, min_ram_mb=64)
     assert doors.reader.get(f"/images/{number}") == {
-        "hw_disk_bus": "virtio", "os_command_line": "root=/dev/vda",
-        "id": number, "name": "ami-tiny", "status": "active", "visibility": "public", "owner": None,
-        "protected": False, "os_hidden": False, "checksum": None, "os_hash_algo": "sha256", "os_hash_value": SUM,
-        "size": 1000, "virtual_size": 2000, "container_format": "bare", "disk_format": "qcow2",
-        "min_disk": 1, "min_ram": 64, "tags": [],
-        "created_at": "2023-11-14T22:13:20Z", "updated_at": "2023-11-14T22:13:20Z",
-        "self": f"/v2/images/{number}", "file": f"/v2/images/{number}/file", "schema": "/v2/schemas/image",
-    }  # fmt: skip
+        "hw_disk_bus": "virtio",
+        "os_command_line": "root=/dev/vda",
+        "id": number,
+        "name": "ami-tiny",
+        "status": "active",
+        "visibility": "public",
+        "owner": None,
+        "protected": False,
+        "os_hidden": False,
+        "checksum": None,
+        "os_hash_algo": "sha256",
+        "os_hash_value": SUM,
+        "size": 1000,
+        "virtual_size": 2000,
+        "container_format": "bare",
+        "disk_format": "qcow2",
+        "min_disk": 1,
+        "min_ram": 64,
+        "tags": [],
+        "created_at": "2023-11-14T22:13:20Z",
+        "updated_at": "2023-11-14T22:13:20Z",
+        "self": f"/v2/images/{number}",
+        "file": f"/v2/images/{number}/file",
+        "schema": "/v2/schemas/image",
+    }
     answer = doors.member.get("/images/ami-tiny", 404)
     assert answer["message"] == "No image found with ID ami-tiny" and answer["title"] == "Not Found"
     assert [image["id"] for image in doors.member.get("/images?name=ami-tiny")["images"]] == [number]
@@ -79,8 +101,13 @@ def test_images_are_public_or_own(cloud: Cloud, doors: Doors) -> None:
     assert (body["first"], body["schema"]) == ("/v2/images", "/v2/schemas/images") and "next" not in body
     assert [image["id"] for image in doors.stranger.get("/images")["images"]] == [public]
     for method, path in (
-        ("GET", ""), ("DELETE", ""), ("PUT", "/tags/x"), ("GET", "/file"), ("GET", "/members"), ("GET", "/tasks"),
-    ):  # fmt: skip
+        ("GET", ""),
+        ("DELETE", ""),
+        ("PUT", "/tags/x"),
+        ("GET", "/file"),
+        ("GET", "/members"),
+        ("GET", "/tasks"),
+    ):
         assert doors.stranger.ask(method, f"/images/{own}{path}").status_code == 404, path
     patched(doors, own, [], 404, who="stranger")
 
@@ -89,14 +116,33 @@ def test_filters(cloud: Cloud, doors: Doors) -> None:
     a = make(cloud, "a", size=10, properties={"os_distro": "debian"}, tags=["x"])
     b = make(cloud, "b", doors.project, disk_format="raw", created_at=MADE + 100)
     for query, expected in (
-        (f"id=in%3A{a},{b}", [b, a]), ("name=in:a,zz", [a]), ("name=a&name=b", []), ("visibility=public", [a]),
-        ("visibility=private", [b]), ("visibility=all", [b, a]), ("status=active", [b, a]), ("status=queued", []),
-        (f"owner={doors.project}", [b]), ("disk_format=raw", [b]), ("size_max=10", [a]), ("size_min=11", [b]),
-        ("tag=x", [a]), ("os_distro=debian", [a]), ("os_distro=other", []), ("protected=False", [b, a]),
-        ("os_hidden=true", []), ("created_at=gt:2023-11-14T22:13:30Z", [b]), ("member_status=all", [b, a]),
-        ("sort=name:asc", [a, b]), ("sort_key=name&sort_dir=desc", [b, a]), ("sort_dir=asc", [a, b]),
-        ("sort=disk_format:desc,name:asc", [b, a]), ("limit=1", [b]), (f"marker={b}", [a]), ("limit=0", []),
-    ):  # fmt: skip
+        (f"id=in%3A{a},{b}", [b, a]),
+        ("name=in:a,zz", [a]),
+        ("name=a&name=b", []),
+        ("visibility=public", [a]),
+        ("visibility=private", [b]),
+        ("visibility=all", [b, a]),
+        ("status=active", [b, a]),
+        ("status=queued", []),
+        (f"owner={doors.project}", [b]),
+        ("disk_format=raw", [b]),
+        ("size_max=10", [a]),
+        ("size_min=11", [b]),
+        ("tag=x", [a]),
+        ("os_distro=debian", [a]),
+        ("os_distro=other", []),
+        ("protected=False", [b, a]),
+        ("os_hidden=true", []),
+        ("created_at=gt:2023-11-14T22:13:30Z", [b]),
+        ("member_status=all", [b, a]),
+        ("sort=name:asc", [a, b]),
+        ("sort_key=name&sort_dir=desc", [b, a]),
+        ("sort_dir=asc", [a, b]),
+        ("sort=disk_format:desc,name:asc", [b, a]),
+        ("limit=1", [b]),
+        (f"marker={b}", [a]),
+        ("limit=0", []),
+    ):
         assert [image["id"] for image in doors.member.get(f"/images?{query}")["images"]] == expected, query
 
 
@@ -113,9 +159,21 @@ def test_pages_are_followed_by_their_links(cloud: Cloud, doors: Doors) -> None:
 
 @pytest.mark.parametrize(
     "query",
-    ["limit=x", "limit=-1", f"marker={NOWHERE}", "sort=colour", "sort=name:up", "sort_key=nosuch", "visibility=x",
-     "created_at=gt:yesterday", "protected=maybe", "size_min=x", "id=in:%22a", "sort=name&sort_key=name"],
-)  # fmt: skip
+    [
+        "limit=x",
+        "limit=-1",
+        f"marker={NOWHERE}",
+        "sort=colour",
+        "sort=name:up",
+        "sort_key=nosuch",
+        "visibility=x",
+        "created_at=gt:yesterday",
+        "protected=maybe",
+        "size_min=x",
+        "id=in:%22a",
+        "sort=name&sort_key=name",
+    ],
+)
 def test_a_query_that_means_nothing_is_refused(cloud: Cloud, doors: Doors, query: str) -> None:
     make(cloud, "a")
     doors.member.get(f"/images?{query}", 400)
@@ -124,18 +182,27 @@ def test_a_query_that_means_nothing_is_refused(cloud: Cloud, doors: Doors, query
 def test_an_image_is_described_anew(cloud: Cloud, doors: Doors) -> None:
     number = make(cloud, "a", doors.project)
     changes = [
-        {"op": "replace", "path": "/name", "value": "b"}, {"op": "replace", "path": "/min_disk", "value": 3},
-        {"op": "add", "path": "/os_distro", "value": "debian"}, {"op": "remove", "path": "/hw_disk_bus"},
-        {"op": "replace", "path": "/tags", "value": ["y", "x"]}, {"op": "replace", "path": "/protected", "value": True},
-        {"op": "replace", "path": "/visibility", "value": "private"}, {"op": "add", "path": "/a~1b", "value": "c"},
-    ]  # fmt: skip
+        {"op": "replace", "path": "/name", "value": "b"},
+        {"op": "replace", "path": "/min_disk", "value": 3},
+        {"op": "add", "path": "/os_distro", "value": "debian"},
+        {"op": "remove", "path": "/hw_disk_bus"},
+        {"op": "replace", "path": "/tags", "value": ["y", "x"]},
+        {"op": "replace", "path": "/protected", "value": True},
+        {"op": "replace", "path": "/visibility", "value": "private"},
+        {"op": "add", "path": "/a~1b", "value": "c"},
+    ]
     after = patched(doors, number, changes)
     assert after == doors.member.get(f"/images/{number}")
     keys = ("name", "min_disk", "os_distro", "hw_disk_bus", "tags", "protected", "a/b")
     assert {key: after.get(key) for key in keys} == {
-        "name": "b", "min_disk": 3, "os_distro": "debian", "hw_disk_bus": None, "tags": ["x", "y"], "protected": True,
+        "name": "b",
+        "min_disk": 3,
+        "os_distro": "debian",
+        "hw_disk_bus": None,
+        "tags": ["x", "y"],
+        "protected": True,
         "a/b": "c",
-    }  # fmt: skip
+    }
     (row,) = doors.rows(tables.image)
     assert row["properties"]["novalite:stat"] == {}, "what is novalite's own stays"
     assert row["name"] == "b", "playbooks find it under its new name"
@@ -194,8 +261,10 @@ def test_only_the_operator_lets_hosts_mount_an_image(cloud: Cloud, doors: Doors)
     proxy = f"/compute/v2.1/images/{number}/metadata"
     said: dict[str, t.Any] = {"metadata": {"os_host_mount": "yes"}}
     for method, path, body in (
-        ("post", proxy, said), ("put", proxy, said), ("put", f"{proxy}/os_host_mount", {"meta": said["metadata"]}),
-    ):  # fmt: skip
+        ("post", proxy, said),
+        ("put", proxy, said),
+        ("put", f"{proxy}/os_host_mount", {"meta": said["metadata"]}),
+    ):
         for door, status in ((doors.member, 403), (doors.admin, 200)):
             answer = getattr(doors.client, method)(path, json=body, headers=door.headers)
             assert answer.status_code == status, answer.get_data(as_text=True)
@@ -239,21 +308,25 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=10), inner, max_size=3),
     max_leaves=6,
 )
-CHANGES = st.lists(
-    st.fixed_dictionaries(
-        {"op": st.sampled_from(["add", "replace", "remove"]),
-         "path": st.text(max_size=8).map("/".__add__) | st.sampled_from(["/name", "/tags", "/min_ram", "/owner"])},
-        optional={"value": JSON},
-    ),
-    max_size=4,
-) | JSON  # fmt: skip
+CHANGES = (
+    st.lists(
+        st.fixed_dictionaries(
+            {
+                "op": st.sampled_from(["add", "replace", "remove"]),
+                "path": st.text(max_size=8).map("/".__add__)
+                | st.sampled_from(["/name", "/tags", "/min_ram", "/owner"]),
+            },
+            optional={"value": JSON},
+        ),
+        max_size=4,
+    )
+    | JSON
+)
 
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(CHANGES, st.dictionaries(st.sampled_from(["limit", "marker", "sort", "name", "size_min", "x"]), st.text()))
-def test_nothing_is_answered_with_5xx(
-    cloud: Cloud, doors: Doors, changes: t.Any, query: dict[str, str]
-) -> None:
+def test_nothing_is_answered_with_5xx(cloud: Cloud, doors: Doors, changes: t.Any, query: dict[str, str]) -> None:
     rows = doors.rows(tables.image)
     number = rows[0]["id"] if rows else make(cloud, "a", doors.project)
     headers = {**doors.member.headers, "Content-Type": "application/openstack-images-v2.1-json-patch"}

@@ -46,9 +46,11 @@ def send(user: User, number: str, data: bytes, status: int = 204, where: str = "
     length = sent.pop("Content-Length", None)
     how = {"HTTP_TRANSFER_ENCODING": "chunked"} if length is None else {"CONTENT_LENGTH": length}
     answer = user.client.put(
-        f"/image/v2/images/{number}/{where}", input_stream=io.BytesIO(data), headers=sent,
+        f"/image/v2/images/{number}/{where}",
+        input_stream=io.BytesIO(data),
+        headers=sent,
         environ_overrides={"wsgi.input_terminated": True, **how},
-    )  # fmt: skip
+    )
     assert answer.status_code == status, answer.get_data(as_text=True)
     return answer.get_data(as_text=True)
 
@@ -75,9 +77,14 @@ def test_an_image_is_made_uploaded_and_downloaded(cloud: Cloud, doors: Doors) ->
     shown = doors.member.post("/images", body, 201)
     number = shown["id"]
     assert {key: shown[key] for key in ("status", "visibility", "owner", "size", "checksum", "tags", "os_distro")} == {
-        "status": "queued", "visibility": "shared", "owner": doors.project, "size": None, "checksum": None,
-        "tags": ["a", "b"], "os_distro": "debian",
-    }  # fmt: skip
+        "status": "queued",
+        "visibility": "shared",
+        "owner": doors.project,
+        "size": None,
+        "checksum": None,
+        "tags": ["a", "b"],
+        "os_distro": "debian",
+    }
     answer = doors.member.ask("GET", f"/images/{number}/file")
     assert (answer.status_code, answer.data) == (204, b"")
     send(doors.member, number, RAW)
@@ -90,9 +97,7 @@ def test_an_image_is_made_uploaded_and_downloaded(cloud: Cloud, doors: Doors) ->
     answer = doors.reader.ask("GET", f"/images/{number}/file")
     assert (answer.status_code, answer.data, answer.headers["Content-MD5"]) == (200, RAW, shown["checksum"])
     assert answer.headers["Content-Length"] == "4096" and answer.mimetype == "application/octet-stream"
-    part = doors.client.get(
-        f"/image/v2/images/{number}/file", headers={**doors.reader.headers, "Range": "bytes=10-19"}
-    )
+    part = doors.client.get(f"/image/v2/images/{number}/file", headers={**doors.reader.headers, "Range": "bytes=10-19"})
     assert (part.status_code, part.data) == (206, RAW[10:20])
     assert "not allowed" in send(doors.member, number, RAW, 409), "only once"
     doors.member.delete(f"/images/{number}", 204)
@@ -113,13 +118,25 @@ def test_names_may_be_equal_and_playbooks_tell_them_apart(doors: Doors) -> None:
 @pytest.mark.parametrize(
     ("said", "status"),
     [
-        ({"container_format": "wrong"}, 400), ({"disk_format": "wrong"}, 400), ({"id": "x"}, 400), ({"name": 5}, 400),
-        ({"min_disk": -1}, 400), ({"tags": "x"}, 400), ({"x": 5}, 400), ({"visibility": "x"}, 400),
-        ({"novalite:stat": "x"}, 400), ({"name": "two\nlines"}, 400), ({"status": "active"}, 403),
-        ({"size": 5}, 403), ({"os_glance_foo": "x"}, 403), ({"locations": []}, 403), ({"checksum": "x"}, 403),
-        ({"visibility": "public"}, 403), ({"owner": "0" * 32}, 403),
+        ({"container_format": "wrong"}, 400),
+        ({"disk_format": "wrong"}, 400),
+        ({"id": "x"}, 400),
+        ({"name": 5}, 400),
+        ({"min_disk": -1}, 400),
+        ({"tags": "x"}, 400),
+        ({"x": 5}, 400),
+        ({"visibility": "x"}, 400),
+        ({"novalite:stat": "x"}, 400),
+        ({"name": "two\nlines"}, 400),
+        ({"status": "active"}, 403),
+        ({"size": 5}, 403),
+        ({"os_glance_foo": "x"}, 403),
+        ({"locations": []}, 403),
+        ({"checksum": "x"}, 403),
+        ({"visibility": "public"}, 403),
+        ({"owner": "0" * 32}, 403),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_said_of_a_new_image(doors: Doors, said: dict[str, t.Any], status: int) -> None:
     doors.member.post("/images", said, status)
     assert doors.rows(tables.image) == []

@@ -22,9 +22,13 @@ from tests.api.seeds import IMAGE_ID, Api
 
 Body = dict[str, t.Any]
 FACTS = {
-    "domain_type": "qemu", "arch": "x86_64", "machine": "pc", "emulator": "/usr/bin/qemu-system-x86_64",
-    "disk_cache": "none", "address": "192.0.2.1",
-}  # fmt: skip
+    "domain_type": "qemu",
+    "arch": "x86_64",
+    "machine": "pc",
+    "emulator": "/usr/bin/qemu-system-x86_64",
+    "disk_cache": "none",
+    "address": "192.0.2.1",
+}
 
 
 @pytest.fixture(autouse=True)

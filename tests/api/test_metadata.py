@@ -186,9 +186,9 @@ def test_static_network_data(cloud: Cloud, client: FlaskClient) -> None:
     assert (four["id"], six["id"]) == ("network0", "network1")
 
 
-@pytest.mark.parametrize("missing", [
-    signature.HOST_HEADER, signature.NETWORK_HEADER, signature.ADDRESS_HEADER, signature.SIGNATURE_HEADER,
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "missing", [signature.HOST_HEADER, signature.NETWORK_HEADER, signature.ADDRESS_HEADER, signature.SIGNATURE_HEADER]
+)
 @pytest.mark.parametrize("wrong", [None, "", "x", "hv2", "10.9.0.6", "é", "0" * 64, "a, b"])
 def test_no_answer_without_a_right_signature(web: Guest, missing: str, wrong: str | None) -> None:
     headers = {name: value for name, value in web.headers.items() if name != missing}

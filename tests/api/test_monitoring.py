@@ -46,9 +46,7 @@ def change_host(cloud: Cloud, name: str, **values: t.Any) -> None:
         connection.execute(sa.update(tables.compute_host).where(tables.compute_host.c.name == name).values(**values))
 
 
-def test_a_host_in_maintenance_is_up_and_not_enabled(
-    cloud: Cloud, read: t.Callable[[], dict[str, float]]
-) -> None:
+def test_a_host_in_maintenance_is_up_and_not_enabled(cloud: Cloud, read: t.Callable[[], dict[str, float]]) -> None:
     cloud.host("hv1")
     cloud.host("hv2")
     change_host(cloud, "hv1", enabled=False, last_seen_at=1000)
@@ -59,9 +57,7 @@ def test_a_host_in_maintenance_is_up_and_not_enabled(
     assert samples['novalite_host_last_seen_timestamp_seconds{host="hv1"}'] == 1000
 
 
-def test_capacity_is_what_may_be_claimed_and_used_what_is(
-    cloud: Cloud, read: t.Callable[[], dict[str, float]]
-) -> None:
+def test_capacity_is_what_may_be_claimed_and_used_what_is(cloud: Cloud, read: t.Callable[[], dict[str, float]]) -> None:
     cloud.host("hv1")
     change_host(cloud, "hv1", reserved_memory_mb=96, ram_ratio=2.0, memory_mb_used=500)
     samples = read()
@@ -95,9 +91,7 @@ def test_the_alert_rules_fire_when_they_should() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_the_alert_rules_stand_on_metrics_that_there_are(
-    cloud: Cloud, read: t.Callable[[], dict[str, float]]
-) -> None:
+def test_the_alert_rules_stand_on_metrics_that_there_are(cloud: Cloud, read: t.Callable[[], dict[str, float]]) -> None:
     cloud.host("hv1")
     change_host(cloud, "hv1", looked_at=1, differences=0)
     known = {name.partition("{")[0] for name in read()} | {"novalite_instances"}  # there are none here

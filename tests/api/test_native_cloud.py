@@ -51,8 +51,13 @@ def test_hosts_tell_what_they_have_and_their_insides_to_administrators(
     assert reader.get(f"/v1/hosts/{host_id(project, 'hv1')}").get_json()["host"] == hosts["hv1"]
     assert reader.get("/v1/hosts/hv1").status_code == 404
     assert hosts["hv1"]["capacity"]["memory_mb"] == {
-        "total": 4096, "reserved": 0, "ratio": 1.5, "limit": 6144, "used": 5000, "others": 0,
-    }  # fmt: skip
+        "total": 4096,
+        "reserved": 0,
+        "ratio": 1.5,
+        "limit": 6144,
+        "used": 5000,
+        "others": 0,
+    }
     assert (hosts["hv1"]["up"], hosts["hv2"]["up"]) == (True, False)
     assert (hosts["hv2"]["down_reason"], hosts["hv2"]["facts"], hosts["hv2"]["failed_builds"]) == (None, None, None)
     client = api.client_as("admin")
@@ -123,9 +128,7 @@ def test_what_a_playbook_may_ask_for_may_be_asked_for_here(
             connection.execute(
                 sa.update(table)
                 .where(table.c.name == name)
-                .values(
-                    memory_mb_used=5000 if name == "hv1" else 0, facts={"address": f"192.0.2.{number}", **FACTS}
-                )
+                .values(memory_mb_used=5000 if name == "hv1" else 0, facts={"address": f"192.0.2.{number}", **FACTS})
             )
     (placed,) = plan(api.client_as("admin"), {**SERVER, **server})["placed"]
     assert host is None or placed["host"] == host

@@ -164,8 +164,10 @@ def test_what_cannot_be_is_refused_by_its_name(api: seeds.Api, body: dict[str, t
 
 def test_only_administrators_choose_hosts(api: seeds.Api) -> None:
     variables: tuple[dict[str, t.Any], ...] = (
-        {"everywhere": True}, {"network_hosts": ["hv1"]}, {"holders": ["localhost"]},
-    )  # fmt: skip
+        {"everywhere": True},
+        {"network_hosts": ["hv1"]},
+        {"holders": ["localhost"]},
+    )
     body: dict[str, t.Any]
     for floating in variables:
         body = {"kind": "floating_ips", "variables": floating}
@@ -288,8 +290,15 @@ def test_what_jobs_tell_names_hosts_to_administrators_alone(api: seeds.Api, scen
             sa.update(job_table).where(job_table.c.id == scene.broken).values(result={"errors": ["hv2: unreachable"]})
         )
     hidden = host_id(api.projects["demo"], "hv2")
-    paths = (f"/v1/jobs/{scene.broken}", f"/v1/jobs/{scene.broken}/events", "/v1/jobs", "/", "/jobs",
-             f"/jobs/{scene.broken}", f"/instances/{scene.stopped}")  # fmt: skip
+    paths = (
+        f"/v1/jobs/{scene.broken}",
+        f"/v1/jobs/{scene.broken}/events",
+        "/v1/jobs",
+        "/",
+        "/jobs",
+        f"/jobs/{scene.broken}",
+        f"/instances/{scene.stopped}",
+    )
     for path in paths:
         for who, there, not_there in (("reader", hidden, "hv2: "), ("admin", "hv2", hidden)):
             client = api.client_as(who)
@@ -329,9 +338,7 @@ def test_the_stream_of_a_job_that_ended_tells_all_and_ends(api: seeds.Api, scene
     assert [message.event for message in rest] == ["event", "job", "end"]
 
 
-def test_a_stream_goes_on_with_the_job(
-    api: seeds.Api, scene: scenes.Scene, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stream_goes_on_with_the_job(api: seeds.Api, scene: scenes.Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streams, "PAUSE", 0.01)
     monkeypatch.setattr(streams, "HEARTBEAT", 0.02)
     answer = stream(api.client_as("demo"), scene.going)
@@ -348,9 +355,7 @@ def test_a_stream_goes_on_with_the_job(
     assert messages(text)[-1].data["state"] == "succeeded"
 
 
-def test_a_stream_ends_with_the_token(
-    api: seeds.Api, scene: scenes.Scene, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stream_ends_with_the_token(api: seeds.Api, scene: scenes.Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streams, "PAUSE", 0.01)
     monkeypatch.setattr(streams, "HEARTBEAT", 0.02)
     token = api.token("demo")
@@ -361,9 +366,7 @@ def test_a_stream_ends_with_the_token(
     assert "end" not in [message.event for message in messages(answer.get_data(as_text=True))]
 
 
-def test_a_stream_does_not_last_for_ever(
-    api: seeds.Api, scene: scenes.Scene, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stream_does_not_last_for_ever(api: seeds.Api, scene: scenes.Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streams, "PAUSE", 0.01)
     monkeypatch.setattr(streams, "LONGEST", 0.05)
     told = messages(stream(api.client_as("demo"), scene.going).get_data(as_text=True))

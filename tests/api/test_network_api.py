@@ -103,8 +103,9 @@ def test_subnets_are_a_networks_families(cloud: Cloud, doors: Doors) -> None:
             )
     four, six = doors.member.get(f"/subnets?network_id={both.uuid}&sort_key=ip_version")["subnets"]
     assert four["allocation_pools"] == [
-        {"start": "10.20.0.1", "end": "10.20.0.2"}, {"start": "10.20.0.4", "end": "10.20.0.6"},
-    ]  # fmt: skip
+        {"start": "10.20.0.1", "end": "10.20.0.2"},
+        {"start": "10.20.0.4", "end": "10.20.0.6"},
+    ]
     assert (four["ip_version"], four["cidr"], four["dns_nameservers"]) == (4, "10.20.0.0/29", ["10.20.0.2"])
     assert (six["ip_version"], six["ipv6_ra_mode"], six["dns_nameservers"]) == (6, "slaac", ["fd00:1::53"])
     assert doors.member.get(f"/subnets/{six['id']}")["subnet"] == six
@@ -118,9 +119,7 @@ def test_ports_are_the_interfaces_of_the_projects_servers(cloud: Cloud, doors: D
     cloud.instance(doors.other, "b", "hv1", [(net, "10.20.0.6")])
     (port,) = doors.member.get("/ports")["ports"]
     assert port["device_id"] == mine and port["status"] == "ACTIVE" and port["security_groups"] == [group]
-    assert port["fixed_ips"] == [
-        {"subnet_id": network_records.subnet_id(net.uuid, 4), "ip_address": "10.20.0.5"}
-    ]
+    assert port["fixed_ips"] == [{"subnet_id": network_records.subnet_id(net.uuid, 4), "ip_address": "10.20.0.5"}]
     assert doors.member.get(f"/ports?device_id={mine}")["ports"] == [port]
     assert doors.member.get(f"/ports?fixed_ips=ip_address%3D10.20.0.5&network_id={net.uuid}")["ports"] == [port]
     assert doors.member.get("/ports?fixed_ips=ip_address%3D10.20.0.9")["ports"] == []
@@ -171,9 +170,16 @@ def test_fields_sorting_and_pages(doors: Doors) -> None:
 
 @pytest.mark.parametrize(
     "query",
-    ["colour=red", f"marker={NOWHERE}", "limit=many", "limit=-5", "sort_key=colour", "sort_key=name&sort_dir=up",
-     "sort_dir=asc"],
-)  # fmt: skip
+    [
+        "colour=red",
+        f"marker={NOWHERE}",
+        "limit=many",
+        "limit=-5",
+        "sort_key=colour",
+        "sort_key=name&sort_dir=up",
+        "sort_dir=asc",
+    ],
+)
 def test_a_query_that_means_nothing_is_refused(doors: Doors, query: str) -> None:
     doors.member.get(f"/security-groups?{query}", 400)
 
@@ -186,8 +192,9 @@ def test_a_new_group_is_as_clients_expect_it(doors: Doors) -> None:
     assert (group["name"], group["description"], group["project_id"]) == ("web", "web", doors.project)
     rules = group.pop("security_group_rules")
     assert [(rule["direction"], rule["ethertype"], rule["protocol"], rule["remote_ip_prefix"]) for rule in rules] == [
-        ("egress", "IPv4", None, None), ("egress", "IPv6", None, None),
-    ]  # fmt: skip
+        ("egress", "IPv4", None, None),
+        ("egress", "IPv6", None, None),
+    ]
     shown = doors.reader.get(f"/security-groups/{group['id']}")["security_group"]
     assert shown["security_group_rules"] == rules
     assert doors.member.get("/security-groups/web", 404)["NeutronError"]["type"] == "SecurityGroupNotFound"
@@ -272,9 +279,7 @@ def test_no_range_of_addresses_means_everyone_and_is_not_said_again(doors: Doors
         ({"ethertype": "IPv4", "remote_ip_prefix": "fd00::/8"}, "Conflicting value ethertype IPv4"),
     ],
 )
-def test_what_is_wrong_with_a_rule_is_said_as_neutron_says_it(
-    doors: Doors, more: dict[str, t.Any], words: str
-) -> None:
+def test_what_is_wrong_with_a_rule_is_said_as_neutron_says_it(doors: Doors, more: dict[str, t.Any], words: str) -> None:
     refused = doors.member.post("/security-group-rules", rule_body(make_group(doors)["id"], **more), 400)
     assert words in refused["NeutronError"]["message"]
 
@@ -488,10 +493,26 @@ JSON = st.recursive(
     max_leaves=6,
 )
 ATTRIBUTES = st.sampled_from(
-    ["name", "description", "security_group_id", "direction", "protocol", "ethertype", "port_range_min",
-     "port_range_max", "remote_ip_prefix", "remote_group_id", "floating_network_id", "port_id", "fixed_ip_address",
-     "floating_ip_address", "tags", "floatingip", "stateful"]
-)  # fmt: skip
+    [
+        "name",
+        "description",
+        "security_group_id",
+        "direction",
+        "protocol",
+        "ethertype",
+        "port_range_min",
+        "port_range_max",
+        "remote_ip_prefix",
+        "remote_group_id",
+        "floating_network_id",
+        "port_id",
+        "fixed_ip_address",
+        "floating_ip_address",
+        "tags",
+        "floatingip",
+        "stateful",
+    ]
+)
 VALUES = JSON | st.sampled_from(["ingress", "egress", "tcp", "icmp", "IPv4", "10.0.0.0/8", "80", NOWHERE])
 
 
@@ -521,9 +542,7 @@ def test_no_body_is_answered_with_5xx(
     ),
     st.text(max_size=20),
 )
-def test_no_query_is_answered_with_5xx(
-    doors: Doors, plural: str, query: dict[str, str], number: str
-) -> None:
+def test_no_query_is_answered_with_5xx(doors: Doors, plural: str, query: dict[str, str], number: str) -> None:
     asked = doors.client.get(f"{doors.base}/{plural}", query_string=query, headers=doors.admin.headers)
     assert asked.status_code < 500, (plural, query, asked.get_data(as_text=True))
     shown = doors.client.get(f"{doors.base}/{plural}/{number}", headers=doors.admin.headers)

@@ -61,9 +61,10 @@ def test_extensions(doors: Doors) -> None:
     doors.member.get("/extensions/nosuch", 404)
 
 
-@pytest.mark.parametrize("path", [
-    "/images", "/os-security-groups", "/os-networks", "/os-floating-ips", "/os-volumes", "/os-snapshots/detail",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "path",
+    ["/images", "/os-security-groups", "/os-networks", "/os-floating-ips", "/os-volumes", "/os-snapshots/detail"],
+)
 def test_these_end_with_2_35(doors: Doors, path: str) -> None:
     doors.member.get(path, version="2.35")
     doors.member.get(path, 404, version="2.36")
@@ -86,10 +87,18 @@ def test_volumes_and_snapshots(cloud: Cloud, doors: Doors) -> None:
     asked = {"size": "1", "display_name": "data", "metadata": {"a": "b"}}
     made = doors.member.post("/os-volumes", {"volume": asked}, 200)["volume"]
     assert made == {
-        "id": made["id"], "status": "available", "size": 1, "availabilityZone": "nova", "createdAt": made["createdAt"],
-        "attachments": [{}], "displayName": "data", "displayDescription": None, "volumeType": made["volumeType"],
-        "snapshotId": None, "metadata": {"a": "b"},
-    }  # fmt: skip
+        "id": made["id"],
+        "status": "available",
+        "size": 1,
+        "availabilityZone": "nova",
+        "createdAt": made["createdAt"],
+        "attachments": [{}],
+        "displayName": "data",
+        "displayDescription": None,
+        "volumeType": made["volumeType"],
+        "snapshotId": None,
+        "metadata": {"a": "b"},
+    }
     for body in ({"size": 0}, {"size": ""}, {"display_name": "x"}, {"size": 1, "nosuch": 1}):
         doors.member.post("/os-volumes", {"volume": body}, 400)
     doors.reader.post("/os-volumes", {"volume": asked}, 403)
@@ -123,9 +132,14 @@ def test_security_groups(cloud: Cloud, doors: Doors) -> None:
     cloud.instance(doors.project, "a", cloud.host("hv1"), groups=[doors.rows(tables.security_group)[0]["id"]])
     made_rule = doors.member.post("/os-security-group-rules", {"security_group_rule": rule}, 200)["security_group_rule"]
     assert made_rule == {
-        "id": made_rule["id"], "parent_group_id": made["id"], "ip_protocol": "tcp", "from_port": 22, "to_port": 22,
-        "ip_range": {"cidr": "10.0.0.0/8"}, "group": {},
-    }  # fmt: skip
+        "id": made_rule["id"],
+        "parent_group_id": made["id"],
+        "ip_protocol": "tcp",
+        "from_port": 22,
+        "to_port": 22,
+        "ip_range": {"cidr": "10.0.0.0/8"},
+        "group": {},
+    }
     doors.member.post("/os-security-group-rules", {"security_group_rule": rule}, 400)
     doors.member.post("/os-security-group-rules", {"security_group_rule": {**rule, "parent_group_id": "7"}}, 400)
     icmp = {**rule, "ip_protocol": "icmp", "from_port": -1, "to_port": -1, "cidr": None, "group_id": made["id"]}

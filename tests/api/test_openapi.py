@@ -98,11 +98,28 @@ def test_answers_are_what_the_document_says(
             ["--include-path", "/v1/plan", "--exclude-checks", "positive_data_acceptance"],
         ):
             command = [
-                sys.executable, "-m", "schemathesis.cli", "run", f"{url}/v1/openapi.json", "--checks", "all",
-                "--header", f"X-Auth-Token: {api.token(user)}", "--max-examples", EXAMPLES, "--seed", "1",
-                "--phases", "coverage,fuzzing" if user == "demo" else "fuzzing", "--generation-database", "none",
+                sys.executable,
+                "-m",
+                "schemathesis.cli",
+                "run",
+                f"{url}/v1/openapi.json",
+                "--checks",
+                "all",
+                "--header",
+                f"X-Auth-Token: {api.token(user)}",
+                "--max-examples",
+                EXAMPLES,
+                "--seed",
+                "1",
+                "--phases",
+                "coverage,fuzzing" if user == "demo" else "fuzzing",
+                "--generation-database",
+                "none",
                 # it is refused wherever it comes, which no schema says of every text
-                "--generation-allow-x00", "false", "--no-color", *more,
-            ]  # fmt: skip
+                "--generation-allow-x00",
+                "false",
+                "--no-color",
+                *more,
+            ]
             done = subprocess.run(command, capture_output=True, text=True, timeout=600, cwd=tmp_path)
             assert done.returncode == 0, done.stdout[-10_000:] + done.stderr[-2_000:]

@@ -25,10 +25,45 @@ from tests.api import scenes, seeds
 VOID = {"meta", "link", "input", "img", "br", "hr", "col"}  # and <rect/>, which is closed as XML is
 
 ELEMENTS = {
-    "html", "head", "meta", "title", "link", "script", "noscript", "body", "header", "main", "nav", "section", "div",
-    "span", "p", "h1", "h2", "h3", "a", "ul", "li", "strong", "bdi", "code", "pre", "time", "svg", "rect", "table",
-    "thead", "tbody", "tr", "th", "td", "form", "input", "label", "button",
-}  # fmt: skip
+    "html",
+    "head",
+    "meta",
+    "title",
+    "link",
+    "script",
+    "noscript",
+    "body",
+    "header",
+    "main",
+    "nav",
+    "section",
+    "div",
+    "span",
+    "p",
+    "h1",
+    "h2",
+    "h3",
+    "a",
+    "ul",
+    "li",
+    "strong",
+    "bdi",
+    "code",
+    "pre",
+    "time",
+    "svg",
+    "rect",
+    "table",
+    "thead",
+    "tbody",
+    "tr",
+    "th",
+    "td",
+    "form",
+    "input",
+    "label",
+    "button",
+}
 
 
 class Page(html.parser.HTMLParser):
@@ -97,11 +132,19 @@ def scene(api: seeds.Api) -> scenes.Scene:
 def paths_of(scene: scenes.Scene) -> list[str]:
     """Every page there is for a reader of demo."""
     return [
-        "/", "/instances", f"/instances/{scene.web}", f"/instances/{scene.building}", f"/instances/{scene.failed}",
+        "/",
+        "/instances",
+        f"/instances/{scene.web}",
+        f"/instances/{scene.building}",
+        f"/instances/{scene.failed}",
         "/networks",
-        f"/networks/{scene.network}", "/jobs", f"/jobs/{scene.launched}", f"/jobs/{scene.going}",
-        f"/jobs/{scene.broken}", "/quotas",
-    ]  # fmt: skip
+        f"/networks/{scene.network}",
+        "/jobs",
+        f"/jobs/{scene.launched}",
+        f"/jobs/{scene.going}",
+        f"/jobs/{scene.broken}",
+        "/quotas",
+    ]
 
 
 def paths_of_consoles(scene: scenes.Scene) -> list[str]:
@@ -111,8 +154,12 @@ def paths_of_consoles(scene: scenes.Scene) -> list[str]:
 
 def paths_of_hosts(scene: scenes.Scene) -> list[str]:
     """The pages that say which hosts there are: administrators' alone."""
-    return ["/hosts", "/hosts/hv1", "/hosts/hv2",
-            *(f"/instances/{uuid}/placement" for uuid in (scene.web, scene.failed))]
+    return [
+        "/hosts",
+        "/hosts/hv1",
+        "/hosts/hv2",
+        *(f"/instances/{uuid}/placement" for uuid in (scene.web, scene.failed)),
+    ]
 
 
 def log_in(client: FlaskClient, **fields: str) -> TestResponse:
@@ -207,9 +254,12 @@ def test_a_form_of_nobody_or_of_another_session_does_nothing(api: seeds.Api, sce
     page = admins.get("/instances")
     foreign = next(field["value"] for field in page.all("input") if field.get("name") == "csrf")
     for path in (
-        f"/instances/{scene.web}/stop", f"/instances/{scene.web}/delete", f"/instances/{scene.web}/console",
-        f"/jobs/{scene.going}/cancel", "/logout",
-    ):  # fmt: skip
+        f"/instances/{scene.web}/stop",
+        f"/instances/{scene.web}/delete",
+        f"/instances/{scene.web}/console",
+        f"/jobs/{scene.going}/cancel",
+        "/logout",
+    ):
         for data in ({}, {"csrf": ""}, {"csrf": "x"}, {"csrf": foreign}, {"csrf": "ä"}):
             assert mine.client.post(path, data=data).status_code == 403, path
     assert mine.client.get("/").status_code == 200
@@ -219,9 +269,14 @@ def test_a_form_of_nobody_or_of_another_session_does_nothing(api: seeds.Api, sce
 
 
 @pytest.mark.parametrize(
-    "headers", [{"Origin": "https://evil.example"}, {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"},
-                {"Sec-Fetch-Site": "same-site"}]
-)  # fmt: skip
+    "headers",
+    [
+        {"Origin": "https://evil.example"},
+        {"Origin": "null"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+    ],
+)
 def test_a_form_of_another_site_is_refused_also_for_the_login(api: seeds.Api, headers: dict[str, str]) -> None:
     client = api.app.test_client()
     data = {"user": "demo", "password": seeds.password("demo")}
@@ -317,9 +372,12 @@ def test_readers_have_no_buttons_and_members_those_that_work_now(api: seeds.Api,
 def test_readers_can_do_nothing(api: seeds.Api, scene: scenes.Scene) -> None:
     reader = Visitor(api, "reader")
     for path in (
-        f"/instances/{scene.web}/stop", f"/instances/{scene.web}/delete", f"/instances/{scene.web}/console",
-        f"/jobs/{scene.going}/cancel", f"/jobs/{scene.broken}/retry",
-    ):  # fmt: skip
+        f"/instances/{scene.web}/stop",
+        f"/instances/{scene.web}/delete",
+        f"/instances/{scene.web}/console",
+        f"/jobs/{scene.going}/cancel",
+        f"/jobs/{scene.broken}/retry",
+    ):
         assert reader.post(path).status_code == 403, path
     reader.get(f"/instances/{scene.web}/delete", 403)
 
@@ -331,9 +389,10 @@ def test_members_act(api: seeds.Api, scene: scenes.Scene) -> None:
     page = member.get(f"/instances/{scene.web}")
     assert "rebooting_hard" in page.words
     assert [element for element in page.all("div") if element.get("data-refresh")]
-    assert "while it is in task_state rebooting_hard" in Page(
-        member.post(f"/instances/{scene.web}/stop").get_data(as_text=True)
-    ).words
+    assert (
+        "while it is in task_state rebooting_hard"
+        in Page(member.post(f"/instances/{scene.web}/stop").get_data(as_text=True)).words
+    )
 
     confirm = member.get(f"/instances/{scene.stopped}/delete")
     assert "10.20.0.6" in confirm.words
@@ -356,14 +415,22 @@ def test_a_console_is_read_by_one_job_at_a_time(api: seeds.Api, scene: scenes.Sc
 def test_anothers_things_are_not_there(api: seeds.Api, scene: scenes.Scene) -> None:
     member = Visitor(api, "demo")
     for path in (
-        f"/instances/{scene.foreign}", f"/instances/{scene.foreign}/console",
-        f"/instances/{scene.foreign}/delete", f"/jobs/{scene.foreign_job}", f"/jobs/{scene.foreign_job}/stream",
-        "/networks/nope", "/instances/nope",
-    ):  # fmt: skip
+        f"/instances/{scene.foreign}",
+        f"/instances/{scene.foreign}/console",
+        f"/instances/{scene.foreign}/delete",
+        f"/jobs/{scene.foreign_job}",
+        f"/jobs/{scene.foreign_job}/stream",
+        "/networks/nope",
+        "/instances/nope",
+    ):
         member.get(path, 404)
     Visitor(api, "admin").get("/hosts/nope", 404)
-    for path in (f"/instances/{scene.foreign}/stop", f"/instances/{scene.foreign}/delete",
-                 f"/instances/{scene.foreign}/console", f"/jobs/{scene.foreign_job}/cancel"):  # fmt: skip
+    for path in (
+        f"/instances/{scene.foreign}/stop",
+        f"/instances/{scene.foreign}/delete",
+        f"/instances/{scene.foreign}/console",
+        f"/jobs/{scene.foreign_job}/cancel",
+    ):
         assert member.post(path).status_code == 404, path
     assert "other-1" not in member.get("/instances").text
     assert "other-1" not in member.get("/instances?all_projects=true").text
@@ -437,10 +504,17 @@ def test_of_a_long_console_the_end_is_shown() -> None:
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [
-        (0, "0 s"), (0.26, "0.3 s"), (42, "42 s"), (60, "1 min"), (200, "3 min"), (3600, "1 h"), (7500, "2 h 5 min"),
-        (86400 * 4 + 3 * 3600, "4 d 3 h"), (None, ""),
+        (0, "0 s"),
+        (0.26, "0.3 s"),
+        (42, "42 s"),
+        (60, "1 min"),
+        (200, "3 min"),
+        (3600, "1 h"),
+        (7500, "2 h 5 min"),
+        (86400 * 4 + 3 * 3600, "4 d 3 h"),
+        (None, ""),
     ],
-)  # fmt: skip
+)
 def test_durations(seconds: float | None, text: str) -> None:
     assert rendering.duration(seconds) == text
 

@@ -145,9 +145,7 @@ def scene(api: seeds.Api) -> scenes.Scene:
 
 
 @pytest.fixture
-def site(
-    api: seeds.Api, browser: Browser, namespace: str | None, monkeypatch: pytest.MonkeyPatch
-) -> t.Iterator[Site]:
+def site(api: seeds.Api, browser: Browser, namespace: str | None, monkeypatch: pytest.MonkeyPatch) -> t.Iterator[Site]:
     monkeypatch.setattr(streams, "PAUSE", 0.05)
     with contextlib.closing(listening(namespace)) as listener:
         port = listener.getsockname()[1]
@@ -167,11 +165,22 @@ def site(
 
 def paths_of(scene: scenes.Scene) -> list[str]:
     return [
-        "/", "/instances", f"/instances/{scene.web}", f"/instances/{scene.failed}", f"/instances/{scene.web}/delete",
-        f"/instances/{scene.web}/console", f"/instances/{scene.web}/placement", "/networks",
-        f"/networks/{scene.network}", "/hosts", "/hosts/hv1", "/jobs", f"/jobs/{scene.launched}",
-        f"/jobs/{scene.broken}", "/quotas",
-    ]  # fmt: skip
+        "/",
+        "/instances",
+        f"/instances/{scene.web}",
+        f"/instances/{scene.failed}",
+        f"/instances/{scene.web}/delete",
+        f"/instances/{scene.web}/console",
+        f"/instances/{scene.web}/placement",
+        "/networks",
+        f"/networks/{scene.network}",
+        "/hosts",
+        "/hosts/hv1",
+        "/jobs",
+        f"/jobs/{scene.launched}",
+        f"/jobs/{scene.broken}",
+        "/quotas",
+    ]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -236,16 +245,12 @@ def test_a_job_shows_its_progress_as_it_happens(site: Site, api: seeds.Api, scen
     page.evaluate("window.same = true")
     scenes.add_event(api, scene.going, event="task", task="Make ready")
     expect(rows.last).to_contain_text("Make ready")
-    scenes.add_event(
-        api, scene.going, task=f"Start {scenes.SCRIPT}", host="hv2", status="changed", text=scenes.SCRIPT
-    )
+    scenes.add_event(api, scene.going, task=f"Start {scenes.SCRIPT}", host="hv2", status="changed", text=scenes.SCRIPT)
     expect(rows).to_have_count(3)
     expect(rows.last).to_contain_text(f"Start {scenes.SCRIPT}")
     expect(rows.last).to_contain_text("hv2")
     with transaction(api.engine) as connection:
-        connection.execute(
-            sa.update(job_table).where(job_table.c.id == scene.going).values(message="2 of 3 are there")
-        )
+        connection.execute(sa.update(job_table).where(job_table.c.id == scene.going).values(message="2 of 3 are there"))
     expect(page.locator("#job-message")).to_have_text("2 of 3 are there")
     assert page.evaluate("window.same") is True  # it was not loaded anew
     scenes.end_job(api, scene.going)

@@ -32,9 +32,15 @@ from tests.api.seeds import Api
 
 # Whoever opens another door to everybody says so here.
 PUBLIC = {
-    "health", "identity:tokens:create", "identity:versions", "metrics", "pages:files", "pages:login", "v1:openapi",
+    "health",
+    "identity:tokens:create",
+    "identity:versions",
+    "metrics",
+    "pages:files",
+    "pages:login",
+    "v1:openapi",
     "version",
-}  # fmt: skip
+}
 ROLES = ("any", "reader", "member", "manager", "admin")
 VARIABLE = re.compile(r"<(?:[^:<>]+:)?([^<>:]+)>")
 
@@ -76,8 +82,17 @@ class Route:
     @property
     def is_page(self) -> bool:
         return self.path.partition("/")[2].partition("/")[0] not in (
-            "identity", "compute", "image", "network", "volume", "v1", "ec2", "metrics", "healthz", "readyz",
-        )  # fmt: skip
+            "identity",
+            "compute",
+            "image",
+            "network",
+            "volume",
+            "v1",
+            "ec2",
+            "metrics",
+            "healthz",
+            "readyz",
+        )
 
     @property
     def body(self) -> t.Any:

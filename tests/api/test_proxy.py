@@ -52,8 +52,20 @@ def connect(lab: Lab, number: int) -> None:
     ip("-n", inside, "link", "add", bridge, "type", "bridge", "forward_delay", "0", "mcast_snooping", "0")
     ip("-n", inside, "addr", "add", f"{gateway}/24", "dev", bridge)
     ip("-n", inside, "link", "set", bridge, "up")
-    ip("-n", inside, "link", "add", "tap0" if number == 2 else f"tap{number}", "type", "veth", "peer", "name", "eth0",
-       "netns", guest)  # fmt: skip
+    ip(
+        "-n",
+        inside,
+        "link",
+        "add",
+        "tap0" if number == 2 else f"tap{number}",
+        "type",
+        "veth",
+        "peer",
+        "name",
+        "eth0",
+        "netns",
+        guest,
+    )
     ip("-n", inside, "link", "set", "tap0" if number == 2 else f"tap{number}", "master", bridge, "up")
     ip("-n", guest, "addr", "add", f"{address(number)}/24", "dev", "eth0")
     ip("-n", guest, "link", "set", "eth0", "up")

@@ -52,9 +52,13 @@ class Server:
         }
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "api", "serve", "--no-worker"], cwd=ROOT, env=environment, stderr=log,
-                stdout=log, start_new_session=True,
-            )  # fmt: skip
+                [sys.executable, "-m", "api", "serve", "--no-worker"],
+                cwd=ROOT,
+                env=environment,
+                stderr=log,
+                stdout=log,
+                start_new_session=True,
+            )
 
     def lines(self) -> list[dict[str, t.Any]]:
         return [json.loads(line) for line in self.log.read_text().splitlines()]
@@ -220,11 +224,29 @@ def proxied(server: Server, directory: pathlib.Path) -> t.Iterator[tuple[int, ss
     """haproxy as the role has it; its port, and what trusts its certificate."""
     pem, port = directory / "api.pem", free_port()
     subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "1",
-         "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(pem), "-out",
-         str(directory / "cert.pem")],
-        check=True, capture_output=True,
-    )  # fmt: skip
+        [
+            "openssl",
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:prime256v1",
+            "-nodes",
+            "-days",
+            "1",
+            "-subj",
+            "/CN=127.0.0.1",
+            "-addext",
+            "subjectAltName=IP:127.0.0.1",
+            "-keyout",
+            str(pem),
+            "-out",
+            str(directory / "cert.pem"),
+        ],
+        check=True,
+        capture_output=True,
+    )
     pem.write_text(pem.read_text() + (directory / "cert.pem").read_text())
     template = jinja2.Template((ROOT / "roles/controller/templates/haproxy.cfg.j2").read_text())
     text = template.render(controller_proxy_bind=f"127.0.0.1:{port}", controller_api_bind=f"127.0.0.1:{server.port}")

@@ -53,18 +53,25 @@ def test_a_volume_comes_and_goes(api: seeds.Api, scene: scenes.Scene) -> None:
     answer = client.post(url, json={"volumeAttachment": {"volumeId": volume_id}})
     assert answer.status_code == 200, answer.get_json()
     assert answer.get_json()["volumeAttachment"] == {
-        "id": volume_id, "volumeId": volume_id, "serverId": scene.web, "device": "/dev/vdb"
-    }  # fmt: skip
+        "id": volume_id,
+        "volumeId": volume_id,
+        "serverId": scene.web,
+        "device": "/dev/vdb",
+    }
     assert status(api, volume_id) == "attaching"
     (variables,) = jobs(api, "volume_attach")
     with transaction(api.engine) as connection:
         volume_attachments.finish_attach(connection, variables["attachments"][0])
     shown = client.get(f"{url}/{volume_id}", headers=LATEST).get_json()["volumeAttachment"]
     assert shown == {
-        "volumeId": volume_id, "serverId": scene.web, "device": "/dev/vdb", "tag": None,
-        "delete_on_termination": False, "attachment_id": variables["attachments"][0],
+        "volumeId": volume_id,
+        "serverId": scene.web,
+        "device": "/dev/vdb",
+        "tag": None,
+        "delete_on_termination": False,
+        "attachment_id": variables["attachments"][0],
         "bdm_uuid": variables["attachments"][0],
-    }  # fmt: skip
+    }
     server = client.get(f"{SERVERS}/{scene.web}", headers=LATEST).get_json()["server"]
     assert server["os-extended-volumes:volumes_attached"] == [{"id": volume_id, "delete_on_termination": False}]
     changed = {"volumeAttachment": {"volumeId": volume_id, "delete_on_termination": True}}
@@ -110,18 +117,20 @@ def _host(api: seeds.Api, server: str) -> str:
 
 def create(api: seeds.Api, devices: list[dict[str, t.Any]], **more: t.Any) -> t.Any:
     with api.engine.connect() as connection:
-        flavor = connection.execute(
-            sa.select(tables.flavor.c.id).where(tables.flavor.c.name == "m1.tiny")
-        ).scalar_one()
+        flavor = connection.execute(sa.select(tables.flavor.c.id).where(tables.flavor.c.name == "m1.tiny")).scalar_one()
     server = {"name": "b", "flavorRef": str(flavor), "block_device_mapping_v2": devices, **more}
     return api.client_as("demo").post(SERVERS, json={"server": server})
 
 
 def test_a_server_starts_from_a_volume_of_an_image(api: seeds.Api) -> None:
     root = {
-        "source_type": "image", "destination_type": "volume", "boot_index": 0, "uuid": seeds.IMAGE_ID,
-        "volume_size": 2, "delete_on_termination": True,
-    }  # fmt: skip
+        "source_type": "image",
+        "destination_type": "volume",
+        "boot_index": 0,
+        "uuid": seeds.IMAGE_ID,
+        "volume_size": 2,
+        "delete_on_termination": True,
+    }
     blank = {"source_type": "blank", "destination_type": "volume", "volume_size": "1", "boot_index": -1}
     answer = create(api, [root, blank], imageRef="")
     assert answer.status_code == 202, answer.get_json()
@@ -130,11 +139,13 @@ def test_a_server_starts_from_a_volume_of_an_image(api: seeds.Api) -> None:
         (server,) = instances_by(connection, uuids=[uuid_])
         found = volumes_by(connection, instances=[uuid_])
     assert [(disk["device"], disk["boot_index"], disk["delete_on_termination"]) for disk in server["volumes"]] == [
-        ("/dev/vda", 0, True), ("/dev/vdb", None, False)
-    ]  # fmt: skip
+        ("/dev/vda", 0, True),
+        ("/dev/vdb", None, False),
+    ]
     assert sorted((volume["size_gb"], volume["status"], volume["host"]) for volume in found) == [
-        (1, "creating", None), (2, "creating", None)
-    ]  # fmt: skip
+        (1, "creating", None),
+        (2, "creating", None),
+    ]
     shown = api.client_as("demo").get(f"{SERVERS}/{uuid_}").get_json()["server"]
     assert (shown["image"], shown["config_drive"]) == ("", "True")
     assert len(shown["os-extended-volumes:volumes_attached"]) == 2

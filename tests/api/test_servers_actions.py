@@ -95,15 +95,26 @@ def test_an_action_in_the_wrong_state_is_a_conflict(does: Does, server: str) -> 
 @pytest.mark.parametrize(
     ("body", "status"),
     [
-        ({}, 400), ({"os-stop": None, "os-start": None}, 400), ({"nosuch": None}, 400), ([], 400), ("x", 400),
-        ({"reboot": {}}, 400), ({"reboot": {"type": "x"}}, 400), ({"reboot": None}, 400),
-        ({"lock": {"locked_reason": ""}}, 400), ({"lock": {"locked_reason": "x"}}, 400), ({"lock": 3}, 400),
-        ({"addSecurityGroup": {}}, 400), ({"addSecurityGroup": {"name": ""}}, 400),
-        ({"os-resetState": {"state": "nosuch"}}, 400), ({"os-resetState": {"state": "active"}}, 403),
-        ({"os-getConsoleOutput": {"length": -2}}, 400), ({"os-getConsoleOutput": {"length": "x"}}, 400),
+        ({}, 400),
+        ({"os-stop": None, "os-start": None}, 400),
+        ({"nosuch": None}, 400),
+        ([], 400),
+        ("x", 400),
+        ({"reboot": {}}, 400),
+        ({"reboot": {"type": "x"}}, 400),
+        ({"reboot": None}, 400),
+        ({"lock": {"locked_reason": ""}}, 400),
+        ({"lock": {"locked_reason": "x"}}, 400),
+        ({"lock": 3}, 400),
+        ({"addSecurityGroup": {}}, 400),
+        ({"addSecurityGroup": {"name": ""}}, 400),
+        ({"os-resetState": {"state": "nosuch"}}, 400),
+        ({"os-resetState": {"state": "active"}}, 403),
+        ({"os-getConsoleOutput": {"length": -2}}, 400),
+        ({"os-getConsoleOutput": {"length": "x"}}, 400),
         ({"os-getConsoleOutput": {"length": [1]}}, 400),
     ],
-)  # fmt: skip
+)
 def test_bodies_that_cannot_be(does: Does, body: t.Any, status: int) -> None:
     assert does(body)[0] == status
 
@@ -270,19 +281,27 @@ def test_what_was_done_is_listed_and_shown(api: seeds.Api, does: Does, server: s
     assert "updated_at" in action
     number = rows(api, sa.select(tables.instance_action.c.id))[0].id
     api.insert(
-        tables.instance_action_event, action_id=number, event="stop_on_host", host="hv1", started_at=1, finished_at=2,
+        tables.instance_action_event,
+        action_id=number,
+        event="stop_on_host",
+        host="hv1",
+        started_at=1,
+        finished_at=2,
         result="Error",
-    )  # fmt: skip
+    )
     with transaction(api.engine) as connection:
         connection.execute(sa.update(tables.instance_action).values(message="it would not"))
     shown = client.get(f"{url}/{action['request_id']}").get_json()["instanceAction"]
     assert shown["message"] == "Error" and "events" not in shown
     (event,) = client.get(f"{url}/{action['request_id']}", headers=at("2.84")).get_json()["instanceAction"]["events"]
     assert event == {
-        "event": "stop_on_host", "start_time": "1970-01-01T00:00:01.000000",
-        "finish_time": "1970-01-01T00:00:02.000000", "result": "Error", "hostId": event["hostId"],
+        "event": "stop_on_host",
+        "start_time": "1970-01-01T00:00:01.000000",
+        "finish_time": "1970-01-01T00:00:02.000000",
+        "result": "Error",
+        "hostId": event["hostId"],
         "details": "it would not",
-    }  # fmt: skip
+    }
     shown = client_as("admin").get(f"{url}/{action['request_id']}", headers=at("2.62")).get_json()["instanceAction"]
     (event,) = shown["events"]
     assert (event["host"], event["traceback"]) == ("hv1", None)
@@ -293,9 +312,13 @@ def test_what_was_done_is_listed_and_shown(api: seeds.Api, does: Does, server: s
 def test_what_was_done_comes_in_pages(api: seeds.Api, server: str, client_as: ClientAs) -> None:
     for number in range(5):
         api.insert(
-            tables.instance_action, instance_uuid=server, action="reboot", request_id=f"req-{number}",
-            started_at=number, details={},
-        )  # fmt: skip
+            tables.instance_action,
+            instance_uuid=server,
+            action="reboot",
+            request_id=f"req-{number}",
+            started_at=number,
+            details={},
+        )
     url, found = f"{SERVERS}/{server}/os-instance-actions?limit=2", []
     while url:
         body = client_as("demo").get(url, headers=at("2.58")).get_json()

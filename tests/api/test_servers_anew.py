@@ -29,10 +29,23 @@ Does = t.Callable[..., t.Any]
 def server(api: seeds.Api) -> str:
     for number, image_id, owner in (("9", OTHER_IMAGE, ""), ("8", HIDDEN_IMAGE, api.projects["alt"])):
         api.insert(
-            tables.image, id=image_id, owner=owner, name=f"other-{number}", disk_format="raw",
-            source=f"/nonexistent/{number}", checksum="sha256:" + number * 64, size=4096, virtual_size=4096,
-            kernel=None, ramdisk=None, cmdline="", min_disk_gb=0, min_ram_mb=0, properties={}, created_at=1,
-        )  # fmt: skip
+            tables.image,
+            id=image_id,
+            owner=owner,
+            name=f"other-{number}",
+            disk_format="raw",
+            source=f"/nonexistent/{number}",
+            checksum="sha256:" + number * 64,
+            size=4096,
+            virtual_size=4096,
+            kernel=None,
+            ramdisk=None,
+            cmdline="",
+            min_disk_gb=0,
+            min_ram_mb=0,
+            properties={},
+            created_at=1,
+        )
     return api.instance("demo", "web", host="hv1", metadata={"a": "1"}, key_name="test", public_key="ssh-rsa x")
 
 
@@ -68,17 +81,27 @@ def change(api: seeds.Api, uuid: str, **values: t.Any) -> None:
 def test_a_rebuild_changes_what_it_names_and_keeps_the_rest(api: seeds.Api, does: Does, server: str) -> None:
     data = base64.b64encode(b"#!/bin/sh").decode()
     answer = does(
-        {"rebuild": {
-            "imageRef": OTHER_IMAGE, "name": "anew", "metadata": {"b": "2"}, "user_data": data, "key_name": None,
-            "adminPass": "chosen", "description": "again",
-        }},
+        {
+            "rebuild": {
+                "imageRef": OTHER_IMAGE,
+                "name": "anew",
+                "metadata": {"b": "2"},
+                "user_data": data,
+                "key_name": None,
+                "adminPass": "chosen",
+                "description": "again",
+            }
+        },
         "2.96",
-    )  # fmt: skip
+    )
     assert answer.status_code == 202, answer.get_json()
     shown = answer.get_json()["server"]
     assert (shown["status"], shown["name"], shown["adminPass"], shown["user_data"]) == (
-        "REBUILD", "anew", "chosen", data,
-    )  # fmt: skip
+        "REBUILD",
+        "anew",
+        "chosen",
+        data,
+    )
     assert shown["image"]["id"] == OTHER_IMAGE and answer.headers["Location"].endswith(f"/servers/{server}")
     found = row(api, server)
     assert (found.metadata, found.key_name, found.public_key, found.host) == ({"b": "2"}, None, None, "hv1")
@@ -104,8 +127,12 @@ def test_the_answers_to_changes_show_less_in_old_microversions(
     client_as: ClientAs, does: Does, server: str, version: str, more: set[str]
 ) -> None:
     told = {
-        "key_name", "config_drive", "OS-EXT-STS:vm_state", "OS-EXT-AZ:availability_zone", "OS-EXT-SRV-ATTR:user_data",
-    }  # fmt: skip
+        "key_name",
+        "config_drive",
+        "OS-EXT-STS:vm_state",
+        "OS-EXT-AZ:availability_zone",
+        "OS-EXT-SRV-ATTR:user_data",
+    }
     rebuilt = does({"rebuild": {"imageRef": OTHER_IMAGE}}, version).get_json()["server"]
     assert told & rebuilt.keys() == more
     headers = {"OpenStack-API-Version": f"compute {version}"}
@@ -141,7 +168,9 @@ def test_what_a_server_is_after_a_rebuild(
 @pytest.mark.parametrize(
     ("body", "version", "status"),
     [
-        ({"imageRef": HIDDEN_IMAGE}, "2.1", 400), ({"imageRef": "x"}, "2.1", 400), ({}, "2.1", 400),
+        ({"imageRef": HIDDEN_IMAGE}, "2.1", 400),
+        ({"imageRef": "x"}, "2.1", 400),
+        ({}, "2.1", 400),
         ({"imageRef": OTHER_IMAGE, "key_name": "test"}, "2.53", 400),
         ({"imageRef": OTHER_IMAGE, "key_name": "nosuch"}, "2.54", 400),
         ({"imageRef": OTHER_IMAGE, "personality": []}, "2.57", 400),
@@ -152,7 +181,7 @@ def test_what_a_server_is_after_a_rebuild(
         ({"imageRef": OTHER_IMAGE, "adminPass": "\n"}, "2.1", 400),
         ({"imageRef": OTHER_IMAGE, "name": " "}, "2.1", 400),
     ],
-)  # fmt: skip
+)
 def test_rebuilds_that_cannot_be(
     api: seeds.Api, does: Does, server: str, body: t.Any, version: str, status: int
 ) -> None:
@@ -247,9 +276,12 @@ def test_there_is_no_way_to_a_console(api: seeds.Api, does: Does, server: str, c
     ):
         answer = client_as("demo").post(url, json={"remote_console": body}, headers=headers)
         assert (answer.status_code, answer.get_json()["badRequest"]["message"]) == (400, words)
-    assert client_as("alt").post(
-        url, json={"remote_console": {"protocol": "serial", "type": "serial"}}, headers=headers
-    ).status_code == 404  # fmt: skip
+    assert (
+        client_as("alt")
+        .post(url, json={"remote_console": {"protocol": "serial", "type": "serial"}}, headers=headers)
+        .status_code
+        == 404
+    )
     change(api, server, host=None)
     assert does({"os-getSerialConsole": {"type": "serial"}}).status_code == 409
 

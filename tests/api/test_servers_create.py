@@ -43,14 +43,26 @@ def posted(api: seeds.Api, client: FlaskClient, **more: t.Any) -> dict[str, t.An
 
 def test_what_the_command_line_sends_is_recorded_with_its_job(api: seeds.Api, client_as: ClientAs) -> None:
     image = {
-        "uuid": seeds.IMAGE_ID, "boot_index": 0, "source_type": "image", "destination_type": "local",
+        "uuid": seeds.IMAGE_ID,
+        "boot_index": 0,
+        "source_type": "image",
+        "destination_type": "local",
         "delete_on_termination": True,
-    }  # fmt: skip
+    }
     asked = body(
-        api, min_count=1, max_count=1, key_name="test", networks="auto", block_device_mapping_v2=[image],
-        metadata={"a": "b"}, availability_zone="nova", tags=["x", "a"], description="mine",
-        user_data=base64.b64encode(b"#!/bin/sh\n").decode(), config_drive=True,
-    )  # fmt: skip
+        api,
+        min_count=1,
+        max_count=1,
+        key_name="test",
+        networks="auto",
+        block_device_mapping_v2=[image],
+        metadata={"a": "b"},
+        availability_zone="nova",
+        tags=["x", "a"],
+        description="mine",
+        user_data=base64.b64encode(b"#!/bin/sh\n").decode(),
+        config_drive=True,
+    )
     answer = client_as("demo").post(SERVERS, json=asked, headers=LATEST)
     assert answer.status_code == 202, answer.get_json()
     server = answer.get_json()["server"]
@@ -85,9 +97,12 @@ def test_the_password_that_is_answered_is_the_one_that_is_hashed(api: seeds.Api,
         scheme, rounds_or_salt, *rest = kept.split("$")[1:]
         salt = f"{rounds_or_salt}${rest[0]}" if rounds_or_salt.startswith("rounds=") else rounds_or_salt
         again = subprocess.run(
-            ["openssl", "passwd", f"-{scheme}", "-salt", salt, "-stdin"], input=password, capture_output=True,
-            text=True, check=True,
-        )  # fmt: skip
+            ["openssl", "passwd", f"-{scheme}", "-salt", salt, "-stdin"],
+            input=password,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
         assert again.stdout.strip() == kept
 
 
@@ -135,10 +150,16 @@ def test_servers_may_have_the_same_name_and_each_has_its_own_handle(api: seeds.A
         ({"imageRef": "11111111-1111-1111-1111-111111111111"}, 400, "Can not find requested image"),
         ({"imageRef": ""}, 400, "Invalid imageRef provided."),
         ({"key_name": "nosuch"}, 400, "Invalid key_name provided."),
-        ({"networks": [{"uuid": "11111111-1111-1111-1111-111111111111"}]}, 400,
-         "Network 11111111-1111-1111-1111-111111111111 could not be found."),
-        ({"networks": [{"port": "11111111-1111-1111-1111-111111111111"}]}, 400,
-         "Port id 11111111-1111-1111-1111-111111111111 could not be found."),
+        (
+            {"networks": [{"uuid": "11111111-1111-1111-1111-111111111111"}]},
+            400,
+            "Network 11111111-1111-1111-1111-111111111111 could not be found.",
+        ),
+        (
+            {"networks": [{"port": "11111111-1111-1111-1111-111111111111"}]},
+            400,
+            "Port id 11111111-1111-1111-1111-111111111111 could not be found.",
+        ),
         ({"security_groups": [{"name": "nosuch"}]}, 400, "Security group nosuch not found for project"),
         ({"availability_zone": "mars"}, 400, "The requested availability zone is not available"),
         ({"availability_zone": "nova:hv1"}, 403, "forced_host"),
@@ -158,12 +179,18 @@ def test_servers_may_have_the_same_name_and_each_has_its_own_handle(api: seeds.A
         ({"tags": ["x"]}, 400, "tags"),  # 2.52
         ({"description": "x"}, 400, "description"),  # 2.19
         ({"networks": "auto"}, 400, "networks"),  # 2.37
-        ({"block_device_mapping_v2": [{"source_type": "blank", "destination_type": "local", "boot_index": -1}]}, 400,
-         "Block Device Mapping is Invalid"),
-        ({"block_device_mapping_v2": [{"source_type": "volume", "uuid": seeds.IMAGE_ID, "boot_index": 0}]}, 400,
-         "unknown volume"),
+        (
+            {"block_device_mapping_v2": [{"source_type": "blank", "destination_type": "local", "boot_index": -1}]},
+            400,
+            "Block Device Mapping is Invalid",
+        ),
+        (
+            {"block_device_mapping_v2": [{"source_type": "volume", "uuid": seeds.IMAGE_ID, "boot_index": 0}]},
+            400,
+            "unknown volume",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_is_refused_and_nothing_is_left(
     api: seeds.Api, client_as: ClientAs, more: dict[str, t.Any], status: int, message: str
 ) -> None:

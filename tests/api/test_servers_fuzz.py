@@ -23,13 +23,43 @@ SERVERS = "/compute/v2.1/servers"
 EXAMPLES = int(os.environ.get("NOVALITE_FUZZ_EXAMPLES", "60"))
 
 HOSTILE = st.sampled_from(
-    ["", " ", "\x00", "\ud800", "a" * 300, "../..", "{{ 1 }}", "%s", "-1", "0", "1e999", "²", "None", "10.20.0.5",
-     "hv1", "default", "test", "auto", "none", seeds.IMAGE_ID, "2", "nova:hv1", "fd00::1", "Zm9v", "nova", "x" * 64]
-)  # fmt: skip
+    [
+        "",
+        " ",
+        "\x00",
+        "\ud800",
+        "a" * 300,
+        "../..",
+        "{{ 1 }}",
+        "%s",
+        "-1",
+        "0",
+        "1e999",
+        "²",
+        "None",
+        "10.20.0.5",
+        "hv1",
+        "default",
+        "test",
+        "auto",
+        "none",
+        seeds.IMAGE_ID,
+        "2",
+        "nova:hv1",
+        "fd00::1",
+        "Zm9v",
+        "nova",
+        "x" * 64,
+    ]
+)
 SCALARS = st.one_of(
-    st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False, allow_infinity=False), st.text(max_size=20),
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.text(max_size=20),
     HOSTILE,
-)  # fmt: skip
+)
 ANYTHING = st.recursive(
     SCALARS,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8) | HOSTILE, inner, max_size=3),
@@ -41,8 +71,9 @@ NETWORK = st.dictionaries(st.sampled_from(["uuid", "port", "fixed_ip", "tag"]), 
 DEVICE = st.dictionaries(st.sampled_from(sorted(schemas_servers.BLOCK_DEVICE["properties"])), SCALARS, max_size=5)
 HINTS = st.dictionaries(
     st.sampled_from(["group", "different_host", "same_host", "query", "build_near_host_ip", "cidr", "rank", "host"]),
-    ANYTHING, max_size=2,
-)  # fmt: skip
+    ANYTHING,
+    max_size=2,
+)
 # few fields at a time: what is refused for one says nothing of the others
 MORE = st.one_of(
     st.dictionaries(st.sampled_from(FIELDS), SCALARS, max_size=2),
@@ -99,10 +130,16 @@ def test_servers_asked_for_in_any_shape(
 def test_any_json_is_answered_by_every_route(api: seeds.Api, demo: FlaskClient, body: t.Any, version: str) -> None:
     server = api.instance("demo", f"s{os.urandom(4).hex()}", host="hv1")
     for verb, path in (
-        ("post", ""), ("put", f"/{server}"), ("post", f"/{server}/metadata"), ("put", f"/{server}/metadata"),
-        ("put", f"/{server}/metadata/a"), ("put", f"/{server}/tags"), ("post", f"/{server}/action"),
-        ("post", f"/{server}/os-interface"), ("post", f"/{server}/remote-consoles"),
-    ):  # fmt: skip
+        ("post", ""),
+        ("put", f"/{server}"),
+        ("post", f"/{server}/metadata"),
+        ("put", f"/{server}/metadata"),
+        ("put", f"/{server}/metadata/a"),
+        ("put", f"/{server}/tags"),
+        ("post", f"/{server}/action"),
+        ("post", f"/{server}/os-interface"),
+        ("post", f"/{server}/remote-consoles"),
+    ):
         for sent in (body, {"server": body}, {"metadata": body}, {"meta": body}, {"tags": body}):
             answer = getattr(demo, verb)(f"{SERVERS}{path}", json=sent, headers=at(version))
             assert answer.status_code < 500, (verb, path, sent)
@@ -119,14 +156,29 @@ def test_actions_in_any_shape(api: seeds.Api, admin: FlaskClient, name: str, val
 QUERIES = st.lists(
     st.tuples(
         st.sampled_from(
-            [*sorted(server_listing.EQUALS), *query_servers._TAG_FILTERS, "name", "status", "flavor", "image", "ip",
-             "ip6", "limit", "marker", "sort_key", "sort_dir", "changes-since", "changes-before", "deleted",
-             "all_tenants"]
+            [
+                *sorted(server_listing.EQUALS),
+                *query_servers._TAG_FILTERS,
+                "name",
+                "status",
+                "flavor",
+                "image",
+                "ip",
+                "ip6",
+                "limit",
+                "marker",
+                "sort_key",
+                "sort_dir",
+                "changes-since",
+                "changes-before",
+                "deleted",
+                "all_tenants",
+            ]
         ),
         st.text(max_size=12) | HOSTILE | st.sampled_from(["(a*)*b", "[", "uuid", "asc", "2020-01-01T00:00:00Z", "1"]),
     ),
     max_size=4,
-)  # fmt: skip
+)
 
 
 @fuzz

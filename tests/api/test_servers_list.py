@@ -23,18 +23,46 @@ SERVERS = "/compute/v2.1/servers"
 ClientAs = t.Callable[..., FlaskClient]
 
 AT_2_1 = {
-    "id", "name", "status", "tenant_id", "user_id", "metadata", "hostId", "image", "flavor", "created", "updated",
-    "addresses", "accessIPv4", "accessIPv6", "links", "OS-DCF:diskConfig", "progress", "OS-EXT-AZ:availability_zone",
-    "config_drive", "key_name", "OS-SRV-USG:launched_at", "OS-SRV-USG:terminated_at", "OS-EXT-STS:task_state",
-    "OS-EXT-STS:vm_state", "OS-EXT-STS:power_state", "os-extended-volumes:volumes_attached",
-}  # fmt: skip
+    "id",
+    "name",
+    "status",
+    "tenant_id",
+    "user_id",
+    "metadata",
+    "hostId",
+    "image",
+    "flavor",
+    "created",
+    "updated",
+    "addresses",
+    "accessIPv4",
+    "accessIPv6",
+    "links",
+    "OS-DCF:diskConfig",
+    "progress",
+    "OS-EXT-AZ:availability_zone",
+    "config_drive",
+    "key_name",
+    "OS-SRV-USG:launched_at",
+    "OS-SRV-USG:terminated_at",
+    "OS-EXT-STS:task_state",
+    "OS-EXT-STS:vm_state",
+    "OS-EXT-STS:power_state",
+    "os-extended-volumes:volumes_attached",
+}
 FOR_ADMINS = {"OS-EXT-SRV-ATTR:host", "OS-EXT-SRV-ATTR:hypervisor_hostname", "OS-EXT-SRV-ATTR:instance_name"}
 FOR_ADMINS_2_3 = {
     f"OS-EXT-SRV-ATTR:{name}"
     for name in (
-        "reservation_id", "launch_index", "hostname", "kernel_id", "ramdisk_id", "root_device_name", "user_data",
+        "reservation_id",
+        "launch_index",
+        "hostname",
+        "kernel_id",
+        "ramdisk_id",
+        "root_device_name",
+        "user_data",
     )
-}  # fmt: skip
+}
 
 
 def at(version: str) -> dict[str, str]:
@@ -69,40 +97,67 @@ def names(client: FlaskClient, query: str, version: str = "2.96") -> list[str]:
 
 def test_a_server_is_shown_whole(api: seeds.Api, client_as: ClientAs) -> None:
     uuid_ = api.instance(
-        "demo", "web", display_name="My web", host="hv1", key_name="test", public_key=seeds.PUBLIC_KEY,
-        metadata={"a": "b"}, launched_at=1_700_000_000, created_at=1_600_000_000, updated_at=1_700_000_000,
+        "demo",
+        "web",
+        display_name="My web",
+        host="hv1",
+        key_name="test",
+        public_key=seeds.PUBLIC_KEY,
+        metadata={"a": "b"},
+        launched_at=1_700_000_000,
+        created_at=1_600_000_000,
+        updated_at=1_700_000_000,
         user_id=api.users["demo"],
-    )  # fmt: skip
+    )
     nic(api, uuid_, "10.20.0.7", "fd00::7")
     server = client_as("demo").get(f"{SERVERS}/{uuid_}").get_json()["server"]
     base = "http://localhost/compute"
     assert server == {
-        "id": uuid_, "name": "My web", "status": "ACTIVE", "tenant_id": api.projects["demo"],
-        "user_id": api.users["demo"], "metadata": {"a": "b"},
+        "id": uuid_,
+        "name": "My web",
+        "status": "ACTIVE",
+        "tenant_id": api.projects["demo"],
+        "user_id": api.users["demo"],
+        "metadata": {"a": "b"},
         "hostId": views_servers.host_id(api.projects["demo"], "hv1"),
-        "image": {
-            "id": seeds.IMAGE_ID, "links": [{"rel": "bookmark", "href": f"{base}/images/{seeds.IMAGE_ID}"}],
-        },
+        "image": {"id": seeds.IMAGE_ID, "links": [{"rel": "bookmark", "href": f"{base}/images/{seeds.IMAGE_ID}"}]},
         "flavor": {"id": "2", "links": [{"rel": "bookmark", "href": f"{base}/flavors/2"}]},
-        "created": "2020-09-13T12:26:40Z", "updated": "2023-11-14T22:13:20Z",
+        "created": "2020-09-13T12:26:40Z",
+        "updated": "2023-11-14T22:13:20Z",
         "addresses": {
             "private": [
-                {"version": 4, "addr": "10.20.0.7", "OS-EXT-IPS:type": "fixed",
-                 "OS-EXT-IPS-MAC:mac_addr": "fa:16:3e:00:00:01"},
-                {"version": 6, "addr": "fd00::7", "OS-EXT-IPS:type": "fixed",
-                 "OS-EXT-IPS-MAC:mac_addr": "fa:16:3e:00:00:01"},
+                {
+                    "version": 4,
+                    "addr": "10.20.0.7",
+                    "OS-EXT-IPS:type": "fixed",
+                    "OS-EXT-IPS-MAC:mac_addr": "fa:16:3e:00:00:01",
+                },
+                {
+                    "version": 6,
+                    "addr": "fd00::7",
+                    "OS-EXT-IPS:type": "fixed",
+                    "OS-EXT-IPS-MAC:mac_addr": "fa:16:3e:00:00:01",
+                },
             ]
         },
-        "accessIPv4": "", "accessIPv6": "",
+        "accessIPv4": "",
+        "accessIPv6": "",
         "links": [
             {"rel": "self", "href": f"{base}/v2.1/servers/{uuid_}"},
             {"rel": "bookmark", "href": f"{base}/servers/{uuid_}"},
         ],
-        "OS-DCF:diskConfig": "MANUAL", "progress": 0, "OS-EXT-AZ:availability_zone": "nova", "config_drive": "",
-        "key_name": "test", "OS-SRV-USG:launched_at": "2023-11-14T22:13:20.000000",
-        "OS-SRV-USG:terminated_at": None, "OS-EXT-STS:task_state": None, "OS-EXT-STS:vm_state": "active",
-        "OS-EXT-STS:power_state": 1, "os-extended-volumes:volumes_attached": [],
-    }  # fmt: skip
+        "OS-DCF:diskConfig": "MANUAL",
+        "progress": 0,
+        "OS-EXT-AZ:availability_zone": "nova",
+        "config_drive": "",
+        "key_name": "test",
+        "OS-SRV-USG:launched_at": "2023-11-14T22:13:20.000000",
+        "OS-SRV-USG:terminated_at": None,
+        "OS-EXT-STS:task_state": None,
+        "OS-EXT-STS:vm_state": "active",
+        "OS-EXT-STS:power_state": 1,
+        "os-extended-volumes:volumes_attached": [],
+    }
 
 
 @pytest.mark.parametrize(
@@ -116,12 +171,20 @@ def test_a_server_is_shown_whole(api: seeds.Api, client_as: ClientAs) -> None:
         ("2.26", {"locked", "description", "tags"}, FOR_ADMINS | FOR_ADMINS_2_3 | {"host_status"}),
         (
             "2.96",
-            {"locked", "description", "tags", "trusted_image_certificates", "server_groups", "locked_reason",
-             "OS-EXT-SRV-ATTR:hostname", "pinned_availability_zone"},
+            {
+                "locked",
+                "description",
+                "tags",
+                "trusted_image_certificates",
+                "server_groups",
+                "locked_reason",
+                "OS-EXT-SRV-ATTR:hostname",
+                "pinned_availability_zone",
+            },
             FOR_ADMINS | FOR_ADMINS_2_3 | {"host_status"},
         ),
     ],
-)  # fmt: skip
+)
 def test_fields_come_with_their_microversion(
     api: seeds.Api, client_as: ClientAs, version: str, fields: set[str], for_admins: set[str]
 ) -> None:
@@ -138,8 +201,14 @@ def test_the_flavor_is_embedded_since_2_47(api: seeds.Api, client_as: ClientAs) 
     uuid_ = api.instance("demo", "web")
     server = client_as("demo").get(f"{SERVERS}/{uuid_}", headers=at("2.47")).get_json()["server"]
     assert server["flavor"] == {
-        "vcpus": 1, "ram": 512, "disk": 1, "ephemeral": 0, "swap": 0, "original_name": "m1.tiny", "extra_specs": {},
-    }  # fmt: skip
+        "vcpus": 1,
+        "ram": 512,
+        "disk": 1,
+        "ephemeral": 0,
+        "swap": 0,
+        "original_name": "m1.tiny",
+        "extra_specs": {},
+    }
 
 
 def test_a_fault_is_told(api: seeds.Api, client_as: ClientAs) -> None:
@@ -153,14 +222,23 @@ def test_a_fault_is_told(api: seeds.Api, client_as: ClientAs) -> None:
 @pytest.mark.parametrize(
     ("vm_state", "task_state", "status"),
     [
-        ("building", "spawning", "BUILD"), ("building", "deleting", "BUILD"), ("active", None, "ACTIVE"),
-        ("active", "deleting", "ACTIVE"), ("active", "rebooting", "REBOOT"),
+        ("building", "spawning", "BUILD"),
+        ("building", "deleting", "BUILD"),
+        ("active", None, "ACTIVE"),
+        ("active", "deleting", "ACTIVE"),
+        ("active", "rebooting", "REBOOT"),
         ("active", "rebooting_hard", "HARD_REBOOT"),
-        ("active", "powering-off", "ACTIVE"), ("stopped", None, "SHUTOFF"), ("stopped", "powering-on", "SHUTOFF"),
-        ("stopped", "rebooting_hard", "HARD_REBOOT"), ("paused", None, "PAUSED"), ("suspended", None, "SUSPENDED"),
-        ("error", None, "ERROR"), ("rescued", None, "RESCUE"), ("nonsense", None, "UNKNOWN"),
+        ("active", "powering-off", "ACTIVE"),
+        ("stopped", None, "SHUTOFF"),
+        ("stopped", "powering-on", "SHUTOFF"),
+        ("stopped", "rebooting_hard", "HARD_REBOOT"),
+        ("paused", None, "PAUSED"),
+        ("suspended", None, "SUSPENDED"),
+        ("error", None, "ERROR"),
+        ("rescued", None, "RESCUE"),
+        ("nonsense", None, "UNKNOWN"),
     ],
-)  # fmt: skip
+)
 def test_states_have_their_status_and_can_be_found_by_it(
     api: seeds.Api, client_as: ClientAs, vm_state: str, task_state: str | None, status: str
 ) -> None:
@@ -181,11 +259,10 @@ def crowd(api: seeds.Api) -> dict[str, str]:
     servers: list[tuple[str, str, dict[str, t.Any]]] = [
         ("demo", "web-1", {"host": "hv1", "tags": ["a", "b"], "reservation_id": "r-1"}),
         ("demo", "web-2", {"host": "hv2", "tags": ["b"], "key_name": "test"}),
-        ("demo", "db", {"display_name": "Data base", "vm_state": "stopped", "power_state": 4,
-                        "config_drive": True}),
+        ("demo", "db", {"display_name": "Data base", "vm_state": "stopped", "power_state": 4, "config_drive": True}),
         ("demo", "gone", {"vm_state": "deleted", "deleted": 99}),
         ("alt", "theirs", {"host": "hv1"}),
-    ]  # fmt: skip
+    ]
     for number, (project, name, values) in enumerate(servers):
         moment = 1_600_000_000 + number
         made[name] = api.instance(project, name, created_at=moment, updated_at=moment, **values)
@@ -243,12 +320,22 @@ def test_filters(crowd: dict[str, str], client_as: ClientAs, query: str, found: 
 @pytest.mark.parametrize(
     "query",
     [
-        "limit=x", "limit=-1", "limit=1.5", "marker=nosuch", "sort_key=nosuch", "sort_dir=up",
-        "changes-since=yesterday", "sort_key=host", "sort_dir=asc&sort_dir=asc", "config_drive=perhaps",
+        "limit=x",
+        "limit=-1",
+        "limit=1.5",
+        "marker=nosuch",
+        "sort_key=nosuch",
+        "sort_dir=up",
+        "changes-since=yesterday",
+        "sort_key=host",
+        "sort_dir=asc&sort_dir=asc",
+        "config_drive=perhaps",
         "name=" + "a" * 300,
-        "changes-since=9999-99-99T00:00:00Z", "power_state=x", "limit=" + "9" * 40,
+        "changes-since=9999-99-99T00:00:00Z",
+        "power_state=x",
+        "limit=" + "9" * 40,
     ],
-)  # fmt: skip
+)
 def test_queries_that_cannot_be(crowd: dict[str, str], client_as: ClientAs, query: str) -> None:
     assert client_as("demo").get(f"{SERVERS}?{query}", headers=at("2.96")).status_code == 400
 

@@ -132,17 +132,27 @@ def test_a_manager_migrates_to_where_there_is_room(api: seeds.Api, server: str, 
         ({"migrate": {"host": None}}, "2.56", 202, "migrate", "RESIZE"),
         (
             {"os-migrateLive": {"host": None, "block_migration": False, "disk_over_commit": False}},
-            "2.1", 202, "live-migration", "MIGRATING",
+            "2.1",
+            202,
+            "live-migration",
+            "MIGRATING",
         ),
         ({"os-migrateLive": {"host": None, "block_migration": "auto"}}, "2.30", 202, "live-migration", "MIGRATING"),
         ({"evacuate": {}}, "2.14", 200, "evacuate", "REBUILD"),
         ({"evacuate": {"onSharedStorage": False, "adminPass": "x"}}, "2.1", 200, "evacuate", "REBUILD"),
     ],
-)  # fmt: skip
+)
 def test_what_administrators_may(
-    api: seeds.Api, server: str, does: Does, client_as: ClientAs, body: t.Any, version: str, answer: int, kind: str,
+    api: seeds.Api,
+    server: str,
+    does: Does,
+    client_as: ClientAs,
+    body: t.Any,
+    version: str,
+    answer: int,
+    kind: str,
     shown: str,
-) -> None:  # fmt: skip
+) -> None:
     assert does(body, "admin", version)[0] == answer
     (job,) = rows(api, sa.select(tables_jobs.job))
     assert (job.kind, status(client_as, server)) == (kind, shown)

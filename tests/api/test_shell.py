@@ -70,16 +70,19 @@ def test_a_large_body_is_refused(api: Api) -> None:
         ("demo", "POST", "/v1/jobs", "application/json", '{"kind":"plan","variables":{"servers":%s}}'),
         ("demo", "POST", "/image/v2/images", "application/json", '{"name":"x","deep":%s}'),
         (
-            "demo", "PATCH", "/image/v2/images/{image}",
-            "application/openstack-images-v2.1-json-patch", '[{"op":"add","path":"/deep","value":%s}]',
+            "demo",
+            "PATCH",
+            "/image/v2/images/{image}",
+            "application/openstack-images-v2.1-json-patch",
+            '[{"op":"add","path":"/deep","value":%s}]',
         ),
         ("admin", "PUT", "/volume/v3/{project}/os-services/enable", "application/json", '{"host":%s}'),
     ],
     ids=["identity", "compute", "v1", "image", "image-patch", "volume"],
-)  # fmt: skip
+)
 def test_nested_json_is_refused_and_fills_no_log(
     api: Api, caplog: pytest.LogCaptureFixture, who: str | None, method: str, path: str, mimetype: str, body: str
-) -> None:  # fmt: skip
+) -> None:
     client = api.client_as(who)
     image = api.client_as("demo").post("/image/v2/images", json={"name": "x"}).get_json()["id"]
     caplog.set_level(logging.INFO, "novalite.api")

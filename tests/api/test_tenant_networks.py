@@ -123,8 +123,15 @@ def test_a_subnet_has_its_gateway_pools_servers_and_routes(doors: Doors) -> None
     )
     assert doors.member.get(f"/networks/{of['id']}")["network"]["subnets"] == [made_subnet["id"]]
     two = [{"start": "10.50.0.10", "end": "10.50.0.11"}]
-    change = {"name": "t", "gateway_ip": "10.50.0.2", "allocation_pools": two, "dns_nameservers": [], "host_routes": [],
-              "enable_dhcp": False, "description": "d"}  # fmt: skip
+    change = {
+        "name": "t",
+        "gateway_ip": "10.50.0.2",
+        "allocation_pools": two,
+        "dns_nameservers": [],
+        "host_routes": [],
+        "enable_dhcp": False,
+        "description": "d",
+    }
     after = doors.member.put(f"/subnets/{made_subnet['id']}", {"subnet": change})["subnet"]
     assert {key: after[key] for key in change} == change
     first, second = port(doors, of), port(doors, of)
@@ -197,8 +204,13 @@ def test_subnets_that_cannot_be(doors: Doors, wanted: Body) -> None:
 
 def test_a_pool_holds_no_gateway_and_a_family_one_subnet(doors: Doors) -> None:
     of = network(doors)
-    wanted = {"network_id": of["id"], "ip_version": 4, "cidr": "10.50.0.0/24", "gateway_ip": "10.50.0.5",
-              "allocation_pools": [{"start": "10.50.0.2", "end": "10.50.0.9"}]}  # fmt: skip
+    wanted = {
+        "network_id": of["id"],
+        "ip_version": 4,
+        "cidr": "10.50.0.0/24",
+        "gateway_ip": "10.50.0.5",
+        "allocation_pools": [{"start": "10.50.0.2", "end": "10.50.0.9"}],
+    }
     conflict = doors.member.post("/subnets", {"subnet": wanted}, 409)
     assert error_of(conflict) == "GatewayConflictWithAllocationPools"
     subnet(doors, of)
@@ -214,9 +226,15 @@ def test_a_port_keeps_what_it_is_given(doors: Doors) -> None:
     four = subnet(doors, of)
     number, group = doors.group("web")
     made_port = port(
-        doors, of, name="p", fixed_ips=[{"ip_address": "10.50.0.77"}], mac_address="fa:16:3e:aa:bb:cc",
-        security_groups=[group], allowed_address_pairs=[{"ip_address": "10.50.0.200"}], device_id="mine",
-    )  # fmt: skip
+        doors,
+        of,
+        name="p",
+        fixed_ips=[{"ip_address": "10.50.0.77"}],
+        mac_address="fa:16:3e:aa:bb:cc",
+        security_groups=[group],
+        allowed_address_pairs=[{"ip_address": "10.50.0.200"}],
+        device_id="mine",
+    )
     assert made_port["fixed_ips"] == [{"subnet_id": four["id"], "ip_address": "10.50.0.77"}]
     assert (made_port["mac_address"], made_port["security_groups"], made_port["status"]) == (
         "fa:16:3e:aa:bb:cc",
@@ -229,8 +247,14 @@ def test_a_port_keeps_what_it_is_given(doors: Doors) -> None:
     taken = {"network_id": of["id"], "mac_address": "FA:16:3E:AA:BB:CC"}
     assert error_of(doors.member.post("/ports", {"port": taken}, 409)) == "MacAddressInUse"
     assert error_of(doors.member.delete(f"/security-groups/{group}", 409)) == "SecurityGroupInUse"
-    change = {"name": "q", "admin_state_up": False, "security_groups": [], "device_id": "", "allowed_address_pairs": [],
-              "fixed_ips": [{"ip_address": "10.50.0.78"}]}  # fmt: skip
+    change = {
+        "name": "q",
+        "admin_state_up": False,
+        "security_groups": [],
+        "device_id": "",
+        "allowed_address_pairs": [],
+        "fixed_ips": [{"ip_address": "10.50.0.78"}],
+    }
     after = doors.member.put(f"/ports/{made_port['id']}", {"port": change})["port"]
     assert (after["name"], after["admin_state_up"], after["security_groups"]) == ("q", False, [])
     assert after["fixed_ips"][0]["ip_address"] == "10.50.0.78" and after["allowed_address_pairs"] == []
@@ -318,9 +342,14 @@ def test_a_router_lets_the_guests_of_its_networks_out(cloud: Cloud, doors: Doors
     assert not row["snat"]
     with transaction(cloud.engine) as connection:
         network_row = connection.execute(sa.select(tables.network).where(tables.network.c.uuid == of["id"])).one()
-    cloud._insert(tables.vif, id="11111111-0000-4000-8000-000000000001", mac="fa:16:3e:00:00:77", position=0,
-                  network_id=network_row.id,
-                  instance_uuid=cloud.instance(doors.project, "guest", cloud.host("hv1"), []))  # fmt: skip
+    cloud._insert(
+        tables.vif,
+        id="11111111-0000-4000-8000-000000000001",
+        mac="fa:16:3e:00:00:77",
+        position=0,
+        network_id=network_row.id,
+        instance_uuid=cloud.instance(doors.project, "guest", cloud.host("hv1"), []),
+    )
     gateway = {"router": {"external_gateway_info": {"network_id": outside}}}
     after = doors.member.put(f"/routers/{router['id']}", gateway)["router"]
     assert after["external_gateway_info"] == {"network_id": outside, "enable_snat": True, "external_fixed_ips": []}
@@ -401,16 +430,25 @@ def test_administrators_see_and_make_for_all_projects(cloud: Cloud, doors: Doors
 
 def test_tags_are_kept_and_found(doors: Doors) -> None:
     of = network(doors)
-    things = {"networks": of["id"], "subnets": subnet(doors, of)["id"], "ports": port(doors, of)["id"],
-              "routers": doors.member.post("/routers", {"router": {}}, 201)["router"]["id"],
-              "security-groups": doors.group("web")[1]}  # fmt: skip
+    things = {
+        "networks": of["id"],
+        "subnets": subnet(doors, of)["id"],
+        "ports": port(doors, of)["id"],
+        "routers": doors.member.post("/routers", {"router": {}}, 201)["router"]["id"],
+        "security-groups": doors.group("web")[1],
+    }
     for plural, number in things.items():
         path, key = f"/{plural}/{number}/tags", plural.replace("-", "_")
         assert doors.member.put(path, {"tags": ["red", "blue", "red"]})["tags"] == ["blue", "red"]
         doors.member.put(f"{path}/green", None, 201)
         assert doors.member.get(f"/{plural}/{number}")[key[:-1]]["tags"] == ["blue", "green", "red"]
-        for query, hits in (("tags=red,blue", 1), ("tags=red,black", 0), ("tags-any=black,red", 1),
-                            ("not-tags=red,blue", 0), ("not-tags-any=black", 1)):  # fmt: skip
+        for query, hits in (
+            ("tags=red,blue", 1),
+            ("tags=red,black", 0),
+            ("tags-any=black,red", 1),
+            ("not-tags=red,blue", 0),
+            ("not-tags-any=black", 1),
+        ):
             found = [record["id"] for record in doors.member.get(f"/{plural}?{query}")[key]]
             assert (number in found) == bool(hits), (plural, query)
         doors.member.get(f"{path}/red", 204)

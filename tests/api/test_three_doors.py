@@ -45,11 +45,15 @@ class Playbook:
     def see(self, name: str) -> Seen:
         (instance,) = run(self.api, server_info, "server_info", project="demo", names=[name])["servers"]
         return {
-            "uuid": instance["uuid"], "state": instance["vm_state"], "flavor": instance["flavor"]["name"],
+            "uuid": instance["uuid"],
+            "state": instance["vm_state"],
+            "flavor": instance["flavor"]["name"],
             "key": instance["key"]["name"],
-            "image": instance["image"]["id"], "metadata": instance["metadata"], "ip": instance["nics"][0]["ip"],
+            "image": instance["image"]["id"],
+            "metadata": instance["metadata"],
+            "ip": instance["nics"][0]["ip"],
             "groups": [group["name"] for group in instance["security_groups"]],
-        }  # fmt: skip
+        }
 
     def delete(self, name: str) -> None:
         run(self.api, server, "server", project="demo", state="absent", servers=[{"name": name}])
@@ -63,20 +67,27 @@ class OpenStack:
         flavors = self.client.get("/compute/v2.1/flavors").get_json()["flavors"]
         (flavor,) = (record["id"] for record in flavors if record["name"] == "m1.tiny")
         wanted = {
-            "name": name, "flavorRef": flavor, "imageRef": IMAGE_ID, "key_name": "test", "metadata": {"made": "here"},
-        }  # fmt: skip
+            "name": name,
+            "flavorRef": flavor,
+            "imageRef": IMAGE_ID,
+            "key_name": "test",
+            "metadata": {"made": "here"},
+        }
         assert self.client.post(COMPUTE, json={"server": wanted}).status_code == 202
 
     def see(self, name: str) -> Seen:
         latest = {"OpenStack-API-Version": "compute 2.96"}
         (instance,) = self.client.get(f"{COMPUTE}/detail?name=^{name}$", headers=latest).get_json()["servers"]
         return {
-            "uuid": instance["id"], "state": instance["OS-EXT-STS:vm_state"],
+            "uuid": instance["id"],
+            "state": instance["OS-EXT-STS:vm_state"],
             "flavor": instance["flavor"]["original_name"],
-            "key": instance["key_name"], "image": instance["image"]["id"], "metadata": instance["metadata"],
+            "key": instance["key_name"],
+            "image": instance["image"]["id"],
+            "metadata": instance["metadata"],
             "ip": next((ip["addr"] for ips in instance["addresses"].values() for ip in ips), None),
             "groups": [group["name"] for group in instance["security_groups"]],
-        }  # fmt: skip
+        }
 
     def change(self, name: str) -> None:
         path = f"{COMPUTE}/{self.see(name)['uuid']}/metadata"
@@ -105,12 +116,15 @@ class Ec2:
     def see(self, name: str) -> Seen:
         instance = self._instance(name)
         return {
-            "uuid": instance["InstanceId"], "state": self.STATES[instance["State"]["Name"]],
+            "uuid": instance["InstanceId"],
+            "state": self.STATES[instance["State"]["Name"]],
             "flavor": instance["InstanceType"],
-            "key": instance["KeyName"], "image": instance["ImageId"], "ip": instance.get("PrivateIpAddress"),
+            "key": instance["KeyName"],
+            "image": instance["ImageId"],
+            "ip": instance.get("PrivateIpAddress"),
             "metadata": {tag["Key"]: tag["Value"] for tag in instance["Tags"]},
             "groups": [group["GroupName"] for group in instance["SecurityGroups"]],
-        }  # fmt: skip
+        }
 
     def change(self, name: str) -> None:
         number = self._instance(name)["InstanceId"]

@@ -33,9 +33,7 @@ def test_anybody_reads_the_versions(doors: Doors) -> None:
 
 
 def test_there_is_nothing_and_clients_can_read_that(doors: Doors) -> None:
-    for path, key in (
-        ("volumes", "volumes"), ("volumes/detail", "volumes"), ("snapshots/detail", "snapshots"),
-    ):  # fmt: skip
+    for path, key in (("volumes", "volumes"), ("volumes/detail", "volumes"), ("snapshots/detail", "snapshots")):
         assert doors.reader.get(f"/{doors.project}/{path}") == {key: []}
     for path in ("backups", "os-volume-transfer", "attachments"):  # the last one is there from 3.27 on
         doors.reader.get(f"/{doors.project}/{path}", 404)
@@ -62,13 +60,14 @@ def test_zones_are_those_of_the_hosts(cloud: Cloud, doors: Doors) -> None:
     cloud.host("hv2", "edge")
     with transaction(cloud.engine) as connection:
         connection.execute(sa.update(tables.compute_host).values(last_seen_at=int(time.time())))
-        connection.execute(sa.update(tables.compute_host).where(tables.compute_host.c.name == "hv2").values(
-            enabled=False
-        ))  # fmt: skip
+        connection.execute(
+            sa.update(tables.compute_host).where(tables.compute_host.c.name == "hv2").values(enabled=False)
+        )
     found = doors.member.get(f"/{doors.project}/os-availability-zone")["availabilityZoneInfo"]
     assert found == [
-        {"zoneName": "edge", "zoneState": {"available": False}}, {"zoneName": "nova", "zoneState": {"available": True}},
-    ]  # fmt: skip
+        {"zoneName": "edge", "zoneState": {"available": False}},
+        {"zoneName": "nova", "zoneState": {"available": True}},
+    ]
 
 
 @pytest.mark.parametrize(("version", "status"), [("volume 3.59", 200), ("volume 9.9", 406), ("volume x", 400)])

@@ -65,11 +65,16 @@ def hung(cloud: Cloud, doors: Doors, number: str) -> tuple[str, str]:
 def test_a_blank_volume_lives_and_dies_without_a_job(doors: Doors) -> None:
     body = doors.member.post(
         "/volumes", {"volume": {"size": "2", "name": "v", "description": "d", "metadata": {"a": "b"}}}, 202
-    )["volume"]  # fmt: skip
+    )["volume"]
     number = body["id"]
     assert {key: body[key] for key in ("name", "size", "status", "bootable", "metadata", "encrypted")} == {
-        "name": "v", "size": 2, "status": "available", "bootable": "false", "metadata": {"a": "b"}, "encrypted": False,
-    }  # fmt: skip
+        "name": "v",
+        "size": 2,
+        "status": "available",
+        "bootable": "false",
+        "metadata": {"a": "b"},
+        "encrypted": False,
+    }
     assert "os-vol-tenant-attr:tenant_id" not in body
     assert shown(doors.reader, number)["os-vol-tenant-attr:tenant_id"] == doors.project
     assert shown(doors.admin, number)["os-vol-host-attr:host"] is None
@@ -90,12 +95,22 @@ def test_a_blank_volume_lives_and_dies_without_a_job(doors: Doors) -> None:
 @pytest.mark.parametrize(
     ("said", "status"),
     [
-        ({"size": 0}, 400), ({"size": -1}, 400), ({"size": "#$%"}, 400), ({"size": None}, 400), ({"x": 1}, 400),
-        ({"volume_type": NOWHERE}, 404), ({"source_volid": NOWHERE}, 404), ({"snapshot_id": NOWHERE}, 404),
-        ({"imageRef": NOWHERE}, 400), ({"size": 5000}, 413), ({"multiattach": True}, 400), ({"backup_id": "x"}, 400),
-        ({"metadata": {"a": 5}}, 400), ({"name": "x" * 256}, 400),
+        ({"size": 0}, 400),
+        ({"size": -1}, 400),
+        ({"size": "#$%"}, 400),
+        ({"size": None}, 400),
+        ({"x": 1}, 400),
+        ({"volume_type": NOWHERE}, 404),
+        ({"source_volid": NOWHERE}, 404),
+        ({"snapshot_id": NOWHERE}, 404),
+        ({"imageRef": NOWHERE}, 400),
+        ({"size": 5000}, 413),
+        ({"multiattach": True}, 400),
+        ({"backup_id": "x"}, 400),
+        ({"metadata": {"a": 5}}, 400),
+        ({"name": "x" * 256}, 400),
     ],
-)  # fmt: skip
+)
 def test_volumes_that_cannot_be(doors: Doors, said: dict[str, t.Any], status: int) -> None:
     doors.member.post("/volumes", {"volume": {"size": 1, **said}}, status)
     assert doors.rows(tables_volumes.volume) == []
@@ -117,9 +132,18 @@ def test_a_quota_is_a_limit(cloud: Cloud, doors: Doors) -> None:
 def test_a_volume_is_made_of_an_image_by_a_job(cloud: Cloud, doors: Doors) -> None:
     image = str(uuid.uuid4())
     cloud._insert(
-        tables.image, id=image, owner="", name="tiny", disk_format="qcow2", source="/x", checksum="sha256:" + "0" * 64,
-        size=5, virtual_size=1 << 20, properties={"os_distro": "debian"}, created_at=0,
-    )  # fmt: skip
+        tables.image,
+        id=image,
+        owner="",
+        name="tiny",
+        disk_format="qcow2",
+        source="/x",
+        checksum="sha256:" + "0" * 64,
+        size=5,
+        virtual_size=1 << 20,
+        properties={"os_distro": "debian"},
+        created_at=0,
+    )
     number = made(doors.member, imageRef=image)
     (job,) = doors.jobs()
     assert (job["kind"], job["variables"]) == ("volume_create", {"volumes": [number]})
@@ -154,11 +178,20 @@ def test_lists(cloud: Cloud, doors: Doors) -> None:
     second = made(doors.member, name="b", size=2)
     made(doors.stranger, name="c")
     for query, found in (
-        ("", [second, first]), ("name=a", [first]), ("status=available", [second, first]), ("status=error", []),
-        ("sort=name:asc", [first, second]), ("sort_key=size&sort_dir=asc", [first, second]), ("limit=1", [second]),
-        (f"marker={second}", [first]), ("offset=1", [first]), ("bootable=false", [second, first]), ("name~=a", [first]),
-        ("metadata=%7B%27k%27%3A+%27v%27%7D", [first]), ("all_tenants=1", [second, first]),
-    ):  # fmt: skip
+        ("", [second, first]),
+        ("name=a", [first]),
+        ("status=available", [second, first]),
+        ("status=error", []),
+        ("sort=name:asc", [first, second]),
+        ("sort_key=size&sort_dir=asc", [first, second]),
+        ("limit=1", [second]),
+        (f"marker={second}", [first]),
+        ("offset=1", [first]),
+        ("bootable=false", [second, first]),
+        ("name~=a", [first]),
+        ("metadata=%7B%27k%27%3A+%27v%27%7D", [first]),
+        ("all_tenants=1", [second, first]),
+    ):
         for path in ("/volumes", "/volumes/detail"):
             assert [volume["id"] for volume in doors.reader.get(f"{path}?{query}")["volumes"]] == found, query
     assert len(doors.admin.get("/volumes?all_tenants=1")["volumes"]) == 3
@@ -223,8 +256,12 @@ def test_attachments(cloud: Cloud, doors: Doors) -> None:
         volume_attachments.finish_attach(connection, attachment)
     (one,) = shown(doors.admin, number)["attachments"]
     assert {key: one[key] for key in ("attachment_id", "server_id", "device", "host_name", "id")} == {
-        "attachment_id": attachment, "server_id": server, "device": "/dev/vdc", "host_name": "hv1", "id": number,
-    }  # fmt: skip
+        "attachment_id": attachment,
+        "server_id": server,
+        "device": "/dev/vdc",
+        "host_name": "hv1",
+        "id": number,
+    }
     new = {**doors.member.headers, "OpenStack-API-Version": "volume 3.27"}
     base = doors.member.base
     body = doors.client.get(f"{base}/attachments", headers=new).get_json()
@@ -387,8 +424,11 @@ def test_each_host_stores_volumes(cloud: Cloud, doors: Doors) -> None:
     doors.admin.get("/capabilities/nosuch", 404)
     here = {"host": "hv1@file", "binary": "cinder-volume"}
     for action, said, status in (
-        ("disable", here, 400), ("disable", {**here, "binary": "x"}, 404), ("freeze", {}, 400), ("nosuch", {}, 404),
-    ):  # fmt: skip
+        ("disable", here, 400),
+        ("disable", {**here, "binary": "x"}, 404),
+        ("freeze", {}, 400),
+        ("nosuch", {}, 404),
+    ):
         doors.admin.put(f"/os-services/{action}", said, status)
     doors.member.put("/os-services/disable", here, 403)
 

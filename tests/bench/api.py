@@ -47,8 +47,10 @@ def run(wanted: str) -> t.Iterator[dict[str, t.Any]]:
         if names[0].startswith(wanted) or names[1].startswith(wanted):
             times, rates = _posts(asker)
             if names[0].startswith(wanted):
-                yield {**_figure(names[0], statistics.median(times["ours"]), GOAL_MS, "ms"),
-                       "flask_ms": round(statistics.median(times["bare"]), 3)}
+                yield {
+                    **_figure(names[0], statistics.median(times["ours"]), GOAL_MS, "ms"),
+                    "flask_ms": round(statistics.median(times["bare"]), 3),
+                }
             if names[1].startswith(wanted):
                 yield _figure(names[1], rates["ours"], rates["bare"], "1/s")
         if names[2].startswith(wanted):
@@ -72,8 +74,10 @@ class Asker:
     def __init__(self, port: int, token: str, home: pathlib.Path) -> None:
         self._port, self.home = port, home
         self._headers = {
-            "X-Auth-Token": token, "OpenStack-API-Version": "compute 2.96", "Content-Type": "application/json",
-        }  # fmt: skip
+            "X-Auth-Token": token,
+            "OpenStack-API-Version": "compute 2.96",
+            "Content-Type": "application/json",
+        }
 
     def connect(self) -> http.client.HTTPConnection:
         connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=60)
@@ -100,10 +104,23 @@ PATHS = {"ours": "/compute/v2.1/servers", "bare": "/bare/insert"}
 
 def _body(name: str) -> bytes:
     """What `openstack server create` sends."""
-    device = {"uuid": seeds.IMAGE_ID, "boot_index": 0, "source_type": "image", "destination_type": "local",
-              "delete_on_termination": True}  # fmt: skip
-    server = {"name": name, "flavorRef": "2", "imageRef": seeds.IMAGE_ID, "key_name": "test", "min_count": 1,
-              "max_count": 1, "networks": "auto", "block_device_mapping_v2": [device]}  # fmt: skip
+    device = {
+        "uuid": seeds.IMAGE_ID,
+        "boot_index": 0,
+        "source_type": "image",
+        "destination_type": "local",
+        "delete_on_termination": True,
+    }
+    server = {
+        "name": name,
+        "flavorRef": "2",
+        "imageRef": seeds.IMAGE_ID,
+        "key_name": "test",
+        "min_count": 1,
+        "max_count": 1,
+        "networks": "auto",
+        "block_device_mapping_v2": [device],
+    }
     return json.dumps({"server": server}).encode()
 
 
@@ -190,9 +207,11 @@ def _seed(engine: sa.Engine) -> str:
         demo = connection.execute(sa.select(user.c.id).where(user.c.name == "demo")).scalar_one()
         connection.execute(
             sa.insert(tables.quota),
-            [{"project_id": project, "resource": resource, "hard_limit": limit} for resource, limit in
-             {"instances": QUOTA, "cores": QUOTA, "ram": QUOTA * 1024}.items()],
-        )  # fmt: skip
+            [
+                {"project_id": project, "resource": resource, "hard_limit": limit}
+                for resource, limit in {"instances": QUOTA, "cores": QUOTA, "ram": QUOTA * 1024}.items()
+            ],
+        )
         return issue_token(connection, demo, project).text
 
 
@@ -211,6 +230,8 @@ def _fill(engine: sa.Engine) -> None:
         vifs = connection.execute(sa.select(tables.vif).where(tables.vif.c.instance_uuid.in_(made.uuids))).all()
         connection.execute(
             sa.insert(tables.fixed_ip),
-            [{"network_id": vif.network_id, "ip": 0x0A150000 + number, "owner": f"vif:{vif.id}"}
-             for number, vif in enumerate(vifs)],
-        )  # fmt: skip
+            [
+                {"network_id": vif.network_id, "ip": 0x0A150000 + number, "owner": f"vif:{vif.id}"}
+                for number, vif in enumerate(vifs)
+            ],
+        )

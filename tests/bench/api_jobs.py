@@ -87,8 +87,12 @@ class Api:
         self._log = (pathlib.Path(cloud.home) / "api.log").open("wb")
         self._server = subprocess.Popen(
             [sys.executable, "-m", "api", "serve", "--bind", bind],
-            env=environment, cwd=REPOSITORY, stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log,
-        )  # fmt: skip
+            env=environment,
+            cwd=REPOSITORY,
+            stdin=subprocess.DEVNULL,
+            stdout=self._log,
+            stderr=self._log,
+        )
         self._session = requests.Session()
         self._session.trust_env = False
         self._ids: list[str] = []

@@ -32,13 +32,7 @@ def run(wanted: str) -> t.Iterator[dict[str, t.Any]]:
             compute_host(connection, {"compute_hosts": list(_hosts())})
         ours = statistics.median(_request(engine) for _round in range(ROUNDS))
         engine.dispose()
-    yield {
-        "bench": NAME,
-        "ours": round(ours, 3),
-        "reference": GOAL,
-        "ratio": round(ours / GOAL, 3),
-        "unit": "s",
-    }
+    yield {"bench": NAME, "ours": round(ours, 3), "reference": GOAL, "ratio": round(ours / GOAL, 3), "unit": "s"}
 
 
 def _request(engine: sa.Engine) -> float:

@@ -54,10 +54,17 @@ class Cloud:
         self.playbook("playbooks/compute_nodes.yml")
         self.playbook("playbooks/seed.yml")
         quotas = {"instances": self._instances, "cores": self._instances, "ram": self._instances * 1024}
-        self.playbook("playbooks/seed.yml", novalite_cloud={
-            "projects": [{"name": "demo", "quotas": quotas}],
-            "flavors": [], "images": [], "networks": [], "keypairs": [], "security_groups": [],
-        })
+        self.playbook(
+            "playbooks/seed.yml",
+            novalite_cloud={
+                "projects": [{"name": "demo", "quotas": quotas}],
+                "flavors": [],
+                "images": [],
+                "networks": [],
+                "keypairs": [],
+                "security_groups": [],
+            },
+        )
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: types.TracebackType | None

@@ -34,8 +34,11 @@ Texts = list[tuple[str, str]]  # family, what was restored
 def run(wanted: str) -> t.Iterator[Figure]:
     benches: list[tuple[tuple[str, ...], t.Callable[[t.Any], t.Iterator[Figure]], t.Any]] = [
         *((_names(backend, count), _changes, (backend, count)) for count in (FEW, MANY) for backend in BACKENDS),
-        *(((f"firewall.{kind}_{number}",), firewall_packets.cost, (kind, number))
-          for kind, numbers in (("packet", (100, FEW, 1000, MANY)), ("bridged", (100, FEW))) for number in numbers),
+        *(
+            ((f"firewall.{kind}_{number}",), firewall_packets.cost, (kind, number))
+            for kind, numbers in (("packet", (100, FEW, 1000, MANY)), ("bridged", (100, FEW)))
+            for number in numbers
+        ),
     ]
     for names, bench, arguments in benches:
         if any(name.startswith(wanted) for name in names):
@@ -48,8 +51,12 @@ def _names(backend: str, count: int) -> tuple[str, str, str, str]:
     """Of build, no-op, one and fifty more: those of nft and MANY came first and have the short ones."""
     suffix = "" if backend == "nft" else f"_{backend}"
     of_count = "" if count == MANY else f"_{count}"
-    return (f"firewall.build{count}{suffix}", f"firewall.noop{of_count}{suffix}", f"firewall.one_of_{count}_{backend}",
-            f"firewall.fifty_vs_one{of_count}{suffix}")
+    return (
+        f"firewall.build{count}{suffix}",
+        f"firewall.noop{of_count}{suffix}",
+        f"firewall.one_of_{count}_{backend}",
+        f"firewall.fifty_vs_one{of_count}{suffix}",
+    )
 
 
 def _in_child(bench: t.Callable[[t.Any], t.Iterator[Figure]], argument: t.Any) -> list[Figure]:
@@ -90,8 +97,10 @@ def instances(first: int, count: int) -> list[Figure]:
     return [
         {
             "id": number,
-            "addresses": [f"10.0.{number >> 8}.{number & 255}",
-                          f"fe80::f816:3eff:fe{number >> 16:02x}:{number & 65535:x}"],
+            "addresses": [
+                f"10.0.{number >> 8}.{number & 255}",
+                f"fe80::f816:3eff:fe{number >> 16:02x}:{number & 65535:x}",
+            ],
             "devices": [device(number)],
             "dhcp_servers": ["10.0.255.254"],
             "security_groups": [number // GROUP_SIZE],
@@ -116,9 +125,7 @@ def groups(of: t.Iterable[Figure]) -> list[Figure]:
 
 def ensure(params: t.Sequence[Figure], backend: str, directory: str, **values: t.Any) -> apply.Outcome:
     """What the module `firewall` does behind its arguments."""
-    request = merge.Request(
-        tuple(policy.parse_instances(params)), tuple(policy.parse_groups(groups(params))), **values
-    )
+    request = merge.Request(tuple(policy.parse_instances(params)), tuple(policy.parse_groups(groups(params))), **values)
     return apply.apply(request, backend=backend, directory=directory)
 
 

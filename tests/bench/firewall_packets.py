@@ -99,8 +99,19 @@ class Path:
 
     def _wire(self, name: str, place: int, address: str) -> None:
         with open_in(self.router):
-            _run("ip", "link", "add", name, "type", "veth", "peer", "name", "eth0", "netns",
-                 f"/proc/{os.getpid()}/fd/{place}")
+            _run(
+                "ip",
+                "link",
+                "add",
+                name,
+                "type",
+                "veth",
+                "peer",
+                "name",
+                "eth0",
+                "netns",
+                f"/proc/{os.getpid()}/fd/{place}",
+            )
             _run("ip", "link", "set", name, "up")
         with open_in(place):
             _run("ip", "link", "set", "lo", "up")
@@ -174,8 +185,16 @@ def _namespace() -> int:
 
 
 def _our_rules(count: int, directory: str) -> None:
-    members = [{"id": number, "addresses": [address(number)], "devices": [device(number)],
-                "dhcp_servers": ["10.0.255.254"], "security_groups": [number // 50]} for number in range(1, count + 1)]
+    members = [
+        {
+            "id": number,
+            "addresses": [address(number)],
+            "devices": [device(number)],
+            "dhcp_servers": ["10.0.255.254"],
+            "security_groups": [number // 50],
+        }
+        for number in range(1, count + 1)
+    ]
     groups = [{"id": number, "rules": _RULES} for number in sorted({number // 50 for number in range(1, count + 1)})]
     request = merge.Request(tuple(policy.parse_instances(members)), tuple(policy.parse_groups(groups)))
     apply.apply(request, backend="nft", directory=directory)
@@ -184,8 +203,12 @@ def _our_rules(count: int, directory: str) -> None:
 def _packet(source: str, target: str, port: int) -> bytes:
     """An IPv4 packet with a UDP datagram of one byte; the kernel fills in length and checksum of the header."""
     udp = struct.pack(">HHHH", port, PORT, 9, 0) + b"x"
-    return struct.pack(">BBHHHBBH4s4s", 0x45, 0, 20 + len(udp), 0, 0, 64, 17, 0,
-                       socket.inet_aton(source), socket.inet_aton(target)) + udp
+    return (
+        struct.pack(
+            ">BBHHHBBH4s4s", 0x45, 0, 20 + len(udp), 0, 0, 64, 17, 0, socket.inet_aton(source), socket.inet_aton(target)
+        )
+        + udp
+    )
 
 
 def _run(*words: str, stdin: str | None = None) -> None:

@@ -25,8 +25,11 @@ from tests.bench.cloud import IMAGES, REPOSITORY, TINY_IMAGE
 
 MACHINES = REPOSITORY / "tests/molecule/shared/virtual-hypervisors"
 PROGRAM = "tests/bench/inject_host.py"
-SHIPPED = (PROGRAM, "tests/bench/inject_reference.sh",
-           "collections/ansible_collections/novalite/cloud/plugins/module_utils")
+SHIPPED = (
+    PROGRAM,
+    "tests/bench/inject_reference.sh",
+    "collections/ansible_collections/novalite/cloud/plugins/module_utils",
+)
 BACKENDS = ("fuse", "nbd")
 VIRT_CUSTOMIZE = "inject.virt_customize"
 
@@ -101,8 +104,13 @@ def _virt_customize() -> float | None:
         took = []
         for _round in range(3):
             started = time.perf_counter()
-            done = subprocess.run(command, check=False, capture_output=True, text=True,
-                                  env={**os.environ, "LIBGUESTFS_BACKEND_SETTINGS": "force_tcg"})
+            done = subprocess.run(
+                command,
+                check=False,
+                capture_output=True,
+                text=True,
+                env={**os.environ, "LIBGUESTFS_BACKEND_SETTINGS": "force_tcg"},
+            )
             took.append(time.perf_counter() - started)
             if done.returncode:
                 print(f"virt-customize: {done.stderr.strip()[-200:]}", file=sys.stderr)

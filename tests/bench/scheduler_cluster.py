@@ -17,7 +17,12 @@ def case(hosts: int, instances: int) -> Case:
             "count": instances,
             "project_id": "alpha",
             "flavor": {
-                "name": "small", "vcpus": 1, "memory_mb": 512, "root_gb": 1, "ephemeral_gb": 0, "swap_mb": 0,
+                "name": "small",
+                "vcpus": 1,
+                "memory_mb": 512,
+                "root_gb": 1,
+                "ephemeral_gb": 0,
+                "swap_mb": 0,
                 "extra_specs": {},
             },
             "image": {"id": "image-1", "min_ram_mb": 0, "min_disk_gb": 0, "properties": {}},

@@ -81,12 +81,16 @@ def described(servers: int, image: pathlib.Path) -> Document:
         "security_groups": [{"name": "web", "rules": [{"protocol": "tcp", "port_min": port} for port in (22, 80)]}],
         "profiles": {
             "web": {
-                "flavor": "bench.nano", "image": "bench", "key": "bench", "networks": ["bench"],
-                "security_groups": ["web"], "metadata": {"role": "web"},
-            },
+                "flavor": "bench.nano",
+                "image": "bench",
+                "key": "bench",
+                "networks": ["bench"],
+                "security_groups": ["web"],
+                "metadata": {"role": "web"},
+            }
         },
         "servers": [{"name": f"web-{number}", "profile": "web"} for number in range(servers)],
-    }  # fmt: skip
+    }
 
 
 def carry_out(document: Document, **options: t.Any) -> dict[str, t.Any]:

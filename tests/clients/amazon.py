@@ -40,9 +40,14 @@ class Aws:
 
     def attempt(self, *words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            ["aws", "ec2", *words], env=self._environment, capture_output=True, text=True,
-            stdin=subprocess.DEVNULL, timeout=TIMEOUT, check=False,
-        )  # fmt: skip
+            ["aws", "ec2", *words],
+            env=self._environment,
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            timeout=TIMEOUT,
+            check=False,
+        )
 
     def json(self, *words: str) -> t.Any:
         return json.loads(self(*words, "--output", "json"))
@@ -52,9 +57,12 @@ def boto(cloud: Cloud) -> t.Any:
     """boto3 with what it would find in its environment."""
     wanted = cloud.environment(LOGIN_FILE)
     return boto3.session.Session().client(
-        "ec2", endpoint_url=wanted["AWS_ENDPOINT_URL_EC2"], region_name=wanted["AWS_DEFAULT_REGION"],
-        aws_access_key_id=wanted["AWS_ACCESS_KEY_ID"], aws_secret_access_key=wanted["AWS_SECRET_ACCESS_KEY"],
-    )  # fmt: skip
+        "ec2",
+        endpoint_url=wanted["AWS_ENDPOINT_URL_EC2"],
+        region_name=wanted["AWS_DEFAULT_REGION"],
+        aws_access_key_id=wanted["AWS_ACCESS_KEY_ID"],
+        aws_secret_access_key=wanted["AWS_SECRET_ACCESS_KEY"],
+    )
 
 
 def uuid_of(cloud: Cloud, number: str) -> str:
@@ -78,11 +86,26 @@ def ssh(cloud: Cloud, uuid: str, key: pathlib.Path, *command: str) -> str:
     while True:
         done = subprocess.run(
             [
-                "ssh", "-F", str(cloud.home / "ssh_config"), "-o", "BatchMode=yes", "-o", "IdentitiesOnly=yes",
-                "-o", "IdentityFile=none", "-i", str(key), uuid, *command,
+                "ssh",
+                "-F",
+                str(cloud.home / "ssh_config"),
+                "-o",
+                "BatchMode=yes",
+                "-o",
+                "IdentitiesOnly=yes",
+                "-o",
+                "IdentityFile=none",
+                "-i",
+                str(key),
+                uuid,
+                *command,
             ],
-            capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=LOGIN, check=False,
-        )  # fmt: skip
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            timeout=LOGIN,
+            check=False,
+        )
         if done.returncode == 0:
             return done.stdout.strip()
         if time.monotonic() > deadline:
@@ -118,13 +141,30 @@ def command(report: Report, cloud: Cloud) -> None:
     check("create-security-group", "--group-name", group, "--description", "tests", expected="sg-")
     for protocol, port in (("tcp", "22"), ("icmp", "-1")):
         check(
-            "authorize-security-group-ingress", "--group-name", group, "--protocol", protocol, "--port", port,
-            "--cidr", "0.0.0.0/0", expected="true",
-        )  # fmt: skip
+            "authorize-security-group-ingress",
+            "--group-name",
+            group,
+            "--protocol",
+            protocol,
+            "--port",
+            port,
+            "--cidr",
+            "0.0.0.0/0",
+            expected="true",
+        )
     run = (
-        "run-instances", "--image-id", IMAGE, "--instance-type", KIND, "--key-name", name, "--security-groups", group,
-        "--tag-specifications", f"ResourceType=instance,Tags=[{{Key=Name,Value={name}}}]",
-    )  # fmt: skip
+        "run-instances",
+        "--image-id",
+        IMAGE,
+        "--instance-type",
+        KIND,
+        "--key-name",
+        name,
+        "--security-groups",
+        group,
+        "--tag-specifications",
+        f"ResourceType=instance,Tags=[{{Key=Name,Value={name}}}]",
+    )
     with report.step(part, "run-instances --dry-run"):
         done = aws.attempt(*run, "--dry-run")
         assert done.returncode != 0 and "DryRunOperation" in done.stderr, done.stderr
@@ -157,9 +197,7 @@ def command(report: Report, cloud: Cloud) -> None:
         check("delete-key-pair", "--key-name", key_name)
 
 
-def _volume(
-    report: Report, part: str, aws: Aws, found: dict[str, t.Any], check: t.Callable[..., None]
-) -> None:
+def _volume(report: Report, part: str, aws: Aws, found: dict[str, t.Any], check: t.Callable[..., None]) -> None:
     with report.step(part, "create-volume --availability-zone nova --size 1"):
         found["volume"] = aws.json("create-volume", "--availability-zone", "nova", "--size", "1")["VolumeId"]
     check("wait", "volume-available", "--volume-ids", "{volume}")
@@ -225,9 +263,10 @@ def library(report: Report, cloud: Cloud) -> None:
     with report.step(part, "stop, start and terminate with waiters"):
         number = [_have(found, "id")]
         for call, waiter in (
-            (client.stop_instances, "instance_stopped"), (client.start_instances, "instance_running"),
+            (client.stop_instances, "instance_stopped"),
+            (client.start_instances, "instance_running"),
             (client.terminate_instances, "instance_terminated"),
-        ):  # fmt: skip
+        ):
             call(InstanceIds=number)
             client.get_waiter(waiter).wait(InstanceIds=number)
     with report.step(part, "delete_key_pair; what is unknown or forged is refused"):
@@ -236,9 +275,12 @@ def library(report: Report, cloud: Cloud) -> None:
             client.describe_instances(InstanceIds=["i-0123456789abcdef0"])
         wanted = cloud.environment(LOGIN_FILE)
         forged = boto3.session.Session().client(
-            "ec2", endpoint_url=wanted["AWS_ENDPOINT_URL_EC2"], region_name="RegionOne",
-            aws_access_key_id=wanted["AWS_ACCESS_KEY_ID"], aws_secret_access_key="x" * 32,
-        )  # fmt: skip
+            "ec2",
+            endpoint_url=wanted["AWS_ENDPOINT_URL_EC2"],
+            region_name="RegionOne",
+            aws_access_key_id=wanted["AWS_ACCESS_KEY_ID"],
+            aws_secret_access_key="x" * 32,
+        )
         with _refused("SignatureDoesNotMatch"):
             forged.describe_instances()
 
@@ -260,14 +302,20 @@ def collection(report: Report, cloud: Cloud) -> None:
     def play(state: str) -> dict[str, t.Any]:
         variables = json.dumps({"instance_name": name, "instance_state": state})
         environment = {
-            **cloud.environment(LOGIN_FILE), "ANSIBLE_STDOUT_CALLBACK": "ansible.builtin.default",
+            **cloud.environment(LOGIN_FILE),
+            "ANSIBLE_STDOUT_CALLBACK": "ansible.builtin.default",
             "ANSIBLE_COLLECTIONS_PATH": os.environ.get("ANSIBLE_COLLECTIONS_PATH", str(ROOT / ".cache/collections")),
-        }  # fmt: skip
+        }
         done = subprocess.run(
             ["ansible-playbook", "-i", "localhost,", "-e", variables, str(PLAYBOOK)],
-            env=environment, cwd=ROOT, text=True, stdin=subprocess.DEVNULL, capture_output=True, timeout=2 * TIMEOUT,
+            env=environment,
+            cwd=ROOT,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=2 * TIMEOUT,
             check=False,
-        )  # fmt: skip
+        )
         assert done.returncode == 0, done.stdout + done.stderr
         line = next(line for line in done.stdout.splitlines() if '"msg": "RESULT ' in line)
         return dict(json.loads(json.loads("{" + line.strip().rstrip(",") + "}")["msg"].removeprefix("RESULT ")))

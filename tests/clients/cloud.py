@@ -49,12 +49,17 @@ class Cloud:
             auth={
                 key: wanted[f"OS_{key.upper()}"]
                 for key in (
-                    "auth_url", "username", "password", "user_domain_name", "project_name", "project_domain_name",
+                    "auth_url",
+                    "username",
+                    "password",
+                    "user_domain_name",
+                    "project_name",
+                    "project_domain_name",
                 )
             },
             region_name=wanted["OS_REGION_NAME"],
             identity_api_version="3",
-        )  # fmt: skip
+        )
 
     def ssh(self, uuid: str, *command: str) -> str:
         """What `command` says in the guest, as soon as that answers."""
@@ -62,8 +67,12 @@ class Cloud:
         while True:
             done = subprocess.run(
                 ["ssh", "-F", str(self.home / "ssh_config"), "-o", "BatchMode=yes", uuid, *command],
-                capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=LOGIN, check=False,
-            )  # fmt: skip
+                capture_output=True,
+                text=True,
+                stdin=subprocess.DEVNULL,
+                timeout=LOGIN,
+                check=False,
+            )
             if done.returncode == 0:
                 return done.stdout.strip()
             if time.monotonic() > deadline:
@@ -101,15 +110,18 @@ def cloud() -> t.Iterator[Cloud]:
 def _served(home: pathlib.Path, directory: pathlib.Path, arguments: t.Sequence[str]) -> t.Iterator[Cloud]:
     bind = f"127.0.0.1:{_free_port()}"
     logins = directory / "logins"
-    environment = {
-        **os.environ, "NOVALITE_HOME": str(home), "NOVALITE_API_BIND": bind, "NOVALITE_LOGINS": str(logins)
-    }  # fmt: skip
+    environment = {**os.environ, "NOVALITE_HOME": str(home), "NOVALITE_API_BIND": bind, "NOVALITE_LOGINS": str(logins)}
     log = directory / "api.log"
     with log.open("wb") as output:
         server = subprocess.Popen(
-            [str(ROOT / "tools/api"), *arguments], cwd=ROOT, env=environment, stdin=subprocess.DEVNULL,
-            stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
-        )  # fmt: skip
+            [str(ROOT / "tools/api"), *arguments],
+            cwd=ROOT,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
     try:
         deadline = time.monotonic() + START
         while not _answers(bind):

@@ -33,9 +33,14 @@ class Shell:
 
     def attempt(self, *words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            ["openstack", *self._options, *words], env=self._environment, capture_output=True, text=True,
-            stdin=subprocess.DEVNULL, timeout=TIMEOUT, check=False,
-        )  # fmt: skip
+            ["openstack", *self._options, *words],
+            env=self._environment,
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            timeout=TIMEOUT,
+            check=False,
+        )
 
     def json(self, *words: str) -> t.Any:
         return json.loads(self(*words, "-f", "json"))

@@ -31,10 +31,15 @@ class Playbook:
 
     def _run(self, *words: str) -> str:
         done = subprocess.run(
-            [words[0], "-i", self._inventory, *words[1:]], cwd=ROOT,
+            [words[0], "-i", self._inventory, *words[1:]],
+            cwd=ROOT,
             env={**os.environ, "NOVALITE_HOME": self._home, "ANSIBLE_FORCE_COLOR": "0"},
-            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=TIMEOUT, check=False,
-        )  # fmt: skip
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT,
+            check=False,
+        )
         assert done.returncode == 0, f"{' '.join(words)}: {done.stdout}\n{done.stderr}"
         return done.stdout
 
@@ -53,10 +58,14 @@ class Playbook:
             return None
         (server,) = found
         return {
-            "uuid": server["uuid"], "state": server["vm_state"], "flavor": server["flavor"]["name"],
+            "uuid": server["uuid"],
+            "state": server["vm_state"],
+            "flavor": server["flavor"]["name"],
             "key": server["key"]["name"],
-            "image": server["image"]["id"], "metadata": server["metadata"], "ip": server["nics"][0]["ip"],
-        }  # fmt: skip
+            "image": server["image"]["id"],
+            "metadata": server["metadata"],
+            "ip": server["nics"][0]["ip"],
+        }
 
     def stop(self, name: str) -> None:
         self._play("stop", name=name)
@@ -71,9 +80,16 @@ class OpenStack:
 
     def create(self, name: str) -> None:
         self.sdk.create_server(
-            name, image=IMAGE, flavor=FLAVOR, key_name=KEY, network="private", auto_ip=False, meta={"made": "here"},
-            wait=True, timeout=int(TIMEOUT),
-        )  # fmt: skip
+            name,
+            image=IMAGE,
+            flavor=FLAVOR,
+            key_name=KEY,
+            network="private",
+            auto_ip=False,
+            meta={"made": "here"},
+            wait=True,
+            timeout=int(TIMEOUT),
+        )
 
     def see(self, name: str) -> Seen | None:
         server = self.sdk.get_server(name)
@@ -81,10 +97,14 @@ class OpenStack:
             return None
         flavor = server.flavor.get("original_name") or self.sdk.get_flavor_by_id(server.flavor["id"]).name
         return {
-            "uuid": server.id, "state": server.vm_state, "flavor": flavor, "key": server.key_name,
+            "uuid": server.id,
+            "state": server.vm_state,
+            "flavor": flavor,
+            "key": server.key_name,
             "image": server.image["id"],
-            "metadata": dict(server.metadata), "ip": server.addresses["private"][0]["addr"],
-        }  # fmt: skip
+            "metadata": dict(server.metadata),
+            "ip": server.addresses["private"][0]["addr"],
+        }
 
     def stop(self, name: str) -> None:
         server = self.sdk.get_server(name)
@@ -104,9 +124,13 @@ class Ec2:
     def create(self, name: str) -> None:
         tags = [{"Key": "Name", "Value": name}, {"Key": "made", "Value": "here"}]
         made = self._client.run_instances(
-            ImageId=IMAGE, InstanceType=FLAVOR, KeyName=KEY, MinCount=1, MaxCount=1,
+            ImageId=IMAGE,
+            InstanceType=FLAVOR,
+            KeyName=KEY,
+            MinCount=1,
+            MaxCount=1,
             TagSpecifications=[{"ResourceType": "instance", "Tags": tags}],
-        )  # fmt: skip
+        )
         self._client.get_waiter("instance_running").wait(InstanceIds=[made["Instances"][0]["InstanceId"]])
 
     def _instance(self, name: str) -> Seen | None:
@@ -129,10 +153,14 @@ class Ec2:
             return None
         state = server["State"]["Name"]
         return {
-            "uuid": server["InstanceId"], "state": self.STATES.get(state, state), "flavor": server["InstanceType"],
-            "key": server["KeyName"], "image": server["ImageId"], "ip": server["PrivateIpAddress"],
+            "uuid": server["InstanceId"],
+            "state": self.STATES.get(state, state),
+            "flavor": server["InstanceType"],
+            "key": server["KeyName"],
+            "image": server["ImageId"],
+            "ip": server["PrivateIpAddress"],
             "metadata": {tag["Key"]: tag["Value"] for tag in server["Tags"]},
-        }  # fmt: skip
+        }
 
     def stop(self, name: str) -> None:
         number = self._number(name)
@@ -149,8 +177,10 @@ def run(report: Report, cloud: Cloud) -> None:
     part = "doors"
     playbook, openstack, ec2 = Playbook(cloud), OpenStack(cloud), Ec2(cloud)
     rounds: list[tuple[t.Any, t.Any, t.Any]] = [
-        (playbook, ec2, openstack), (openstack, playbook, ec2), (ec2, openstack, playbook),
-    ]  # fmt: skip
+        (playbook, ec2, openstack),
+        (openstack, playbook, ec2),
+        (ec2, openstack, playbook),
+    ]
 
     def same(name: str) -> Seen | None:
         """What all doors show; EC2's ids are the beginning of the others'."""

@@ -27,9 +27,18 @@ def sdk(report: Report, cloud: Cloud) -> None:
     connection = cloud.connect()
     with report.step(part, "create_server(wait=True)"):
         server = connection.create_server(
-            name, image="ami-tiny", flavor="m1.tiny", key_name="test", network="private", wait=True, auto_ip=False,
-            timeout=TIMEOUT, meta={"made": "by the SDK"}, userdata="#!/bin/sh\n", security_groups=["default"],
-        )  # fmt: skip
+            name,
+            image="ami-tiny",
+            flavor="m1.tiny",
+            key_name="test",
+            network="private",
+            wait=True,
+            auto_ip=False,
+            timeout=TIMEOUT,
+            meta={"made": "by the SDK"},
+            userdata="#!/bin/sh\n",
+            security_groups=["default"],
+        )
         found["id"] = server.id
         assert server.status == "ACTIVE", server
         assert server.metadata == {"made": "by the SDK"}
@@ -59,9 +68,14 @@ def ansible(report: Report, cloud: Cloud) -> None:
         variables = json.dumps({"server_name": name, "server_state": state})
         done = subprocess.run(
             ["ansible-playbook", "-i", "localhost,", "-e", variables, str(PLAYBOOK)],
-            env={**cloud.environment(), "ANSIBLE_STDOUT_CALLBACK": "ansible.builtin.default"}, cwd=ROOT, text=True,
-            stdin=subprocess.DEVNULL, capture_output=True, timeout=2 * TIMEOUT, check=False,
-        )  # fmt: skip
+            env={**cloud.environment(), "ANSIBLE_STDOUT_CALLBACK": "ansible.builtin.default"},
+            cwd=ROOT,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=2 * TIMEOUT,
+            check=False,
+        )
         assert done.returncode == 0, done.stdout + done.stderr
         line = next(line for line in done.stdout.splitlines() if '"msg": "RESULT ' in line)
         return dict(json.loads(json.loads("{" + line.strip().rstrip(",") + "}")["msg"].removeprefix("RESULT ")))

@@ -38,10 +38,20 @@ def images(report: Report, cloud: Cloud) -> None:
 
     with report.step(part, f"image create --file {disk.name} {name}"):
         made = shell.json(
-            "image", "create", "--file", str(disk), "--disk-format", "qcow2", "--property", "os_distro=tiny",
-            "--property", "hw_cdrom_bus=virtio",  # its key is on a config drive; its kernel knows no other disks
-            "--tag", "t1", name,
-        )  # fmt: skip
+            "image",
+            "create",
+            "--file",
+            str(disk),
+            "--disk-format",
+            "qcow2",
+            "--property",
+            "os_distro=tiny",
+            "--property",
+            "hw_cdrom_bus=virtio",  # its key is on a config drive; its kernel knows no other disks
+            "--tag",
+            "t1",
+            name,
+        )
         found["image"] = made["id"]
     with report.step(part, f"image show {name}"):
         shown = shell.json("image", "show", name)

@@ -70,8 +70,11 @@ def _environment(workspace: pathlib.Path) -> dict[str, str]:
 def _package() -> pathlib.Path:
     said = subprocess.run(
         [BIN / "python", "-c", "import tempest; print(tempest.__file__)"],
-        env=_environment(ROOT), stdout=subprocess.PIPE, text=True, check=True,
-    ).stdout  # fmt: skip
+        env=_environment(ROOT),
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    ).stdout
     return pathlib.Path(said.strip()).parent
 
 
@@ -82,8 +85,12 @@ def _tests(workspace: pathlib.Path, chosen: str) -> list[str]:
     subprocess.run([BIN / "stestr", "init"], cwd=workspace, env=_environment(workspace), check=True)
     said = subprocess.run(
         [BIN / "stestr", "list"],
-        cwd=workspace, env=_environment(workspace), stdout=subprocess.PIPE, text=True, check=False,
-    )  # fmt: skip
+        cwd=workspace,
+        env=_environment(workspace),
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
     if said.returncode:
         raise SystemExit(f"Tempest cannot tell its tests:\n{said.stdout[-3000:]}")
     found = [line for line in said.stdout.split("\n") if re.search(ALL, line) and re.search(chosen, line)]
@@ -100,8 +107,12 @@ def _run(workspace: pathlib.Path, tests: list[str], workers: int) -> t.Iterator[
     environment = _environment(workspace)
     tempest = subprocess.Popen(
         [BIN / "stestr", "run", "--subunit", "--load-list", "tests.txt", "--concurrency", str(workers)],
-        cwd=workspace, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, process_group=0,
-    )  # fmt: skip
+        cwd=workspace,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        process_group=0,
+    )
     with subprocess.Popen(
         [BIN / "python", HERE / "listen.py"], env=environment, stdin=tempest.stdout, stdout=subprocess.PIPE, text=True
     ) as listener:

@@ -28,7 +28,7 @@ PROLOGUE = (
     "set -eu; PATH=$PATH:/sbin:/usr/sbin; "
     'sudo() { "$@"; }; '
     # of a CD, whose label is 8 letters at 32808
-    'blkid() { for one in /sys/block/vd*; do one=/dev/${one##*/}; '
+    "blkid() { for one in /sys/block/vd*; do one=/dev/${one##*/}; "
     'if [ "$(dd if=$one bs=8 skip=4101 count=1 2>/dev/null)" = "$2" ]; then echo "$one"; fi; done; }; '
     'lsblk() { echo "NAME TYPE"; for one in /sys/block/vd*; do echo "${one##*/}  disk"; done; };'
 )
@@ -83,9 +83,13 @@ def record(running: Cloud, workspace: pathlib.Path) -> None:
     inventory = os.environ.get("NOVALITE_INVENTORY") or str(ROOT / "inventories/lab")
     done = subprocess.run(
         ["ansible-playbook", "-i", inventory, "-e", f"@{variables}", "tests/conformance/accounts.yml"],
-        cwd=ROOT, env={**os.environ, "NOVALITE_HOME": str(running.home)}, stdin=subprocess.DEVNULL,
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        cwd=ROOT,
+        env={**os.environ, "NOVALITE_HOME": str(running.home)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if done.returncode:
         raise SystemExit(f"the accounts were not recorded:\n{done.stdout[-3000:]}{done.stderr[-3000:]}")
 
@@ -157,7 +161,12 @@ def _settings(running: Cloud, workspace: pathlib.Path, ssh: bool) -> dict[str, d
             "security_compliance": True,
         },
         "service_available": {
-            "nova": True, "neutron": True, "glance": True, "cinder": True, "swift": False, "horizon": False,
+            "nova": True,
+            "neutron": True,
+            "glance": True,
+            "cinder": True,
+            "swift": False,
+            "horizon": False,
         },
         "compute": {
             "image_ref": images[IMAGE],
@@ -184,9 +193,7 @@ def _settings(running: Cloud, workspace: pathlib.Path, ssh: bool) -> dict[str, d
             "personality": False,
             "ide_bus": False,
             # as Nova calls them
-            "scheduler_enabled_filters": ",".join(
-                f"{name.title().replace('_', '')}Filter" for name in ENABLED_FILTERS
-            ),
+            "scheduler_enabled_filters": ",".join(f"{name.title().replace('_', '')}Filter" for name in ENABLED_FILTERS),
         },
         # what a host could start must be what it was said to be; the rest is taken as it comes, and listed first
         "image": {"disk_formats": "raw,ami,ari,aki,vhd,vmdk,vdi,iso,qcow2"},
@@ -196,10 +203,7 @@ def _settings(running: Cloud, workspace: pathlib.Path, ssh: bool) -> dict[str, d
             "api_extensions": ",".join(sorted(each.alias for each in admin.network.extensions())),
             "ipv6_subnet_attributes": True,
         },
-        "network": {
-            "public_network_id": networks[FLOATING],
-            "floating_network_name": FLOATING,
-        },
+        "network": {"public_network_id": networks[FLOATING], "floating_network_name": FLOATING},
         "validation": {
             "run_validation": ssh,
             "connect_method": "floating",
@@ -223,7 +227,7 @@ def _settings(running: Cloud, workspace: pathlib.Path, ssh: bool) -> dict[str, d
             "manage_volume": False,
             "manage_snapshot": False,
         },
-    }  # fmt: skip
+    }
 
 
 def _microversions(endpoint: t.Any) -> dict[str, str]:

@@ -43,24 +43,72 @@ from tests.unit._disk.hostile.headers import (
 HANG = 1.0  # seconds for one input
 MEMORY = 256 << 20  # bytes of address space beyond what the interpreter has at the start
 MOST_READ = HEAD_BYTES + 512 + 8 * MAX_EXTENSIONS  # bytes of one input
-INTERESTING = (0, 1, 7, 8, 9, 16, 21, 22, 63, 64, 104, 112, 255, 511, 512, 0x7FFF, 0xFFFF, 1 << 16, (1 << 31) - 1,
-               1 << 31, (1 << 32) - 1, 1 << 40, (1 << 63) - 1, 1 << 63, (1 << 64) - 1)  # fmt: skip
+INTERESTING = (
+    0,
+    1,
+    7,
+    8,
+    9,
+    16,
+    21,
+    22,
+    63,
+    64,
+    104,
+    112,
+    255,
+    511,
+    512,
+    0x7FFF,
+    0xFFFF,
+    1 << 16,
+    (1 << 31) - 1,
+    1 << 31,
+    (1 << 32) - 1,
+    1 << 40,
+    (1 << 63) - 1,
+    1 << 63,
+    (1 << 64) - 1,
+)
 KINDS = (0, BACKING_FORMAT, DATA_FILE, ENCRYPTION, FEATURES, 0x23852875)
 # where qcow2's header has its fields: (offset, size in bytes)
-FIELDS = ((4, 4), (8, 8), (16, 4), (20, 4), (24, 8), (32, 4), (36, 4), (40, 8), (48, 8), (56, 4), (60, 4), (64, 8),
-          (72, 8), (80, 8), (88, 8), (96, 4), (100, 4), (104, 1))  # fmt: skip
+FIELDS = (
+    (4, 4),
+    (8, 8),
+    (16, 4),
+    (20, 4),
+    (24, 8),
+    (32, 4),
+    (36, 4),
+    (40, 8),
+    (48, 8),
+    (56, 4),
+    (60, 4),
+    (64, 8),
+    (72, 8),
+    (80, 8),
+    (88, 8),
+    (96, 4),
+    (100, 4),
+    (104, 1),
+)
 
 
 def seeds() -> list[bytes]:
     """Headers, without the zeros that fill up the file."""
     extensions = extension(BACKING_FORMAT, b"raw") + extension(FEATURES, b"f" * 384)
     made = [
-        qcow2(), qcow2(version=2), qcow2(header_length=112, extensions=bytes(8) + extensions),
-        qcow2(extensions=extensions), qcow2(extensions=extensions, backing=b"json:{}"), qcow2(size=1 << 44),
+        qcow2(),
+        qcow2(version=2),
+        qcow2(header_length=112, extensions=bytes(8) + extensions),
+        qcow2(extensions=extensions),
+        qcow2(extensions=extensions, backing=b"json:{}"),
+        qcow2(size=1 << 44),
         qcow2(cluster_bits=21, l1_offset=2 << 21, refcount_offset=1 << 21, extensions=extensions),
         qcow2(cluster_bits=9, size=1 << 20, l1_entries=32, l1_offset=1536, refcount_offset=512),
-        *(at(4096, (offset, magic)) for _name, offset, magic in MAGICS), bytes(4096),
-    ]  # fmt: skip
+        *(at(4096, (offset, magic)) for _name, offset, magic in MAGICS),
+        bytes(4096),
+    ]
     return [data[:4096] for data in made]
 
 
@@ -77,19 +125,19 @@ class Mutator:
         for _number in range(self.random.randrange(1, 6)):
             self.random.choice((self._field, self._field, self._bytes, self._flip, self._extension, self._splice))(data)
         if self.random.random() < 0.1:
-            del data[self.random.randrange(len(data) + 1):]
+            del data[self.random.randrange(len(data) + 1) :]
         length = self.random.choice((len(data), 4 * CLUSTER, 3 << 21, self.random.randrange(1 << 24), 1 << 44))
         return bytes(data), max(length, len(data))
 
     def _field(self, data: bytearray) -> None:
         offset, size = self.random.choice(FIELDS)
         value = self.random.choice((*INTERESTING, self.random.getrandbits(64), 1 << self.random.randrange(64)))
-        data[offset:offset + size] = (value % (1 << 8 * size)).to_bytes(size, "big")
+        data[offset : offset + size] = (value % (1 << 8 * size)).to_bytes(size, "big")
 
     def _bytes(self, data: bytearray) -> None:
         start = self.random.randrange(len(data) + 1)
         piece = self.random.randbytes(self.random.randrange(1, 33))
-        data[start:start + len(piece)] = piece
+        data[start : start + len(piece)] = piece
 
     def _flip(self, data: bytearray) -> None:
         if data:
@@ -99,13 +147,13 @@ class Mutator:
         start = self.random.choice((72, 104, 112, self.random.randrange(0, 512)))
         length = self.random.choice((0, 1, 8, 384, 65536, self.random.choice(INTERESTING) % (1 << 32)))
         piece = struct.pack(">II", self.random.choice(KINDS), length) * self.random.choice((1, 1, 2, 80))
-        data[start:start + len(piece)] = piece
+        data[start : start + len(piece)] = piece
 
     def _splice(self, data: bytearray) -> None:
         other = self.random.choice(self.seeds)
         start = self.random.randrange(len(other))
-        piece = other[start:start + self.random.randrange(1, 513)]
-        data[start:start + len(piece)] = piece
+        piece = other[start : start + self.random.randrange(1, 513)]
+        data[start : start + len(piece)] = piece
 
 
 def hung(_signal: int, _frame: types.FrameType | None) -> None:
@@ -157,9 +205,14 @@ def run(inputs: int, seed: int) -> dict[str, t.Any]:
     assert most <= MOST_READ, f"{most:.0f} bytes read of each input, {MOST_READ} are the bound"
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return {
-        "inputs": inputs, "seed": seed, **verdicts, "seconds": round(seconds, 1), "slowest_ms": round(slowest * 1e3, 1),
-        "bytes_read_mean": round(most), "max_rss_mb": usage.ru_maxrss >> 10,
-    }  # fmt: skip
+        "inputs": inputs,
+        "seed": seed,
+        **verdicts,
+        "seconds": round(seconds, 1),
+        "slowest_ms": round(slowest * 1e3, 1),
+        "bytes_read_mean": round(most),
+        "max_rss_mb": usage.ru_maxrss >> 10,
+    }
 
 
 def main() -> None:

@@ -152,8 +152,10 @@ class Bed:
         given = text.splitlines()
         rest = [line for table, lines in EMPTY.items() if f"*{table}" not in given for line in lines]
         with self.on_host():
-            run(f"{'ip6tables' if family == 'IPv6' else 'iptables'}-{self.backend}-restore",
-                text="\n".join([*given, *rest, ""]))
+            run(
+                f"{'ip6tables' if family == 'IPv6' else 'iptables'}-{self.backend}-restore",
+                text="\n".join([*given, *rest, ""]),
+            )
 
     def sets(self) -> str:
         with self.on_host():
@@ -203,7 +205,7 @@ class Bed:
         os.sched_setaffinity(0, {self._cpu})
         try:
             for start in range(0, len(packets), BATCH):
-                for packet in packets[start: start + BATCH]:
+                for packet in packets[start : start + BATCH]:
                     for frame in packet.frames:
                         self._put(packet.sender, frame)
                 for serial, place in self._settle():
@@ -316,13 +318,18 @@ class Bed:
             run("ip", "-batch", "-", text="\n".join(lines) + "\n")
             for place in self.places.values():
                 if place.name not in ("host", "outside"):
-                    run("bridge", "fdb", "replace", place.mac, "dev", self.tap(place.name), "master", "static",
-                        "sticky")  # or who sends under its MAC gets its frames
+                    run(
+                        "bridge", "fdb", "replace", place.mac, "dev", self.tap(place.name), "master", "static", "sticky"
+                    )  # or who sends under its MAC gets its frames
             for name, value in (
-                ("net.ipv4.ip_forward", "1"), ("net.ipv6.conf.all.forwarding", "1"),
-                ("net.ipv4.conf.all.rp_filter", "0"), ("net.ipv4.conf.default.rp_filter", "0"),
-                ("net.ipv4.conf.up0.rp_filter", "0"), ("net.ipv4.conf.br0.rp_filter", "0"),
-                ("net.ipv4.conf.all.send_redirects", "0"), ("net.ipv4.conf.br0.send_redirects", "0"),
+                ("net.ipv4.ip_forward", "1"),
+                ("net.ipv6.conf.all.forwarding", "1"),
+                ("net.ipv4.conf.all.rp_filter", "0"),
+                ("net.ipv4.conf.default.rp_filter", "0"),
+                ("net.ipv4.conf.up0.rp_filter", "0"),
+                ("net.ipv4.conf.br0.rp_filter", "0"),
+                ("net.ipv4.conf.all.send_redirects", "0"),
+                ("net.ipv4.conf.br0.send_redirects", "0"),
                 ("net.ipv4.icmp_ratelimit", "0"),
             ):
                 _sysctl(name, value)
@@ -373,8 +380,6 @@ def all_places(guests: int) -> t.Iterator[Place]:
 def _on_the_bridge(name: str, number: int) -> Place:
     mac = f"fa:16:3e:00:00:{number:02x}"
     return Place(name, mac, f"10.99.0.{number}", f"fd99::{number:x}", f"fe80::f816:3eff:fe00:{number:x}", "br0")
-
-
 
 
 def _sysctl(name: str, value: str) -> None:

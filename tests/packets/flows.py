@@ -47,8 +47,18 @@ class Flow:
         if by_client:
             return passes(policy, probe)
         port, sport = (reply, 0) if pings else (self.sport, self.port)
-        answer = Probe("flow", self.server, self.client, self.server_ip, self.client_ip, self.protocol, port, sport,
-                       answers=probe, established=True)
+        answer = Probe(
+            "flow",
+            self.server,
+            self.client,
+            self.server_ip,
+            self.client_ip,
+            self.protocol,
+            port,
+            sport,
+            answers=probe,
+            established=True,
+        )
         return passes(policy, answer)
 
     def packet(self, bed: Bed, by_client: bool, opening: bool = False) -> Packet:
@@ -116,8 +126,11 @@ Step = tuple[Flow, bool, Packet]  # of the flow, by the client, this packet
 
 def opening(bed: Bed, flows: t.Iterable[Flow]) -> list[Packet]:
     """What opens them."""
-    return [flow.packet(bed, by_client, opening) for flow in flows
-            for by_client, opening in ((True, True), (False, True), (True, False))]
+    return [
+        flow.packet(bed, by_client, opening)
+        for flow in flows
+        for by_client, opening in ((True, True), (False, True), (True, False))
+    ]
 
 
 def going_on(bed: Bed, flows: t.Iterable[Flow], client_first: bool) -> list[Step]:

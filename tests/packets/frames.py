@@ -45,7 +45,10 @@ def arp(operation: int, sender_mac: str, sender: str, target_mac: str, target: s
     """The body of an ARP request (1) or reply (2)."""
     return (
         struct.pack("!HHBBH", 1, IPV4, 6, 4, operation)
-        + mac(sender_mac) + socket.inet_aton(sender) + mac(target_mac) + socket.inet_aton(target)
+        + mac(sender_mac)
+        + socket.inet_aton(sender)
+        + mac(target_mac)
+        + socket.inet_aton(target)
     )
 
 
@@ -110,7 +113,7 @@ def _with_checksum(source: str, destination: str, protocol: int, body: bytes) ->
     value = _sum(pseudo + body)
     if protocol == UDP and value == 0:
         value = 0xFFFF
-    return body[:place] + struct.pack("!H", value) + body[place + 2:]
+    return body[:place] + struct.pack("!H", value) + body[place + 2 :]
 
 
 def _sum(data: bytes) -> int:

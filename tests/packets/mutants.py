@@ -21,10 +21,10 @@ def mutants(text: str) -> t.Iterator[tuple[str, str]]:
         if not line.startswith("-A ") or _is_doubled(line, text):
             continue
         for what, changed in _of_line(line):
-            yield f"{what}: {line}", "\n".join([*lines[:number], *changed, *lines[number + 1:]])
+            yield f"{what}: {line}", "\n".join([*lines[:number], *changed, *lines[number + 1 :]])
         following = lines[number + 1] if number + 1 < len(lines) else ""
         if following.split(" ")[:2] == line.split(" ")[:2] and _order_matters(line, following):
-            yield f"swap with the next: {line}", "\n".join([*lines[:number], following, line, *lines[number + 2:]])
+            yield f"swap with the next: {line}", "\n".join([*lines[:number], following, line, *lines[number + 2 :]])
 
 
 def _of_line(line: str) -> t.Iterator[tuple[str, list[str]]]:
@@ -48,8 +48,10 @@ def _of_line(line: str) -> t.Iterator[tuple[str, list[str]]]:
     if ports:
         low, high = int(ports[1]), int(ports[2] or ports[1])
         for what, first, last in (
-            ("one port more", low, high + 1), ("one port before", low - 1, high),
-            ("one port less", low + 1, high), ("one port too few", low, high - 1),
+            ("one port more", low, high + 1),
+            ("one port before", low - 1, high),
+            ("one port less", low + 1, high),
+            ("one port too few", low, high - 1),
         ):
             if 0 <= first <= last <= 65535:
                 yield what, [line.replace(ports[0], f"--dport {first}:{last}")]

@@ -97,8 +97,11 @@ def owner_of(policy: Policy, address: str) -> t.Mapping[str, t.Any] | None:
                 sharing.append(instance)
     if not sharing:
         return None
-    common = [group for group in sharing[0]["security_groups"]
-              if all(group in instance["security_groups"] for instance in sharing)]
+    common = [
+        group
+        for group in sharing[0]["security_groups"]
+        if all(group in instance["security_groups"] for instance in sharing)
+    ]
     every = [group for instance in sharing for group in instance["security_groups"]]
     return {"security_groups": common, "restricting": every}
 
@@ -172,8 +175,11 @@ def _leaves(policy: Policy, probe: Probe) -> tuple[bool, str]:
 
 def _restricted(policy: Policy, owner: Policy) -> bool:
     groups = {group["id"]: group for group in policy["security_groups"]}
-    return any(rule.get("direction") == "egress" for number in owner.get("restricting", owner["security_groups"])
-               for rule in groups[number]["rules"])
+    return any(
+        rule.get("direction") == "egress"
+        for number in owner.get("restricting", owner["security_groups"])
+        for rule in groups[number]["rules"]
+    )
 
 
 def _rule_for(policy: Policy, owner: Policy, probe: Probe | None, direction: str) -> str:

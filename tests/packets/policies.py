@@ -65,10 +65,14 @@ def fixed(places: t.Mapping[str, Place]) -> dict[str, Policy]:
             places,
             {
                 1: [SSH, v6(**{**SSH, "cidr": "::/0"}), {"protocol": "icmp", "port_min": 8}],
-                2: [{"protocol": "tcp", "port_min": 8000, "port_max": 8080, "cidr": "198.18.4.0/22"},
-                    v6(protocol="tcp", port_min=8000, port_max=8080, cidr="2001:db8:40::/44")],
-                3: [{"protocol": "udp", "port_min": 53, "port_max": 53, "remote_group_id": 1},
-                    v6(protocol="any", remote_group_id=2)],
+                2: [
+                    {"protocol": "tcp", "port_min": 8000, "port_max": 8080, "cidr": "198.18.4.0/22"},
+                    v6(protocol="tcp", port_min=8000, port_max=8080, cidr="2001:db8:40::/44"),
+                ],
+                3: [
+                    {"protocol": "udp", "port_min": 53, "port_max": 53, "remote_group_id": 1},
+                    v6(protocol="any", remote_group_id=2),
+                ],
             },
             {1: [1], 2: [1, 2], 3: [3], 4: [2, 3]},
         ),
@@ -78,10 +82,17 @@ def fixed(places: t.Mapping[str, Place]) -> dict[str, Policy]:
         "numbers": policy(
             places,
             {
-                1: [{"protocol": "47"}, {"protocol": "50", "cidr": "198.18.0.0/31"},
-                    v6(protocol="253"), {"protocol": "6", "port_min": 65535, "port_max": 65535}],
-                2: [{"protocol": "17", "port_min": 1, "port_max": 1}, {"protocol": "253", "remote_group_id": 1},
-                    v6(protocol="47", cidr="2001:db8::/127")],
+                1: [
+                    {"protocol": "47"},
+                    {"protocol": "50", "cidr": "198.18.0.0/31"},
+                    v6(protocol="253"),
+                    {"protocol": "6", "port_min": 65535, "port_max": 65535},
+                ],
+                2: [
+                    {"protocol": "17", "port_min": 1, "port_max": 1},
+                    {"protocol": "253", "remote_group_id": 1},
+                    v6(protocol="47", cidr="2001:db8::/127"),
+                ],
             },
             {1: [1], 2: [2], 3: [1, 2], 4: []},
         ),
@@ -89,8 +100,10 @@ def fixed(places: t.Mapping[str, Place]) -> dict[str, Policy]:
             places,
             {
                 1: [{"protocol": "icmp"}, v6(protocol="icmpv6")],
-                2: [{"protocol": "icmp", "port_min": 8, "port_max": 0},
-                    v6(protocol="icmpv6", port_min=128, port_max=0)],
+                2: [
+                    {"protocol": "icmp", "port_min": 8, "port_max": 0},
+                    v6(protocol="icmpv6", port_min=128, port_max=0),
+                ],
                 3: [{"protocol": "icmp", "port_min": 13}, v6(protocol="icmp", port_min=139)],
                 4: [{"protocol": "icmp", "port_min": 3, "port_max": 4}, v6(protocol="icmpv6", port_min=130)],
             },
@@ -100,26 +113,40 @@ def fixed(places: t.Mapping[str, Place]) -> dict[str, Policy]:
             places,
             {
                 1: [{"protocol": "any", "remote_group_id": 1}, v6(protocol="any", remote_group_id=1)],
-                2: [{"protocol": "tcp", "port_min": 3306, "remote_group_id": 1},
-                    v6(protocol="tcp", port_min=3306, remote_group_id=1), {"protocol": "icmp", "remote_group_id": 3}],
+                2: [
+                    {"protocol": "tcp", "port_min": 3306, "remote_group_id": 1},
+                    v6(protocol="tcp", port_min=3306, remote_group_id=1),
+                    {"protocol": "icmp", "remote_group_id": 3},
+                ],
                 3: [{"protocol": "udp", "remote_group_id": 4}],
                 4: [],
             },
             {1: [1], 2: [1], 3: [2], 4: [3]},
         ),
         "routers": policy(
-            places, {1: [v6(protocol="icmpv6", port_min=128)]}, every,
-            ra_servers=[HOST_LINK], dhcp_servers=[HOST, HOST6],
+            places,
+            {1: [v6(protocol="icmpv6", port_min=128)]},
+            every,
+            ra_servers=[HOST_LINK],
+            dhcp_servers=[HOST, HOST6],
         ),
         "egress": policy(
             places,
             {
-                1: [{"protocol": "any"}, v6(protocol="any"),
-                    {"direction": "egress", "protocol": "tcp", "port_min": 443, "port_max": 445,
-                     "cidr": "198.18.4.0/22"},
+                1: [
+                    {"protocol": "any"},
+                    v6(protocol="any"),
+                    {
+                        "direction": "egress",
+                        "protocol": "tcp",
+                        "port_min": 443,
+                        "port_max": 445,
+                        "cidr": "198.18.4.0/22",
+                    },
                     {"direction": "egress", "protocol": "udp", "port_min": 53},
                     v6(direction="egress", protocol="icmpv6", port_min=128),
-                    v6(direction="egress", protocol="tcp", port_min=80, remote_group_id=2)],
+                    v6(direction="egress", protocol="tcp", port_min=80, remote_group_id=2),
+                ],
                 2: [SSH, {"direction": "egress", "protocol": "any", "remote_group_id": 2}],
                 3: [{"protocol": "icmp"}, v6(protocol="tcp", port_min=22, cidr="fd99::/64")],
                 4: [{"direction": "egress", "protocol": "any", "cidr": "0.0.0.0/0"}],
@@ -152,7 +179,7 @@ def shared(places: t.Mapping[str, Place]) -> Policy:
 def random_policy(places: t.Mapping[str, Place], seed: int, everybody: bool = False) -> Policy:
     """The same one for the same seed. `everybody`: each guest is an instance, otherwise some are not."""
     chance = random.Random(seed)
-    numbers = chance.sample(range(1, 10**chance.randint(1, 9) + 10), chance.randint(1, 4))
+    numbers = chance.sample(range(1, 10 ** chance.randint(1, 9) + 10), chance.randint(1, 4))
     groups = {number: [_rule(chance, numbers) for _ in range(chance.randint(0, 5))] for number in numbers}
     guests = [int(name.partition("-")[2]) for name in places if name.startswith("guest-")]
     carriers = {

@@ -20,8 +20,12 @@ from tests.packets.oracle import NUMBERS, Policy, Probe, passes, why
 STRANGER = {4: "192.0.2.77", 6: "2001:db8:ffff::77"}
 ON_THE_BRIDGE = (ipaddress.ip_network("10.99.0.0/24"), ipaddress.ip_network("fd99::/64"))
 MALFORMED = {
-    "syn+ack": frames.SYN | frames.ACK, "rst": frames.RST, "fin+ack": frames.FIN | frames.ACK,
-    "syn+fin": frames.SYN | frames.FIN, "no flags": 0, "all flags": 0x3F,
+    "syn+ack": frames.SYN | frames.ACK,
+    "rst": frames.RST,
+    "fin+ack": frames.FIN | frames.ACK,
+    "syn+fin": frames.SYN | frames.FIN,
+    "no flags": 0,
+    "all flags": 0x3F,
 }
 OUT = "rule, out"
 PORTS = itertools.cycle(range(10000, 65000))  # of the sender: each packet is a connection of its own
@@ -111,8 +115,13 @@ def of_rules(policy: Policy, places: t.Mapping[str, Place]) -> t.Iterator[Probe]
 
 
 def _edges(
-    what: str, kinds: t.Sequence[tuple[int, int | None, int | None]], middle: tuple[int, int] | None,
-    sender: str, receiver: str, source: str, destination: str,
+    what: str,
+    kinds: t.Sequence[tuple[int, int | None, int | None]],
+    middle: tuple[int, int] | None,
+    sender: str,
+    receiver: str,
+    source: str,
+    destination: str,
 ) -> t.Iterator[Probe]:
     ends = (sender, receiver, source, destination)
     for protocol, port, sport in kinds:
@@ -189,8 +198,11 @@ def _peers(rule: Policy, places: t.Mapping[str, Place], attribute: str) -> t.Ite
 def next_door(places: t.Mapping[str, Place], attribute: str) -> list[str]:
     """The addresses before and after each guest's that are nobody's."""
     taken = [ipaddress.ip_address(getattr(place, attribute)) for place in places.values()]
-    around = [address + step for address in taken[1: 1 + sum(name.startswith("guest-") for name in places)]
-              for step in (-1, 1)]
+    around = [
+        address + step
+        for address in taken[1 : 1 + sum(name.startswith("guest-") for name in places)]
+        for step in (-1, 1)
+    ]
     return sorted(str(address) for address in set(around) - set(taken))
 
 
@@ -261,8 +273,10 @@ def _out(places: t.Mapping[str, Place], name: str, attribute: str) -> t.Iterator
     """What a guest sends by itself, to the host too."""
     version = 4 if attribute == "ip" else 6
     own = getattr(places[name], attribute)
-    peers = [("host", {"ip": HOST, "ip6": HOST6, "link_local": HOST_LINK}[attribute]),
-             ("bystander", getattr(places["bystander"], attribute))]
+    peers = [
+        ("host", {"ip": HOST, "ip6": HOST6, "link_local": HOST_LINK}[attribute]),
+        ("bystander", getattr(places["bystander"], attribute)),
+    ]
     if attribute != "link_local":
         peers.append(("outside", STRANGER[version]))
     for peer, address in peers:
@@ -283,8 +297,14 @@ def _to_dhcp_servers(places: t.Mapping[str, Place], name: str, attribute: str) -
     client, server = (68, 67) if version == 4 else (546, 547)
     # At an address that nobody has spoken from: no answers.
     address = {"ip": "10.99.0.251", "ip6": "fd99::251", "link_local": "fe80::251"}[attribute]
-    for port, sport in ((server, client), (server - 1, client), (server + 1, client), (server, server),
-                        (client, client), (client, server)):
+    for port, sport in (
+        (server, client),
+        (server - 1, client),
+        (server + 1, client),
+        (server, server),
+        (client, client),
+        (client, server),
+    ):
         yield Probe("to a dhcp server", name, "bystander", getattr(places[name], attribute), address, 17, port, sport)
 
 
@@ -355,8 +375,19 @@ def _answers(
             yield Probe("complaint about nothing", peer, name, theirs, own, *kind, error_about=about)
             yield Probe("other port", peer, name, theirs, own, 17, silent.sport, port)
         style = "syn+ack" if protocol == 6 else ""
-        yield Probe("answer", peer, name, theirs, own, protocol, ports[1], ports[0], answers=opened, style=style,
-                    valid=protocol != 6)
+        yield Probe(
+            "answer",
+            peer,
+            name,
+            theirs,
+            own,
+            protocol,
+            ports[1],
+            ports[0],
+            answers=opened,
+            style=style,
+            valid=protocol != 6,
+        )
     protocol, request, reply = (1, 8, 0) if version == 4 else (58, 128, 129)
     opened = Probe("opens", name, peer, own, theirs, protocol, request, 0, style=f"echo {next(PORTS)}")
     yield opened
@@ -405,7 +436,7 @@ class Wire:
         packet = frames.ip(*ends, ident=ident, hops=255 if probe.protocol == 58 else 64)
         if probe.style == "bad checksum":
             place = (20 if probe.version == 4 else 40) + 2
-            packet = packet[:place] + bytes([packet[place] ^ 0xFF]) + packet[place + 1:]
+            packet = packet[:place] + bytes([packet[place] ^ 0xFF]) + packet[place + 1 :]
         self._sent[probe] = packet
         return [packet]
 

@@ -86,7 +86,10 @@ class Runner:
     def __init__(self, namespace: str, locks: str) -> None:
         self.process = subprocess.Popen(
             [sys.executable, "-m", __name__, namespace, locks],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
         )
         self._read()  # it has imported everything
 

@@ -56,8 +56,11 @@ def to_guests(bed: Bed, wanted: dict[str, t.Any]) -> list[Probe]:
     """In this bed other machines are behind taps, too, which are guests' ports elsewhere: nothing reaches them, and
     they have nothing to answer."""
     known = {f"guest-{instance['id']}" for instance in wanted["instances"]}
-    return [probe for probe in probes_of(wanted, bed.places, 100)
-            if probe.receiver in known and probe.answers is None and probe.error_about is None]
+    return [
+        probe
+        for probe in probes_of(wanted, bed.places, 100)
+        if probe.receiver in known and probe.answers is None and probe.error_about is None
+    ]
 
 
 def comes(bed: Bed, receiver: str) -> bool:
@@ -70,8 +73,9 @@ def test_rules_are_there_after_a_boot(bed: Bed, script: t.Callable[[str], None])
     wanted = state(bed)
     for instance in wanted["instances"]:
         place = bed.places[f"guest-{instance['id']}"]
-        instance["ports"] = [{"device": bed.tap(place.name), "mac": place.mac,
-                              "addresses": [place.ip, place.ip6, place.link_local]}]
+        instance["ports"] = [
+            {"device": bed.tap(place.name), "mac": place.mac, "addresses": [place.ip, place.ip6, place.link_local]}
+        ]
         instance["devices"] = [bed.tap(place.name)]
     bed.iptables("IPv4", "-N", "foreign")
     bed.iptables("IPv4", "-A", "FORWARD", "-j", "foreign")
@@ -104,8 +108,13 @@ def test_isolated_networks_and_ways_out_are_there_after_a_boot(bed: Bed, script:
     assert f"add nova-g-1.7-v4 {bed.places['twin-bystander'].ip}\n" in sets
     assert f"add nova-g-1-v6 {bed.places['guest-2'].ip6}\n" in sets
     saved = bed.saved("IPv4").splitlines()
-    for line in ("-A FORWARD -j nova-sent", "-A nova-sent -i br0 -j ACCEPT", "-A INPUT -j nova-asked",
-                 "-A nova-asked -i br0 -p udp -m udp --dport 67 -j ACCEPT", "-A nova-inst-2 -j nova-sg-1.7"):
+    for line in (
+        "-A FORWARD -j nova-sent",
+        "-A nova-sent -i br0 -j ACCEPT",
+        "-A INPUT -j nova-asked",
+        "-A nova-asked -i br0 -p udp -m udp --dport 67 -j ACCEPT",
+        "-A nova-inst-2 -j nova-sg-1.7",
+    ):
         assert line in saved, line
     bed.enforce(**wanted, bridges=["br0", "br1"], serving=["br0"], exclusive=True)
     assert who_comes(bed) == families("guest-2", "twin-bystander")
@@ -177,7 +186,8 @@ def test_bridges_of_others_are_seen_after_a_boot_as_before(
             assert bridged._of_bridge("br1") == dict.fromkeys(own, "0")
         assert not mismatches(bed, wanted, to_guests(bed, wanted))
         assert (tmp_path / "udev.rules").read_text().splitlines() == [
-            f'ACTION=="add", SUBSYSTEM=="net", KERNEL=="br0", ATTR{{bridge/{option}}}="1"' for option in own]
+            f'ACTION=="add", SUBSYSTEM=="net", KERNEL=="br0", ATTR{{bridge/{option}}}="1"' for option in own
+        ]
         # is given back with the last guest, as if there had been no boot
         bed.enforce(instances=wanted["instances"], bridges=["br0"], state="absent")
         with bed.on_host():
@@ -189,9 +199,10 @@ def test_bridges_of_others_are_seen_after_a_boot_as_before(
         switch(1, "br0", "br1")
 
 
-@pytest.mark.parametrize(("there", "kept", "after"), [
-    (None, None, "0"), (None, "0", "0"), (None, "1", "1"), ("0", "1", "0"), ("1", "0", "1"),
-])
+@pytest.mark.parametrize(
+    ("there", "kept", "after"),
+    [(None, None, "0"), (None, "0", "0"), (None, "1", "1"), ("0", "1", "0"), ("1", "0", "1")],
+)
 def test_switches_of_the_host_are_after_a_boot_what_they_were(
     tmp_path: pathlib.Path, there: str | None, kept: str | None, after: str
 ) -> None:
@@ -208,17 +219,27 @@ def test_switches_of_the_host_are_after_a_boot_what_they_were(
             (switches / f"bridge-nf-call-{name}").write_text(f"{value}\n")
 
     def call(verb: str) -> None:
-        subprocess.run(["sh", str(SCRIPT), verb], check=True, env={
-            **os.environ, "PATH": f"{commands}:{os.environ['PATH']}", "NOVALITE_FIREWALL_DIRECTORY": str(directory),
-            "NOVALITE_SWITCHES": str(switches), "NOVALITE_ADDITIONS": str(tmp_path / "run"),
-            "NOVALITE_UDEV_RULES": str(tmp_path / "udev.rules"),
-        })
+        subprocess.run(
+            ["sh", str(SCRIPT), verb],
+            check=True,
+            env={
+                **os.environ,
+                "PATH": f"{commands}:{os.environ['PATH']}",
+                "NOVALITE_FIREWALL_DIRECTORY": str(directory),
+                "NOVALITE_SWITCHES": str(switches),
+                "NOVALITE_ADDITIONS": str(tmp_path / "run"),
+                "NOVALITE_UDEV_RULES": str(tmp_path / "udev.rules"),
+            },
+        )
 
     stand_ins = dict.fromkeys(
-        [f"{name}{what}" for name in ("iptables", "ip6tables", "ebtables") for what in ("", "-save", "-restore")], "")
+        [f"{name}{what}" for name in ("iptables", "ip6tables", "ebtables") for what in ("", "-save", "-restore")], ""
+    )
     stand_ins["ipset"] = ""
-    stand_ins["modprobe"] = f'mkdir "$NOVALITE_SWITCHES"; for one in {" ".join(names)}; do ' \
+    stand_ins["modprobe"] = (
+        f'mkdir "$NOVALITE_SWITCHES"; for one in {" ".join(names)}; do '
         'echo 1 >"$NOVALITE_SWITCHES/bridge-nf-call-$one"; done'
+    )
     for name, text in stand_ins.items():
         (commands / name).write_text(f"#!/bin/sh\n{text}\n")
         (commands / name).chmod(0o755)

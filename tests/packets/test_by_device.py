@@ -66,16 +66,30 @@ def needed(sender: Place, receiver: Place) -> list[Frame]:
     kind = frames.IPV6
     return [
         Frame("ARP", True, arp(1, sender.mac, sender.ip, receiver.ip), frames.ARP, to=BROADCAST),
-        Frame("solicitation", True, packet(sender.link_local, "ff02::1:ff00:b", 58, neighbour(135, receiver.ip6), 255),
-              kind, to="33:33:ff:00:00:0b"),
-        Frame("advertisement to all", True, packet(sender.ip6, "ff02::1", 58, neighbour(136, sender.ip6), 255), kind,
-              to=ALL_NODES),
-        Frame("router advertisement", True, packet(sender.link_local, "ff02::1", 58, icmp6(134), 255), kind,
-              to=ALL_NODES),
-        Frame("query for listeners", True, packet(sender.link_local, "ff02::1", 58, icmp6(130), 1), kind,
-              to=ALL_NODES),
-        Frame("query for listeners, IPv4", True, packet(sender.ip, "224.0.0.1", 2, lambda tag: b"\x11\0\0\0" + tag, 1),
-              to="01:00:5e:00:00:01"),
+        Frame(
+            "solicitation",
+            True,
+            packet(sender.link_local, "ff02::1:ff00:b", 58, neighbour(135, receiver.ip6), 255),
+            kind,
+            to="33:33:ff:00:00:0b",
+        ),
+        Frame(
+            "advertisement to all",
+            True,
+            packet(sender.ip6, "ff02::1", 58, neighbour(136, sender.ip6), 255),
+            kind,
+            to=ALL_NODES,
+        ),
+        Frame(
+            "router advertisement", True, packet(sender.link_local, "ff02::1", 58, icmp6(134), 255), kind, to=ALL_NODES
+        ),
+        Frame("query for listeners", True, packet(sender.link_local, "ff02::1", 58, icmp6(130), 1), kind, to=ALL_NODES),
+        Frame(
+            "query for listeners, IPv4",
+            True,
+            packet(sender.ip, "224.0.0.1", 2, lambda tag: b"\x11\0\0\0" + tag, 1),
+            to="01:00:5e:00:00:01",
+        ),
         Frame("DHCP answer to all", True, packet(sender.ip, "255.255.255.255", 17, udp(67, 68)), to=BROADCAST),
     ]
 
@@ -116,9 +130,18 @@ def test_what_comes_from_a_device_is_judged_whatever_its_source(bed: Bed) -> Non
             Frame(f"broadcast, {port}", honest, packet(NOBODY, "10.99.0.255", 17, ours), to=BROADCAST),
             Frame(f"IPv6 that it gave itself, {port}", honest, packet(NOBODY6, near.ip6, 17, ours), kind),
         ]
-    problems = reached(bed, "guest-1", "bystander", [
-        *sent, *(Frame(f"its own, {port}", port == 7001, packet(me.ip, near.ip, 17, udp(40000, port)))
-                 for port in (7001, 7002))])
+    problems = reached(
+        bed,
+        "guest-1",
+        "bystander",
+        [
+            *sent,
+            *(
+                Frame(f"its own, {port}", port == 7001, packet(me.ip, near.ip, 17, udp(40000, port)))
+                for port in (7001, 7002)
+            ),
+        ],
+    )
     problems += reached(bed, "guest-2", "bystander", [dataclasses.replace(frame, honest=True) for frame in sent])
     assert not problems, "\n".join(problems)
     assert not bed.enforce(**wanted)["changed"]
@@ -150,10 +173,20 @@ def of_discovery(me: Place, other: Place, near: Place) -> list[Frame]:
         about(other.ip6, me.ip6, False, "another guest's"),
         about(other.link_local, me.link_local, False, "another guest's link-local"),
         Frame("behind options", False, hidden, kind),
-        Frame("its detection of duplicates", True, packet("::", "ff02::1:ff00:b", 58, neighbour(135, me.ip6), 255),
-              kind, to="33:33:ff:00:00:0b"),
-        Frame("detection for another's", False, packet("::", "ff02::1:ff00:b", 58, neighbour(135, other.ip6), 255),
-              kind, to="33:33:ff:00:00:0b"),
+        Frame(
+            "its detection of duplicates",
+            True,
+            packet("::", "ff02::1:ff00:b", 58, neighbour(135, me.ip6), 255),
+            kind,
+            to="33:33:ff:00:00:0b",
+        ),
+        Frame(
+            "detection for another's",
+            False,
+            packet("::", "ff02::1:ff00:b", 58, neighbour(135, other.ip6), 255),
+            kind,
+            to="33:33:ff:00:00:0b",
+        ),
         Frame("asks for another", True, packet(me.ip6, near.ip6, 58, neighbour(135, other.ip6), 255), kind),
     ]
 
@@ -181,8 +214,13 @@ def test_the_host_hears_of_own_addresses_only(bed: Bed) -> None:
     bed.enforce(**wanted)
     me, other = bed.places["guest-1"], bed.places["guest-2"]
     host = bed.places["host"]
-    problems = reached(bed, "guest-1", "host", [
-        Frame("its own", True, packet(me.ip6, host.ip6, 58, neighbour(136, me.ip6), 255), frames.IPV6),
-        Frame("another's", False, packet(me.ip6, host.ip6, 58, neighbour(136, other.ip6), 255), frames.IPV6),
-    ])
+    problems = reached(
+        bed,
+        "guest-1",
+        "host",
+        [
+            Frame("its own", True, packet(me.ip6, host.ip6, 58, neighbour(136, me.ip6), 255), frames.IPV6),
+            Frame("another's", False, packet(me.ip6, host.ip6, 58, neighbour(136, other.ip6), 255), frames.IPV6),
+        ],
+    )
     assert not problems, "\n".join(problems)

@@ -67,10 +67,12 @@ DRIFT: dict[str, tuple[t.Callable[[Bed], None], list[str]]] = {
     "member too many": (on_host("ipset add nova-g-1-v6 fd99::c8"), ["sets", "nova-g-1-v6"]),
     "flushed set": (on_host("ipset flush nova-g-1-v4"), ["sets", "nova-g-1-v4"]),
     "sysctl off": (
-        on_host("sysctl -q net.bridge.bridge-nf-call-iptables=0"), ["sysctl", "net.bridge.bridge-nf-call-iptables"]
+        on_host("sysctl -q net.bridge.bridge-nf-call-iptables=0"),
+        ["sysctl", "net.bridge.bridge-nf-call-iptables"],
     ),
     "sysctl off for IPv6": (
-        on_host("sysctl -q net.bridge.bridge-nf-call-ip6tables=0"), ["sysctl", "net.bridge.bridge-nf-call-ip6tables"]
+        on_host("sysctl -q net.bridge.bridge-nf-call-ip6tables=0"),
+        ["sysctl", "net.bridge.bridge-nf-call-ip6tables"],
     ),
 }
 
@@ -192,8 +194,9 @@ def guarded(bed: Bed) -> dict[str, t.Any]:
     for instance in wanted["instances"]:
         place = bed.places[f"guest-{instance['id']}"]
         instance["devices"] = [bed.tap(place.name)]
-        instance["ports"] = [{"device": bed.tap(place.name), "mac": place.mac,
-                              "addresses": [place.ip, place.ip6, place.link_local]}]
+        instance["ports"] = [
+            {"device": bed.tap(place.name), "mac": place.mac, "addresses": [place.ip, place.ip6, place.link_local]}
+        ]
     return wanted
 
 

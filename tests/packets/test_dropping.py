@@ -27,8 +27,13 @@ OURS = {"bridges": ["br0"], "serving": ["br0"]}
 def docker(bed: Bed) -> None:
     """What dockerd does to the tables: chains of its own in front, and a policy."""
     for family in FAMILIES:
-        for line in ("-N DOCKER-USER", "-N DOCKER", "-I FORWARD 1 -o docker0 -j DOCKER", "-I FORWARD 1 -j DOCKER-USER",
-                     "-P FORWARD DROP"):
+        for line in (
+            "-N DOCKER-USER",
+            "-N DOCKER",
+            "-I FORWARD 1 -o docker0 -j DOCKER",
+            "-I FORWARD 1 -j DOCKER-USER",
+            "-P FORWARD DROP",
+        ):
             bed.iptables(family, *line.split(" "))
 
 
@@ -41,8 +46,11 @@ def reject(bed: Bed) -> None:
 def probes(bed: Bed, wanted: dict[str, t.Any]) -> list[Probe]:
     """All but those whose way is none of a guest's: these the host is free to drop."""
     guests = {f"guest-{instance['id']}" for instance in wanted["instances"]}
-    return [probe for probe in probes_of(wanted, bed.places, 200)
-            if probe.sender != "outside" or probe.receiver in guests or (probe.answers and probe.valid)]
+    return [
+        probe
+        for probe in probes_of(wanted, bed.places, 200)
+        if probe.sender != "outside" or probe.receiver in guests or (probe.answers and probe.valid)
+    ]
 
 
 def comes(bed: Bed, *probe: t.Any) -> bool:
@@ -106,7 +114,9 @@ def test_what_bridges_of_others_carry_is_theirs(bed: Bed) -> None:
         run("sysctl", "-q", *(f"{switch}=0" for switch in switches))
     try:
         assert bed.enforce(**wanted, check=True)["diff"]["before"]["sysctl"] == {
-            "br0/nf_call_iptables": "0", "br0/nf_call_ip6tables": "0"}
+            "br0/nf_call_iptables": "0",
+            "br0/nf_call_ip6tables": "0",
+        }
         bed.enforce(**wanted, exclusive=True)
         with bed.on_host():
             assert run("sysctl", "-n", *switches).split() == ["0", "0"]
@@ -127,7 +137,9 @@ def test_an_isolated_network_is_not_routed(bed: Bed) -> None:
     place, other = bed.places["twin-1"], bed.places["twin-bystander"]
     bed.enforce(
         instances=[{"id": 1, "scoped": [{"bridge": "br1", "addresses": [place.ip, place.ip6]}], "security_groups": []}],
-        zones=[{"bridge": "br1", "zone": 7}], bridges=["br1"], serving=["br1"],
+        zones=[{"bridge": "br1", "zone": 7}],
+        bridges=["br1"],
+        serving=["br1"],
     )
     for kind, version in (("ip", 4), ("ip6", 6)):
         own = getattr(place, kind)
@@ -148,17 +160,37 @@ def test_what_guests_ask_of_the_host(bed: Bed, serving: bool) -> None:
         guest = bed.places["guest-1"]
         asked = [
             *((METADATA, 6, port, port == 80) for port in (80, 22)),
-            (HOST, 6, 80, False), (HOST, 6, 22, False), (HOST, 17, 69, False),
+            (HOST, 6, 80, False),
+            (HOST, 6, 22, False),
+            (HOST, 17, 69, False),
             *((HOST, protocol, port, serving) for protocol, port in ((17, 67), (17, 53), (6, 53))),
             *((HOST6, protocol, port, serving) for protocol, port in ((17, 547), (17, 53), (6, 53))),
-            (HOST6, 6, 22, False), (HOST6, 17, 67, False), (HOST6, 58, 133, True), (HOST6, 58, 135, True),
+            (HOST6, 6, 22, False),
+            (HOST6, 17, 67, False),
+            (HOST6, 58, 133, True),
+            (HOST6, 58, 135, True),
             (HOST6, 58, 128, False),
         ]
 
         def answers() -> list[tuple[t.Any, ...]]:
-            return [(to, protocol, port, comes(
-                bed, "guest-1", "host", guest.ip6 if ":" in to else guest.ip, to, protocol, port,
-                0 if protocol == 58 else next(PORTS))) for to, protocol, port, _expected in asked]
+            return [
+                (
+                    to,
+                    protocol,
+                    port,
+                    comes(
+                        bed,
+                        "guest-1",
+                        "host",
+                        guest.ip6 if ":" in to else guest.ip,
+                        to,
+                        protocol,
+                        port,
+                        0 if protocol == 58 else next(PORTS),
+                    ),
+                )
+                for to, protocol, port, _expected in asked
+            ]
 
         bed.enforce(**wanted, bridges=[], exclusive=True)
         assert not any(arrived for *_what, arrived in answers())
@@ -178,11 +210,25 @@ def test_the_host_is_no_neighbour_of_its_guests(bed: Bed) -> None:
     with bed.on_host():
         run("ip", "addr", "add", f"{METADATA}/32", "dev", "br0")
     asked = [
-        (METADATA, 6, 80, True), (METADATA, 6, 22, False), (HOST, 6, 22, False), (HOST, 6, 80, False),
-        (UPLINK, 6, 22, False), (HOST, 17, 67, True), (HOST, 17, 53, True), (HOST, 6, 53, True),
-        (HOST, 6, 3128, False), (HOST, 6, 3129, False), (HOST, 17, 5004, False), (HOST, 1, 8, False),
-        (HOST6, 6, 22, False), (HOST6, 17, 547, True), (HOST6, 6, 53, True), (HOST6, 6, 3128, False),
-        (HOST6, 58, 133, True), (HOST6, 58, 135, True), (HOST6, 58, 128, False),
+        (METADATA, 6, 80, True),
+        (METADATA, 6, 22, False),
+        (HOST, 6, 22, False),
+        (HOST, 6, 80, False),
+        (UPLINK, 6, 22, False),
+        (HOST, 17, 67, True),
+        (HOST, 17, 53, True),
+        (HOST, 6, 53, True),
+        (HOST, 6, 3128, False),
+        (HOST, 6, 3129, False),
+        (HOST, 17, 5004, False),
+        (HOST, 1, 8, False),
+        (HOST6, 6, 22, False),
+        (HOST6, 17, 547, True),
+        (HOST6, 6, 53, True),
+        (HOST6, 6, 3128, False),
+        (HOST6, 58, 133, True),
+        (HOST6, 58, 135, True),
+        (HOST6, 58, 128, False),
     ]
 
     def answers(sender: str, opened: t.Container[tuple[int, int]] = ()) -> list[tuple[t.Any, ...]]:
@@ -190,8 +236,7 @@ def test_the_host_is_no_neighbour_of_its_guests(bed: Bed) -> None:
         found = []
         for to, protocol, port, expected in asked:
             source = place.ip6 if ":" in to else place.ip
-            arrived = comes(bed, sender, "host", source, to, protocol, port,
-                            0 if protocol in (1, 58) else next(PORTS))
+            arrived = comes(bed, sender, "host", source, to, protocol, port, 0 if protocol in (1, 58) else next(PORTS))
             if arrived != (expected or (protocol, port) in opened):
                 found.append((sender, to, protocol, port, arrived))
         return found

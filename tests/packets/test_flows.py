@@ -80,7 +80,8 @@ def test_the_next_owner_of_an_address_inherits_no_connection(bed: Bed) -> None:
     closed = policy(bed.places, {5: []}, {1: [5], 2: [5], 3: [5], 4: [5]})
     bed.enforce(**closed)
     came = [
-        flow for flow in flows
+        flow
+        for flow in flows
         if flow.client in ("guest-1", "guest-2") and bed.send([flow.packet(bed, by_client=False)])
     ]
     assert not came, f"answers to the former owner reach the new one: {came[0]}"

@@ -28,16 +28,23 @@ def big_state(bed: Bed, seed: int) -> dict[str, t.Any]:
     chance = random.Random(seed)
     state = policy(bed.places, {}, {1: [], 2: []})
     groups = [
-        {"id": number, "members": [f"10.{seed}.{number}.1"],
-         "rules": [{"protocol": "tcp", "port_min": port, "remote_group_id": chance.randint(1, 20)}
-                   for port in range(30)]}
+        {
+            "id": number,
+            "members": [f"10.{seed}.{number}.1"],
+            "rules": [
+                {"protocol": "tcp", "port_min": port, "remote_group_id": chance.randint(1, 20)} for port in range(30)
+            ],
+        }
         for number in range(1, 21)
     ]
     for number in range(100, 300):
         state["instances"].append(
             # two of them are others in each state
-            {"id": number + (1000 * seed if number < 102 else 0), "security_groups": chance.sample(range(1, 21), 3),
-             "addresses": [f"10.100.0.{number - 99}", f"fd9a::{number:x}"]}
+            {
+                "id": number + (1000 * seed if number < 102 else 0),
+                "security_groups": chance.sample(range(1, 21), 3),
+                "addresses": [f"10.100.0.{number - 99}", f"fd9a::{number:x}"],
+            }
         )
     return {"instances": state["instances"], "security_groups": groups, "exclusive": True}
 
@@ -90,8 +97,9 @@ def test_kill(bed: Bed, whole_group: bool) -> None:
 
 def rules(lines: list[str]) -> list[str]:
     """Without chains that are empty and that nothing leads to: such a one is deleted after its last jump."""
-    used = {line.rpartition(" ")[2] for line in lines if line.startswith("-A")} | {line.split()[1] for line in lines
-                                                                                 if line.startswith("-A")}
+    used = {line.rpartition(" ")[2] for line in lines if line.startswith("-A")} | {
+        line.split()[1] for line in lines if line.startswith("-A")
+    }
     return [line for line in lines if not line.startswith(":nova-") or line[1:].partition(" ")[0] in used]
 
 

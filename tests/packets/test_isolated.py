@@ -32,16 +32,33 @@ def scoped(twins: dict[str, t.Any]) -> dict[str, t.Any]:
     """A policy of twin_places() as the module takes it beside another."""
     return {
         "instances": [
-            {**instance, "id": instance["id"] + NUMBER, "addresses": [],
-             "scoped": [{"bridge": "br1", "addresses": instance["addresses"]}],
-             "security_groups": [group + NUMBER for group in instance["security_groups"]]}
+            {
+                **instance,
+                "id": instance["id"] + NUMBER,
+                "addresses": [],
+                "scoped": [{"bridge": "br1", "addresses": instance["addresses"]}],
+                "security_groups": [group + NUMBER for group in instance["security_groups"]],
+            }
             for instance in twins["instances"]
         ],
         "security_groups": [
-            {**group, "id": group["id"] + NUMBER, "members": [],
-             "scoped_members": [{"bridge": "br1", "addresses": group["members"]}],
-             "rules": [{**rule, **({"remote_group_id": rule["remote_group_id"] + NUMBER}
-                                   if rule.get("remote_group_id") is not None else {})} for rule in group["rules"]]}
+            {
+                **group,
+                "id": group["id"] + NUMBER,
+                "members": [],
+                "scoped_members": [{"bridge": "br1", "addresses": group["members"]}],
+                "rules": [
+                    {
+                        **rule,
+                        **(
+                            {"remote_group_id": rule["remote_group_id"] + NUMBER}
+                            if rule.get("remote_group_id") is not None
+                            else {}
+                        ),
+                    }
+                    for rule in group["rules"]
+                ],
+            }
             for group in twins["security_groups"]
         ],
     }
@@ -71,7 +88,8 @@ def wrong(bed: Bed, flat: dict[str, t.Any], twins: dict[str, t.Any], seed: int =
     """Both networks' probes, in turn."""
     found = [str(problem) for problem in mismatches(bed, flat, probes_of(flat, bed.places, 200, seed))]
     probes = [
-        probe for probe in probes_of(twins, {"host": bed.places["host"], **twin_places(bed)}, 300, seed)
+        probe
+        for probe in probes_of(twins, {"host": bed.places["host"], **twin_places(bed)}, 300, seed)
         if probe.sender in TWINS and probe.receiver in TWINS and probe.style != "routed"
     ]
     found += [str(problem) for problem in mismatches(bed, twins, map(on_the_other, probes))]
@@ -126,16 +144,24 @@ def one_group(bed: Bed, *on_br0: str, on_br1: t.Sequence[str] = (), **values: t.
     """Two networks with the same addresses, and on both an instance that lets in the members of one group: guest-1 and
     twin-1. `on_br0`, `on_br1`: the places of further members."""
     rules = [{"protocol": "udp", "remote_group_id": 1}, v6(protocol="udp", remote_group_id=1)]
-    members = {bridge: [getattr(bed.places[name], kind) for name in names for kind in ("ip", "ip6")]
-               for bridge, names in (("br0", on_br0), ("br1", on_br1))}
+    members = {
+        bridge: [getattr(bed.places[name], kind) for name in names for kind in ("ip", "ip6")]
+        for bridge, names in (("br0", on_br0), ("br1", on_br1))
+    }
     own = {name: [bed.places[name].ip, bed.places[name].ip6] for name in ("guest-1", "twin-1")}
     return {
         "instances": [
             {"id": 1, "addresses": own["guest-1"], "security_groups": [1]},
             {"id": 2, "scoped": [{"bridge": "br1", "addresses": own["twin-1"]}], "security_groups": [1]},
         ],
-        "security_groups": [{"id": 1, "rules": rules, "members": own["guest-1"] + members["br0"],
-                             "scoped_members": [{"bridge": "br1", "addresses": own["twin-1"] + members["br1"]}]}],
+        "security_groups": [
+            {
+                "id": 1,
+                "rules": rules,
+                "members": own["guest-1"] + members["br0"],
+                "scoped_members": [{"bridge": "br1", "addresses": own["twin-1"] + members["br1"]}],
+            }
+        ],
         "zones": [{"bridge": "br1", "zone": 7}],
         **values,
     }
@@ -144,8 +170,12 @@ def one_group(bed: Bed, *on_br0: str, on_br1: t.Sequence[str] = (), **values: t.
 def who_comes(bed: Bed) -> set[str]:
     """Those whose packets reach guest-1 or twin-1, whichever is on their network."""
     wire, packets = Wire(bed), {}
-    for sender, receiver in (("guest-2", "guest-1"), ("bystander", "guest-1"), ("twin-2", "twin-1"),
-                             ("twin-bystander", "twin-1")):
+    for sender, receiver in (
+        ("guest-2", "guest-1"),
+        ("bystander", "guest-1"),
+        ("twin-2", "twin-1"),
+        ("twin-bystander", "twin-1"),
+    ):
         for kind in ("ip", "ip6"):
             source, destination = getattr(bed.places[sender], kind), getattr(bed.places[receiver], kind)
             probe = Probe("member", sender, receiver, source, destination, 17, 53, next(PORTS))
@@ -196,15 +226,20 @@ def test_an_instance_on_both_networks(bed: Bed, egress: bool) -> None:
     if egress:
         wanted["security_groups"][0]["rules"] += [
             {"direction": "egress", "protocol": "udp", "remote_group_id": 1},
-            v6(direction="egress", protocol="udp", remote_group_id=1)]
+            v6(direction="egress", protocol="udp", remote_group_id=1),
+        ]
     bed.enforce(**wanted)
     assert who_comes(bed) == families("guest-2", "twin-bystander")
     assert not bed.enforce(**wanted, exclusive=True)["changed"]
     if not egress:
         return
     wire, outcome = Wire(bed), {}
-    for here, there in (("guest-1", "guest-2"), ("guest-1", "bystander"), ("twin-1", "twin-2"),
-                        ("twin-1", "twin-bystander")):
+    for here, there in (
+        ("guest-1", "guest-2"),
+        ("guest-1", "bystander"),
+        ("twin-1", "twin-2"),
+        ("twin-1", "twin-bystander"),
+    ):
         for kind in ("ip", "ip6"):
             source, destination = getattr(bed.places[here], kind), getattr(bed.places[there], kind)
             opened = Probe("opens", here, there, source, destination, 17, 53, next(PORTS))

@@ -38,12 +38,27 @@ class Libvirt:
 
     def __init__(self, bed: Bed) -> None:
         self.process = subprocess.Popen(
-            ["ip", "netns", "exec", bed.prefix + "host", "unshare", "-m", "--propagation", "private", "sh", "-ec",
-             _DAEMON], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            [
+                "ip",
+                "netns",
+                "exec",
+                bed.prefix + "host",
+                "unshare",
+                "-m",
+                "--propagation",
+                "private",
+                "sh",
+                "-ec",
+                _DAEMON,
+            ],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
 
     def virsh(self, *words: str, text: str | None = None) -> str:
-        return run("nsenter", "-t", str(self.process.pid), "-m", "-n", "virsh", "-q", "-c", "qemu:///system", *words,
-                   text=text)
+        return run(
+            "nsenter", "-t", str(self.process.pid), "-m", "-n", "virsh", "-q", "-c", "qemu:///system", *words, text=text
+        )
 
     def __enter__(self) -> Libvirt:
         deadline = time.monotonic() + 60
@@ -63,11 +78,16 @@ class Libvirt:
 
 
 def binding(device: str, mac: str, filter_: str, parameters: t.Mapping[str, t.Sequence[str]]) -> str:
-    told = "".join(f"<parameter name={quoteattr(name)} value={quoteattr(value)}/>"
-                   for name, values in parameters.items() for value in values)
-    return (f"<filterbinding><owner><name>guest</name><uuid>5f0ddc3c-6d6c-4d0c-9d0e-0d0c6a1f7a11</uuid></owner>"
-            f"<portdev name={quoteattr(device)}/><mac address={quoteattr(mac)}/>"
-            f"<filterref filter={quoteattr(filter_)}>{told}</filterref></filterbinding>")
+    told = "".join(
+        f"<parameter name={quoteattr(name)} value={quoteattr(value)}/>"
+        for name, values in parameters.items()
+        for value in values
+    )
+    return (
+        f"<filterbinding><owner><name>guest</name><uuid>5f0ddc3c-6d6c-4d0c-9d0e-0d0c6a1f7a11</uuid></owner>"
+        f"<portdev name={quoteattr(device)}/><mac address={quoteattr(mac)}/>"
+        f"<filterref filter={quoteattr(filter_)}>{told}</filterref></filterbinding>"
+    )
 
 
 @pytest.mark.skipif(shutil.which("libvirtd") is None or shutil.which("virsh") is None, reason="needs libvirtd")
@@ -76,15 +96,27 @@ def test_a_guest_speaks_for_itself_only(bed: Bed) -> None:
     wanted = with_devices(bed, policy(bed.places, {1: ANYTHING}, {1: [1], 2: [1]}))
     pairs = ["fd99::100", "fd99::1:0/124"]
     wanted["instances"][0]["allowed_pairs"] = [{"cidr": cidr} for cidr in pairs]
-    filters = [*nwfilter.STATIC.values(), *nwfilter.parse([{
-        "name": "nova-instance-test", "references": list(nwfilter.STATIC),
-        "allowed_pairs": [{"mac": me.mac, "cidr": cidr} for cidr in pairs]}])]
+    filters = [
+        *nwfilter.STATIC.values(),
+        *nwfilter.parse(
+            [
+                {
+                    "name": "nova-instance-test",
+                    "references": list(nwfilter.STATIC),
+                    "allowed_pairs": [{"mac": me.mac, "cidr": cidr} for cidr in pairs],
+                }
+            ]
+        ),
+    ]
     with Libvirt(bed) as libvirt:
         for filter_ in filters:
             libvirt.virsh("nwfilter-define", "/dev/stdin", text=nwfilter.to_xml(filter_))
         device = bed.tap("guest-1")
-        libvirt.virsh("nwfilter-binding-create", "/dev/stdin", text=binding(
-            device, me.mac, "nova-instance-test", {"IP": [me.ip], "IPV6": [me.ip6, me.link_local]}))
+        libvirt.virsh(
+            "nwfilter-binding-create",
+            "/dev/stdin",
+            text=binding(device, me.mac, "nova-instance-test", {"IP": [me.ip], "IPV6": [me.ip6, me.link_local]}),
+        )
         try:
             assert any(f"-i {device} " in line and "libvirt-" in line for line in bed.saved_bridge())
             bed.enforce(**wanted)

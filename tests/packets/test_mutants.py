@@ -29,14 +29,21 @@ def rich_policy(bed: Bed) -> dict[str, t.Any]:
     return policy(
         bed.places,
         {
-            1: [{**SSH, "cidr": "198.18.4.0/22"}, {"protocol": "icmp", "port_min": 8},
-                v6(protocol="icmpv6", port_min=128)],
+            1: [
+                {**SSH, "cidr": "198.18.4.0/22"},
+                {"protocol": "icmp", "port_min": 8},
+                v6(protocol="icmpv6", port_min=128),
+            ],
             2: [{"protocol": "udp", "port_min": 5000, "port_max": 5010}, v6(protocol="tcp", port_min=80, port_max=90)],
-            3: [{"protocol": "tcp", "port_min": 3306, "remote_group_id": 1},
-                v6(protocol="any", cidr="2001:db8:40::/44")],
-            4: [{"direction": "egress", "protocol": "tcp", "port_min": 443, "cidr": "198.18.8.0/22"},
+            3: [
+                {"protocol": "tcp", "port_min": 3306, "remote_group_id": 1},
+                v6(protocol="any", cidr="2001:db8:40::/44"),
+            ],
+            4: [
+                {"direction": "egress", "protocol": "tcp", "port_min": 443, "cidr": "198.18.8.0/22"},
                 v6(direction="egress", protocol="tcp", port_min=443, cidr="2001:db8:80::/44"),
-                v6(direction="egress", protocol="tcp", port_min=85, remote_group_id=2)],
+                v6(direction="egress", protocol="tcp", port_min=85, remote_group_id=2),
+            ],
         },
         {1: [1], 2: [1, 2], 3: [3], 4: [2, 3, 4]},
     )
@@ -56,8 +63,10 @@ class Battery:
         self.probes = prepared(bed, wanted, probes_of(wanted, bed.places))
         flows = [*flows_of(bed, (22,)), *flows_of_rules(wanted, bed.places)]
         self.opening = opening(bed, flows)
-        self.flows = [(packet, flow.allowed(wanted, by_client))
-                      for flow, by_client, packet in going_on(bed, flows, client_first=True)]
+        self.flows = [
+            (packet, flow.allowed(wanted, by_client))
+            for flow, by_client, packet in going_on(bed, flows, client_first=True)
+        ]
 
     def notices(self, rules: dict[str, str]) -> bool:
         """Whether a packet tells these rules from the right ones."""
@@ -86,7 +95,7 @@ class Battery:
 
     def _differs(self, packets: list[tuple[Packet, bool]]) -> bool:
         for start in range(0, len(packets), BATCH):
-            part = packets[start: start + BATCH]
+            part = packets[start : start + BATCH]
             arrived = self.bed.send(packet for packet, _expected in part)
             if any((packet.serial in arrived) != expected for packet, expected in part):
                 return True

@@ -56,8 +56,11 @@ class Site:
         home.mkdir()
         self.cloud = Cloud(f"sqlite:///{home}/ledger.sqlite")
         seed(self.cloud)
-        change(self.cloud, web=[{"protocol": "tcp", "port_min": 22}], db=[
-            {"protocol": "tcp", "port_min": 3306, "remote_group": "web"}])
+        change(
+            self.cloud,
+            web=[{"protocol": "tcp", "port_min": 22}],
+            db=[{"protocol": "tcp", "port_min": 3306, "remote_group": "web"}],
+        )
         for name, host in (("db", "hv1"), ("web", "hv2")):
             launch(self.cloud, name, host, name)
 
@@ -68,9 +71,19 @@ class Site:
 
     def play(self, playbook: str, *options: str, **variables: t.Any) -> str:
         done = subprocess.run(
-            ["ansible-playbook", "-i", str(self.path / "hosts.json"), f"playbooks/{playbook}", "-e",
-             json.dumps({"novalite_home": str(self.path / "home"), **variables}), *options],
-            cwd=ROOT, text=True, capture_output=True, check=False,
+            [
+                "ansible-playbook",
+                "-i",
+                str(self.path / "hosts.json"),
+                f"playbooks/{playbook}",
+                "-e",
+                json.dumps({"novalite_home": str(self.path / "home"), **variables}),
+                *options,
+            ],
+            cwd=ROOT,
+            text=True,
+            capture_output=True,
+            check=False,
             env={**os.environ, "ANSIBLE_FORCE_COLOR": "0"},
         )
         assert done.returncode == 0, done.stdout + done.stderr

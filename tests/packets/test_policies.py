@@ -71,13 +71,20 @@ def test_random_policies(bed: Bed, seed: int) -> None:
 def steps(former: Policy, policy: Policy, chance: random.Random) -> list[Policy]:
     """One instance after the other, those that go and those that come or change, as launches and ends of them do."""
     staying = [instance["id"] for instance in policy["instances"]]
-    going = [{"instances": [instance], "state": "absent"} for instance in former["instances"]
-             if instance["id"] not in staying]
+    going = [
+        {"instances": [instance], "state": "absent"}
+        for instance in former["instances"]
+        if instance["id"] not in staying
+    ]
     coming = []
     for instance in policy["instances"]:
         shown = set(instance["security_groups"])
-        named = {rule.get("remote_group_id") for group in policy["security_groups"] if group["id"] in shown
-                 for rule in group["rules"]}
+        named = {
+            rule.get("remote_group_id")
+            for group in policy["security_groups"]
+            if group["id"] in shown
+            for rule in group["rules"]
+        }
         groups = [group for group in policy["security_groups"] if group["id"] in shown | named]
         coming.append({"instances": [instance], "security_groups": groups})
     chance.shuffle(coming)

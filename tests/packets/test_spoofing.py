@@ -36,8 +36,9 @@ class Frame:
     to: str | None = None  # instead of the bystander's
 
 
-def packet(source: str, destination: str, protocol: int, body: t.Callable[[bytes], bytes], hops: int = 64
-           ) -> t.Callable[[bytes], bytes]:
+def packet(
+    source: str, destination: str, protocol: int, body: t.Callable[[bytes], bytes], hops: int = 64
+) -> t.Callable[[bytes], bytes]:
     return lambda tag: frames.ip(source, destination, protocol, body(tag), hops=hops)
 
 
@@ -76,13 +77,22 @@ def of_ipv4(me: Place, other: Place, near: Place) -> list[Frame]:
         Frame("ARP under another MAC", False, arp(2, me.mac, me.ip, near.ip), frames.ARP, sender_mac=other.mac),
         Frame("DHCP request", True, packet("0.0.0.0", "255.255.255.255", 17, udp(68, 67)), to=BROADCAST),
         Frame("DHCP renewal", True, packet(me.ip, near.ip, 17, udp(68, 67))),
-        Frame("DHCP request, another MAC", False, packet("0.0.0.0", "255.255.255.255", 17, udp(68, 67)), to=BROADCAST,
-              sender_mac=other.mac),
+        Frame(
+            "DHCP request, another MAC",
+            False,
+            packet("0.0.0.0", "255.255.255.255", 17, udp(68, 67)),
+            to=BROADCAST,
+            sender_mac=other.mac,
+        ),
         Frame("DHCP answer", False, packet(me.ip, near.ip, 17, udp(67, 68))),
         Frame("DHCP answer to all", False, packet(me.ip, "255.255.255.255", 17, udp(67, 68)), to=BROADCAST),
         Frame("DHCP answer from another port", False, packet(me.ip, near.ip, 17, udp(6767, 68))),
-        Frame("VLAN tag", False, lambda tag: struct.pack("!HH", 5, frames.IPV4) + frames.ip(
-            me.ip, near.ip, 17, frames.udp(1, 9, tag)), 0x8100),
+        Frame(
+            "VLAN tag",
+            False,
+            lambda tag: struct.pack("!HH", 5, frames.IPV4) + frames.ip(me.ip, near.ip, 17, frames.udp(1, 9, tag)),
+            0x8100,
+        ),
         Frame("no IP at all", False, lambda tag: tag, frames.MARKER_TYPE + 1),
     ]
 
@@ -103,18 +113,30 @@ def of_ipv6(me: Place, other: Place, near: Place) -> list[Frame]:
         Frame("neighbour solicitation", True, packet(me.ip6, near.ip6, 58, neighbour(135, near.ip6), 255), kind),
         Frame("neighbour advertisement", True, packet(me.ip6, near.ip6, 58, advertisement, 255), kind),
         Frame("another's advertisement", False, packet(other.ip6, near.ip6, 58, neighbour(136, other.ip6), 255), kind),
-        Frame("duplicate address detection", True, packet("::", "ff02::1:ff00:b", 58, solicitation, 255), kind,
-              to="33:33:ff:00:00:0b"),
-        Frame("detection under another MAC", False, packet("::", "ff02::1:ff00:b", 58, solicitation, 255), kind,
-              sender_mac=other.mac, to="33:33:ff:00:00:0b"),
+        Frame(
+            "duplicate address detection",
+            True,
+            packet("::", "ff02::1:ff00:b", 58, solicitation, 255),
+            kind,
+            to="33:33:ff:00:00:0b",
+        ),
+        Frame(
+            "detection under another MAC",
+            False,
+            packet("::", "ff02::1:ff00:b", 58, solicitation, 255),
+            kind,
+            sender_mac=other.mac,
+            to="33:33:ff:00:00:0b",
+        ),
         Frame("router solicitation", True, packet(me.link_local, routers, 58, icmp6(133), 255), kind, to=ALL_ROUTERS),
         Frame("router advertisement", False, packet(me.link_local, nodes, 58, icmp6(134), 255), kind, to=ALL_NODES),
         Frame("router advertisement to one", False, packet(me.link_local, near.link_local, 58, icmp6(134), 255), kind),
         Frame("router advertisement of nobody", False, packet("::", nodes, 58, icmp6(134), 255), kind, to=ALL_NODES),
         Frame("redirect", False, packet(me.link_local, near.link_local, 58, icmp6(137), 255), kind),
         Frame("ping", True, packet(me.ip6, near.ip6, 58, icmp6(128)), kind),
-        Frame("DHCPv6 request", True, packet(me.link_local, "ff02::1:2", 17, udp(546, 547)), kind,
-              to="33:33:00:01:00:02"),
+        Frame(
+            "DHCPv6 request", True, packet(me.link_local, "ff02::1:2", 17, udp(546, 547)), kind, to="33:33:00:01:00:02"
+        ),
         Frame("DHCPv6 answer", False, packet(me.link_local, near.link_local, 17, udp(547, 546)), kind),
     ]
 
@@ -190,27 +212,35 @@ def test_allowed_pairs(bed: Bed) -> None:
     wanted = ports(bed, policy(bed.places, {1: ANYTHING}, {1: [1], 2: [1]}), lambda place: [place.ip, place.ip6])
     virtual = "00:00:5e:00:01:07"
     wanted["instances"][0]["ports"][0]["allowed_pairs"] = [
-        {"mac": virtual, "cidr": "10.99.0.100"}, {"mac": bed.places["guest-1"].mac, "cidr": "10.99.1.0/24"},
+        {"mac": virtual, "cidr": "10.99.0.100"},
+        {"mac": bed.places["guest-1"].mac, "cidr": "10.99.1.0/24"},
         {"mac": virtual, "cidr": "fd99::100/128"},
     ]
     bed.enforce(**wanted)
     me, near = bed.places["guest-1"], bed.places["bystander"]
     ours = udp(40000, 9)
-    problems = wrong(bed, "guest-1", [
-        Frame("the pair", True, packet("10.99.0.100", near.ip, 17, ours), sender_mac=virtual),
-        Frame("ARP of the pair", True, arp(2, virtual, "10.99.0.100", near.ip), frames.ARP, sender_mac=virtual),
-        Frame("the pair's address under its own MAC", False, packet("10.99.0.100", near.ip, 17, ours)),
-        Frame("its own address under the pair's MAC", False, packet(me.ip, near.ip, 17, ours), sender_mac=virtual),
-        Frame("the next address", False, packet("10.99.0.101", near.ip, 17, ours), sender_mac=virtual),
-        Frame("in the range", True, packet("10.99.1.200", near.ip, 17, ours)),
-        Frame("ARP of the range", True, arp(1, me.mac, "10.99.1.200", near.ip), frames.ARP),
-        Frame("behind the range", False, packet("10.99.2.0", near.ip, 17, ours)),
-        Frame("IPv6", True, packet("fd99::100", near.ip6, 17, ours), frames.IPV6, sender_mac=virtual),
-        Frame("IPv6, the next one", False, packet("fd99::101", near.ip6, 17, ours), frames.IPV6, sender_mac=virtual),
-    ])
+    problems = wrong(
+        bed,
+        "guest-1",
+        [
+            Frame("the pair", True, packet("10.99.0.100", near.ip, 17, ours), sender_mac=virtual),
+            Frame("ARP of the pair", True, arp(2, virtual, "10.99.0.100", near.ip), frames.ARP, sender_mac=virtual),
+            Frame("the pair's address under its own MAC", False, packet("10.99.0.100", near.ip, 17, ours)),
+            Frame("its own address under the pair's MAC", False, packet(me.ip, near.ip, 17, ours), sender_mac=virtual),
+            Frame("the next address", False, packet("10.99.0.101", near.ip, 17, ours), sender_mac=virtual),
+            Frame("in the range", True, packet("10.99.1.200", near.ip, 17, ours)),
+            Frame("ARP of the range", True, arp(1, me.mac, "10.99.1.200", near.ip), frames.ARP),
+            Frame("behind the range", False, packet("10.99.2.0", near.ip, 17, ours)),
+            Frame("IPv6", True, packet("fd99::100", near.ip6, 17, ours), frames.IPV6, sender_mac=virtual),
+            Frame(
+                "IPv6, the next one", False, packet("fd99::101", near.ip6, 17, ours), frames.IPV6, sender_mac=virtual
+            ),
+        ],
+    )
     assert not problems, "\n".join(problems)
-    assert wrong(bed, "guest-2", [Frame("another's pair", True, packet("10.99.0.100", near.ip, 17, ours),
-                                        sender_mac=virtual)])
+    assert wrong(
+        bed, "guest-2", [Frame("another's pair", True, packet("10.99.0.100", near.ip, 17, ours), sender_mac=virtual)]
+    )
 
 
 def test_a_pair_changes_nothing_for_an_owner_who_is_not_given(bed: Bed) -> None:
@@ -222,10 +252,15 @@ def test_a_pair_changes_nothing_for_an_owner_who_is_not_given(bed: Bed) -> None:
     attacker = policy(bed.places, open_to_all, {3: [2]})
     attacker["instances"][0]["allowed_pairs"] = [{"cidr": victim.ip}, {"cidr": victim.ip6}]
     bed.enforce(**attacker)
-    problems = reached(bed, "bystander", "guest-1", [
-        Frame("IPv4", True, packet(bed.places["bystander"].ip, victim.ip, 17, udp(40000, 80))),
-        Frame("IPv6", True, packet(bed.places["bystander"].ip6, victim.ip6, 17, udp(40000, 80)), frames.IPV6),
-    ])
+    problems = reached(
+        bed,
+        "bystander",
+        "guest-1",
+        [
+            Frame("IPv4", True, packet(bed.places["bystander"].ip, victim.ip, 17, udp(40000, 80))),
+            Frame("IPv6", True, packet(bed.places["bystander"].ip6, victim.ip6, 17, udp(40000, 80)), frames.IPV6),
+        ],
+    )
     assert not problems, "\n".join(problems)
     assert not bed.enforce(**attacker)["changed"]
 
@@ -254,7 +289,7 @@ def test_wrong_chains_are_noticed(bed: Bed) -> None:
             continue
         target = line.rpartition(" ")[2]
         for mistake in ([], [line.replace(target, {"ACCEPT": "DROP", "DROP": "ACCEPT"}.get(target, "ACCEPT"))]):
-            text = "\n".join([*right[:number], *mistake, *right[number + 1:], ""])
+            text = "\n".join([*right[:number], *mistake, *right[number + 1 :], ""])
             with bed.on_host():
                 run("ebtables-restore", text=text)
             if not wrong(bed, "guest-1", sent):

@@ -50,7 +50,11 @@ WEIGHERS = {
 }
 # Nova 34's own defaults, less NUMA and PCI
 DEFAULT_FILTERS = (
-    "compute", "compute_capabilities", "image_properties", "server_group_anti_affinity", "server_group_affinity"
+    "compute",
+    "compute_capabilities",
+    "image_properties",
+    "server_group_anti_affinity",
+    "server_group_affinity",
 )
 HINTS = {
     "same_host": "same_host",
@@ -100,12 +104,7 @@ def case(seed: int) -> Case:
     enabled = list(dict.fromkeys([*enabled, *wanted]))
     if "aggregate_io_ops" in enabled and "io_ops" in enabled:
         enabled.remove("io_ops")
-    return {
-        "seed": seed,
-        "options": _options(dice, hosts, enabled),
-        "hosts": hosts,
-        "request": request,
-    }
+    return {"seed": seed, "options": _options(dice, hosts, enabled), "hosts": hosts, "request": request}
 
 
 def digest() -> str:
@@ -298,8 +297,11 @@ def _request(dice: Dice, hosts: list[t.Any]) -> dict[str, t.Any]:
         },
         "availability_zone": dice.one([*ZONES, *ZONES, "nova"]) if dice.chance(0.2) else None,
         "requested_host": dice.one(hosts)["name"] if dice.chance(0.05) else None,
-        "ignore_hosts": [name.upper() if dice.chance(0.2) else name for name in
-                         dice.some([host["name"] for host in hosts], 0.2)] if dice.chance(0.15) else [],
+        "ignore_hosts": [
+            name.upper() if dice.chance(0.2) else name for name in dice.some([host["name"] for host in hosts], 0.2)
+        ]
+        if dice.chance(0.15)
+        else [],
         "hints": hints,
         "group": _group(dice, hosts) if dice.chance(0.4) else None,
     }

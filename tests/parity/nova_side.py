@@ -108,9 +108,9 @@ class Scheduler:
             if not ordered:
                 steps.append(None)
                 break
-            steps.append([
-                [int(host_state.host[2:]) for host_state in ordered], cases.of_weights(scheduler.weights[-1])
-            ])
+            steps.append(
+                [[int(host_state.host[2:]) for host_state in ordered], cases.of_weights(scheduler.weights[-1])]
+            )
             self._claim(ordered[0], spec)
             scheduler._consume_selected_host(ordered[0], spec, instance_uuid=uuid)
         return steps
@@ -167,11 +167,13 @@ class Scheduler:
         host = next(hypervisor for hypervisor in case["hosts"] if hypervisor["name"] == state.host)
         wanted = utils.ResourceRequest.from_request_spec(spec).get_request_group(None)
         claimed = self._claimed.get(state.host, [0, 0, 0])
-        for number, (resource, total, reserved, used, ratio) in enumerate((
-            ("VCPU", "vcpus", "reserved_vcpus", "vcpus_used", "cpu_ratio"),
-            ("MEMORY_MB", "memory_mb", "reserved_memory_mb", "memory_mb_used", "ram_ratio"),
-            ("DISK_GB", "disk_gb", "reserved_disk_gb", "disk_gb_used", "disk_ratio"),
-        )):
+        for number, (resource, total, reserved, used, ratio) in enumerate(
+            (
+                ("VCPU", "vcpus", "reserved_vcpus", "vcpus_used", "cpu_ratio"),
+                ("MEMORY_MB", "memory_mb", "reserved_memory_mb", "memory_mb_used", "ram_ratio"),
+                ("DISK_GB", "disk_gb", "reserved_disk_gb", "disk_gb_used", "disk_ratio"),
+            )
+        ):
             amount = wanted.resources.get(resource, 0)
             room = (host[total] - host[reserved]) * host[ratio]  # placement/objects/resource_provider.py
             if amount and (host[used] + claimed[number] + amount > room or amount > host[total]):  # max_unit is total
@@ -196,8 +198,14 @@ class Scheduler:
         if zone and all(zone != host["zone"] for host in case["hosts"]):
             return False
         image, flavor = case["request"]["image"], case["request"]["flavor"]
-        known = {"id": _IMAGES[image["id"]], "status": "active", "size": 0, "properties": {},
-                 "min_ram": image["min_ram_mb"], "min_disk": image["min_disk_gb"]}
+        known = {
+            "id": _IMAGES[image["id"]],
+            "status": "active",
+            "size": 0,
+            "properties": {},
+            "min_ram": image["min_ram_mb"],
+            "min_disk": image["min_disk_gb"],
+        }
         try:
             compute_api.API._validate_flavor_image_nostatus(
                 self.context, known, _flavor(flavor), None, validate_numa=False, validate_pci=False
@@ -258,10 +266,12 @@ class Scheduler:
             cpu_info=json.dumps(facts["cpu_info"]),
             host_ip=host["address"],
             supported_hv_specs=[objects.HVSpec.from_list(instance) for instance in facts["supported_instances"]],
-            metrics=json.dumps([
-                {"name": name, "value": value, "timestamp": now.isoformat(), "source": "test"}
-                for name, value in host["metrics"].items()
-            ]),
+            metrics=json.dumps(
+                [
+                    {"name": name, "value": value, "timestamp": now.isoformat(), "source": "test"}
+                    for name, value in host["metrics"].items()
+                ]
+            ),
             numa_topology=None,
             pci_device_pools=None,
             cpu_allocation_ratio=host["cpu_ratio"],
@@ -277,9 +287,18 @@ class Scheduler:
             },
         )
         last_seen = now if host["up"] else now - datetime.timedelta(hours=1)
-        service = {"host": host["name"], "binary": "nova-compute", "topic": "compute", "report_count": 1,
-                   "disabled": not host["enabled"], "disabled_reason": None, "forced_down": False,
-                   "last_seen_up": last_seen, "updated_at": last_seen, "created_at": last_seen}
+        service = {
+            "host": host["name"],
+            "binary": "nova-compute",
+            "topic": "compute",
+            "report_count": 1,
+            "disabled": not host["enabled"],
+            "disabled_reason": None,
+            "forced_down": False,
+            "last_seen_up": last_seen,
+            "updated_at": last_seen,
+            "created_at": last_seen,
+        }
         aggregates = [
             objects.Aggregate(
                 id=index,
@@ -336,12 +355,17 @@ class Scheduler:
                 policy=group["policy"],
                 policies=[group["policy"]],
                 rules={"max_server_per_host": group["max_server_per_host"]}
-                if group["policy"] == "anti-affinity" else {},
+                if group["policy"] == "anti-affinity"
+                else {},
                 members=[*members, *uuids],  # the API has added the new ones already
                 hosts=sorted(set(group["members"].values())),
             )
-        zones = {aggregate["name"] for host in case["hosts"] for aggregate in host["aggregates"]
-                 if aggregate["zone"] and aggregate["zone"] == request["availability_zone"]}
+        zones = {
+            aggregate["name"]
+            for host in case["hosts"]
+            for aggregate in host["aggregates"]
+            if aggregate["zone"] and aggregate["zone"] == request["availability_zone"]
+        }
         found = [objects.Aggregate(uuid=_aggregate_uuid(name)) for name in sorted(zones)]
         with mock.patch.object(objects.AggregateList, "get_by_metadata", return_value=found):
             request_filter.map_az_to_placement_aggregate(self.context, spec)

@@ -115,7 +115,7 @@ class Breaking:
         before = self.foreign()
         time.sleep(1.1)  # what was changed in this second is not judged
         told, said = lab.reconcile("--check")
-        print(said[said.index("TASK [Show the table]"):][:8000], flush=True)
+        print(said[said.index("TASK [Show the table]") :][:8000], flush=True)
         for breakage in breakages:
             if not any(self.is_about(row, breakage) for row in told):
                 self.wrong.append(f"{breakage.name}: --check does not tell it")
@@ -156,56 +156,137 @@ class Breaking:
         spare = next(guest for guests in self.guests.values() for guest in guests[2:])
         runs = 'test "$(virsh domstate {})" = running'
         return [
-            Breakage("domain destroyed", "hv1", f"virsh -q destroy {a.domain}",
-                     (f"domain {a.domain} ", r"^shutoff \(destroyed\)$"), runs.format(a.domain)),
-            Breakage("kernel of a guest missing", "hv1", f"rm {INSTANCES}/{a.uuid}/kernel",
-                     (f"kernel of {a.name}", "missing"), f"test -s {INSTANCES}/{a.uuid}/kernel"),
-            Breakage("QEMU killed", "hv1", f"kill -9 $(cat /run/libvirt/qemu/{b.domain}.pid); "
-                     f"until virsh domstate {b.domain} | grep -q shut; do sleep 0.2; done",
-                     (f"domain {b.domain} ", r"^shutoff \((crashed|failed)\)$|^crashed$"), runs.format(b.domain)),
-            Breakage("chain flushed", "hv1", f"iptables -F nova-inst-{a.id}",
-                     (rf"chain nova-inst-{a.id} \({a.name}\)", "differs"),
-                     f"iptables -S nova-inst-{a.id} | grep -q fallback"),
-            Breakage("a rule of others in our chain", "hv1", f"iptables -I nova-inst-{b.id} -j ACCEPT",
-                     (f"chain nova-inst-{b.id} ", "differs"),
-                     f"! iptables -C nova-inst-{b.id} -j ACCEPT 2>/dev/null"),
-            Breakage("dnsmasq dead", "hv1", f"kill -9 $(cat {NETWORKS}/br100/pid)",
-                     ("DHCP server of br100", "^dead$"), f"kill -0 $(cat {NETWORKS}/br100/pid)"),
-            Breakage("forwarding switched off", "hv1", "sysctl -qw net.ipv4.ip_forward=0",
-                     (r"kernel settings \(net\)", "differs"), 'test "$(cat /proc/sys/net/ipv4/ip_forward)" = 1'),
-            Breakage("translation flushed", "hv1", "iptables -t nat -F nova-snat",
-                     (r"router \(nat\)", "differs"), "iptables -t nat -S nova-snat | grep -q br100"),
-            Breakage("copies of disks left", "hv1", f"cd {INSTANCES}/{b.uuid}; cp disk.info disk.info.resize; "
-                     "cp disk disk.resize.part", (f"copies of the disks of {b.name}", "there"),
-                     f"! ls {INSTANCES}/{b.uuid} | grep resize"),
+            Breakage(
+                "domain destroyed",
+                "hv1",
+                f"virsh -q destroy {a.domain}",
+                (f"domain {a.domain} ", r"^shutoff \(destroyed\)$"),
+                runs.format(a.domain),
+            ),
+            Breakage(
+                "kernel of a guest missing",
+                "hv1",
+                f"rm {INSTANCES}/{a.uuid}/kernel",
+                (f"kernel of {a.name}", "missing"),
+                f"test -s {INSTANCES}/{a.uuid}/kernel",
+            ),
+            Breakage(
+                "QEMU killed",
+                "hv1",
+                f"kill -9 $(cat /run/libvirt/qemu/{b.domain}.pid); "
+                f"until virsh domstate {b.domain} | grep -q shut; do sleep 0.2; done",
+                (f"domain {b.domain} ", r"^shutoff \((crashed|failed)\)$|^crashed$"),
+                runs.format(b.domain),
+            ),
+            Breakage(
+                "chain flushed",
+                "hv1",
+                f"iptables -F nova-inst-{a.id}",
+                (rf"chain nova-inst-{a.id} \({a.name}\)", "differs"),
+                f"iptables -S nova-inst-{a.id} | grep -q fallback",
+            ),
+            Breakage(
+                "a rule of others in our chain",
+                "hv1",
+                f"iptables -I nova-inst-{b.id} -j ACCEPT",
+                (f"chain nova-inst-{b.id} ", "differs"),
+                f"! iptables -C nova-inst-{b.id} -j ACCEPT 2>/dev/null",
+            ),
+            Breakage(
+                "dnsmasq dead",
+                "hv1",
+                f"kill -9 $(cat {NETWORKS}/br100/pid)",
+                ("DHCP server of br100", "^dead$"),
+                f"kill -0 $(cat {NETWORKS}/br100/pid)",
+            ),
+            Breakage(
+                "forwarding switched off",
+                "hv1",
+                "sysctl -qw net.ipv4.ip_forward=0",
+                (r"kernel settings \(net\)", "differs"),
+                'test "$(cat /proc/sys/net/ipv4/ip_forward)" = 1',
+            ),
+            Breakage(
+                "translation flushed",
+                "hv1",
+                "iptables -t nat -F nova-snat",
+                (r"router \(nat\)", "differs"),
+                "iptables -t nat -S nova-snat | grep -q br100",
+            ),
+            Breakage(
+                "copies of disks left",
+                "hv1",
+                f"cd {INSTANCES}/{b.uuid}; cp disk.info disk.info.resize; cp disk disk.resize.part",
+                (f"copies of the disks of {b.name}", "there"),
+                f"! ls {INSTANCES}/{b.uuid} | grep resize",
+            ),
             *self.of_a_ghost(a),
-            Breakage("domain undefined", "hv2", f"virsh -q destroy {c.domain}; virsh -q undefine {c.domain}",
-                     (f"domain {c.domain} ", "^missing$"), runs.format(c.domain)),
-            Breakage("filter gone", "hv2", f"virsh -q nwfilter-undefine nova-instance-{c.domain}",
-                     (f"filter nova-instance-{c.domain}", "missing"),
-                     f"virsh nwfilter-dumpxml nova-instance-{c.domain} >/dev/null"),
-            Breakage("bridge gone", "hv2", "ip link del br100", ("bridge br100", "missing"),
-                     "ip -o addr show br100 | grep -q 'inet 10.20'"),
-            Breakage("guest's device on no bridge", "hv2", "true", (f"tap.* of {d.domain}", "on no bridge"),
-                     "bridge link show master br100 | grep -q tap"),
-            Breakage("DHCP entry removed", "hv2", f"sed -i /^{d.mac}/d {NETWORKS}/br100/hosts",
-                     (f"DHCP entry {d.mac}", "missing"), f"grep -q ^{d.mac} {NETWORKS}/br100/hosts"),
-            Breakage("not hooked in", "hv2", "iptables -D FORWARD -j nova-local",
-                     ("chain FORWARD", "differs"), "iptables -C FORWARD -j nova-local"),
-            Breakage("image lost from the cache", "hv2",
-                     f"rm -f /var/lib/novalite/_base/$(sed -n 's/.*\"base\": \"\\([0-9a-f]*\\)\".*/\\1/p' "
-                     f"{INSTANCES}/{d.uuid}/disk.info | head -n 1).raw",
-                     ("^image [0-9a-f]{12}", "not in the cache"),
-                     f"qemu-img info -U --backing-chain {INSTANCES}/{d.uuid}/disk >/dev/null"),
+            Breakage(
+                "domain undefined",
+                "hv2",
+                f"virsh -q destroy {c.domain}; virsh -q undefine {c.domain}",
+                (f"domain {c.domain} ", "^missing$"),
+                runs.format(c.domain),
+            ),
+            Breakage(
+                "filter gone",
+                "hv2",
+                f"virsh -q nwfilter-undefine nova-instance-{c.domain}",
+                (f"filter nova-instance-{c.domain}", "missing"),
+                f"virsh nwfilter-dumpxml nova-instance-{c.domain} >/dev/null",
+            ),
+            Breakage(
+                "bridge gone",
+                "hv2",
+                "ip link del br100",
+                ("bridge br100", "missing"),
+                "ip -o addr show br100 | grep -q 'inet 10.20'",
+            ),
+            Breakage(
+                "guest's device on no bridge",
+                "hv2",
+                "true",
+                (f"tap.* of {d.domain}", "on no bridge"),
+                "bridge link show master br100 | grep -q tap",
+            ),
+            Breakage(
+                "DHCP entry removed",
+                "hv2",
+                f"sed -i /^{d.mac}/d {NETWORKS}/br100/hosts",
+                (f"DHCP entry {d.mac}", "missing"),
+                f"grep -q ^{d.mac} {NETWORKS}/br100/hosts",
+            ),
+            Breakage(
+                "not hooked in",
+                "hv2",
+                "iptables -D FORWARD -j nova-local",
+                ("chain FORWARD", "differs"),
+                "iptables -C FORWARD -j nova-local",
+            ),
+            Breakage(
+                "image lost from the cache",
+                "hv2",
+                f'rm -f /var/lib/novalite/_base/$(sed -n \'s/.*"base": "\\([0-9a-f]*\\)".*/\\1/p\' '
+                f"{INSTANCES}/{d.uuid}/disk.info | head -n 1).raw",
+                ("^image [0-9a-f]{12}", "not in the cache"),
+                f"qemu-img info -U --backing-chain {INSTANCES}/{d.uuid}/disk >/dev/null",
+            ),
             *self.of_the_ledger(a, spare),
-        ]  # fmt: skip
+        ]
 
     def of_a_ghost(self, like: Guest) -> list[Breakage]:
         """Everything that an instance can leave on a host where it is not: of one that is deleted."""
         number, ghost = self.number(), str(uuid.uuid4())
         self.lab.insert_like(
-            tables.instance, self.row(like), id=number, uuid=ghost, name="ghost", deleted=number, vm_state="deleted",
-            host=None, display_name=None,
+            tables.instance,
+            self.row(like),
+            id=number,
+            uuid=ghost,
+            name="ghost",
+            deleted=number,
+            vm_state="deleted",
+            host=None,
+            display_name=None,
         )
         vif = self.lab.rows(sa.select(tables.vif).where(tables.vif.c.instance_uuid == like.uuid))[0]
         self.lab.insert_like(tables.vif, vif, id=str(uuid.uuid4()), instance_uuid=ghost, mac=GHOST_MAC)
@@ -222,28 +303,66 @@ class Breaking:
             f"until grep -q {ghost}.raw /proc/self/mounts; do sleep 0.1; done"
         )
         return [
-            Breakage("disks left", "hv1", f"mkdir {INSTANCES}/{ghost}; truncate -s 8M {disk}; mkfs.ext4 -q {disk}",
-                     (f"disks {ghost}", "there"), f"test ! -e {INSTANCES}/{ghost}"),
-            Breakage("filter left", "hv1", f"virsh nwfilter-dumpxml nova-instance-{like.domain} | {renamed} "
-                     "-e '/<uuid>/d' >/root/f.xml; virsh -q nwfilter-define /root/f.xml; rm /root/f.xml",
-                     (f"filter nova-instance-{domain}", "there"),
-                     f"! virsh nwfilter-dumpxml nova-instance-{domain} >/dev/null 2>&1"),
-            Breakage("domain left", "hv1", f"virsh dumpxml --inactive {like.domain} | {renamed} >/root/d.xml; "
-                     "virsh -q define /root/d.xml; rm /root/d.xml", (f"domain {domain}", "there"),
-                     f"! virsh domstate {domain} >/dev/null 2>&1"),
-            Breakage("chain left", "hv1", f"iptables -N nova-inst-{number}; iptables -A nova-inst-{number} -j DROP; "
-                     f"iptables -A nova-local -d 10.20.0.99 -j nova-inst-{number}",
-                     (f"chains nova-inst-{number}", "there"), f"! iptables -S nova-inst-{number} 2>/dev/null"),
-            Breakage("DHCP entry left", "hv1", f"echo {GHOST_MAC},ghost.novalocal,10.20.0.99 >>{NETWORKS}/br100/hosts",
-                     (f"DHCP entry {GHOST_MAC}", "there"), f"! grep -q {GHOST_MAC} {NETWORKS}/br100/hosts"),
-            Breakage("disk server left", "hv1", serve, ("^disk server", ghost),
-                     f"! pgrep -f '[q]emu-storage-daemon.*{ghost}'"),
-            Breakage("loop device left", "hv1", f"losetup --find /run/novalite/{ghost}.raw",
-                     ("^loop device", ghost), f"! losetup --list | grep {ghost}"),
-            Breakage("mount left", "hv1", f"mount $(losetup --list --noheadings --output NAME "
-                     f"-j /run/novalite/{ghost}.raw) /run/novalite/root",
-                     ("^mount /run/novalite/root", "/dev/loop"), "! grep ' /run/novalite' /proc/self/mounts"),
-        ]  # fmt: skip
+            Breakage(
+                "disks left",
+                "hv1",
+                f"mkdir {INSTANCES}/{ghost}; truncate -s 8M {disk}; mkfs.ext4 -q {disk}",
+                (f"disks {ghost}", "there"),
+                f"test ! -e {INSTANCES}/{ghost}",
+            ),
+            Breakage(
+                "filter left",
+                "hv1",
+                f"virsh nwfilter-dumpxml nova-instance-{like.domain} | {renamed} "
+                "-e '/<uuid>/d' >/root/f.xml; virsh -q nwfilter-define /root/f.xml; rm /root/f.xml",
+                (f"filter nova-instance-{domain}", "there"),
+                f"! virsh nwfilter-dumpxml nova-instance-{domain} >/dev/null 2>&1",
+            ),
+            Breakage(
+                "domain left",
+                "hv1",
+                f"virsh dumpxml --inactive {like.domain} | {renamed} >/root/d.xml; "
+                "virsh -q define /root/d.xml; rm /root/d.xml",
+                (f"domain {domain}", "there"),
+                f"! virsh domstate {domain} >/dev/null 2>&1",
+            ),
+            Breakage(
+                "chain left",
+                "hv1",
+                f"iptables -N nova-inst-{number}; iptables -A nova-inst-{number} -j DROP; "
+                f"iptables -A nova-local -d 10.20.0.99 -j nova-inst-{number}",
+                (f"chains nova-inst-{number}", "there"),
+                f"! iptables -S nova-inst-{number} 2>/dev/null",
+            ),
+            Breakage(
+                "DHCP entry left",
+                "hv1",
+                f"echo {GHOST_MAC},ghost.novalocal,10.20.0.99 >>{NETWORKS}/br100/hosts",
+                (f"DHCP entry {GHOST_MAC}", "there"),
+                f"! grep -q {GHOST_MAC} {NETWORKS}/br100/hosts",
+            ),
+            Breakage(
+                "disk server left",
+                "hv1",
+                serve,
+                ("^disk server", ghost),
+                f"! pgrep -f '[q]emu-storage-daemon.*{ghost}'",
+            ),
+            Breakage(
+                "loop device left",
+                "hv1",
+                f"losetup --find /run/novalite/{ghost}.raw",
+                ("^loop device", ghost),
+                f"! losetup --list | grep {ghost}",
+            ),
+            Breakage(
+                "mount left",
+                "hv1",
+                f"mount $(losetup --list --noheadings --output NAME -j /run/novalite/{ghost}.raw) /run/novalite/root",
+                ("^mount /run/novalite/root", "/dev/loop"),
+                "! grep ' /run/novalite' /proc/self/mounts",
+            ),
+        ]
 
     def of_the_ledger(self, like: Guest, spare: Guest) -> list[Breakage]:
         """Written at once; `host` of these is None."""
@@ -261,8 +380,11 @@ class Breaking:
         lab.write(sa.update(instance).where(instance.c.name == "half-made").values(deleted=instance.c.id))
         half = {"vm_state": "building", "task_state": "spawning", "updated_at": OLD, "display_name": None}
         lab.insert_like(tables.instance, row, id=self.number(), uuid=str(uuid.uuid4()), name="half-made", **half)
-        lab.write(sa.update(tables.instance).where(tables.instance.c.uuid == spare.uuid).values(
-            task_state="powering-off", updated_at=OLD))
+        lab.write(
+            sa.update(tables.instance)
+            .where(tables.instance.c.uuid == spare.uuid)
+            .values(task_state="powering-off", updated_at=OLD)
+        )
         return [
             Breakage("claim without an instance", None, "", (f"allocation of {nobody}", "no such instance")),
             Breakage("sums that are none", None, "", ("compute_host hv2", "not the sum")),
@@ -270,7 +392,7 @@ class Breaking:
             Breakage("interface of a deleted instance", None, "", ("^vif ", "is deleted")),
             Breakage("half-made instance", None, "", ("instance half-made", "abandoned")),
             Breakage("action that nobody goes on with", None, "", (f"instance {spare.name}", "abandoned")),
-        ]  # fmt: skip
+        ]
 
     # - The second round
 
@@ -282,46 +404,101 @@ class Breaking:
         stopped = {"vm_state": "stopped", "power_state": 4}
         lab.write(sa.update(tables.instance).where(tables.instance.c.uuid == spare.uuid).values(**stopped))
         flavor = self.row(spare).flavor
-        lab.write(sa.insert(migration).values(
-            uuid=str(uuid.uuid4()), instance_uuid=spare.uuid, type="resize", status="reverted", source_host=spare.host,
-            dest_host=spare.host, old_flavor=flavor, new_flavor=flavor, old_vm_state="stopped",
-            project_id=self.row(spare).project_id, created_at=OLD, updated_at=OLD,
-        ))  # fmt: skip
+        lab.write(
+            sa.insert(migration).values(
+                uuid=str(uuid.uuid4()),
+                instance_uuid=spare.uuid,
+                type="resize",
+                status="reverted",
+                source_host=spare.host,
+                dest_host=spare.host,
+                old_flavor=flavor,
+                new_flavor=flavor,
+                old_vm_state="stopped",
+                project_id=self.row(spare).project_id,
+                created_at=OLD,
+                updated_at=OLD,
+            )
+        )
         ssh = ["ssh", "-F", str(lab.home / "ssh_config"), "-o", "ConnectTimeout=5", d.name, "poweroff"]
         subprocess.run(ssh, capture_output=True, check=False, stdin=subprocess.DEVNULL)
         going, number = str(uuid.uuid4()), self.number()
         lab.insert_like(
-            tables.instance, self.row(a), id=number, uuid=going, name="going", task_state="deleting", updated_at=OLD,
+            tables.instance,
+            self.row(a),
+            id=number,
+            uuid=going,
+            name="going",
+            task_state="deleting",
+            updated_at=OLD,
             display_name=None,
         )
         tap = "$(virsh -q domiflist {} | awk '{{ print $1 }}')"
         off = f"until virsh domstate {d.domain} | grep -q shut; do sleep 0.2; done"
         return [
-            Breakage("guest that shut itself down", d.host, off,
-                     (f"domain {d.domain} ", r"^shutoff \(shutdown\)$"), f"virsh domstate {d.domain} | grep -q shut"),
-            Breakage("guest paused by hand", b.host, f"virsh -q suspend {b.domain}",
-                     (f"domain {b.domain} ", "^paused$"), f"virsh domstate {b.domain} | grep -q paused"),
-            Breakage("stopped guest undefined", spare.host,
-                     f"virsh -q destroy {spare.domain}; virsh -q undefine {spare.domain}",
-                     (f"domain {spare.domain} ", "^missing$"), f"virsh domstate {spare.domain} | grep -q 'shut off'"),
-            Breakage("resize reverted, but for its disk", spare.host,
-                     f"cd {INSTANCES}/{spare.uuid}; sha256sum <disk >/root/before; mv disk disk.resize; "
-                     "truncate -s 8M disk", (f"^disks of {spare.name}", "of the other size"),
-                     f"cd {INSTANCES}/{spare.uuid}; ! ls | grep resize; sha256sum <disk | cmp - /root/before"),
-            Breakage("disk missing", c.host, f"virsh -q destroy {c.domain}; rm {INSTANCES}/{c.uuid}/disk",
-                     (f"disk of {c.name}", "missing")),
-            Breakage("guest's device unplugged", a.host, f"ip link set {tap.format(a.domain)} nomaster",
-                     (f"tap.* of {a.domain}", "on no bridge"),
-                     f"ip -o link show {tap.format(a.domain)} | grep -q 'master br100'"),
-            Breakage("rules against spoofing flushed", a.host, f"ebtables -t nat -F libvirt-I-{tap.format(a.domain)}",
-                     (f"filter rules of tap.* of {a.domain}", "flushed"),
-                     f"ebtables -t nat -L libvirt-I-{tap.format(a.domain)} | grep -q 'j DROP'"),
-            Breakage("DHCP server's files gone", "hv2",
-                     f"kill -9 $(cat {NETWORKS}/br100/pid); rm -r {NETWORKS}/br100",
-                     ("DHCP server of br100", "missing"), f"kill -0 $(cat {NETWORKS}/br100/pid)"),
-            Breakage("deletion that nobody goes on with", "hv1", f"mkdir {INSTANCES}/{going}",
-                     ("instance going", "nobody was at it"), f"test ! -e {INSTANCES}/{going}"),
-        ]  # fmt: skip
+            Breakage(
+                "guest that shut itself down",
+                d.host,
+                off,
+                (f"domain {d.domain} ", r"^shutoff \(shutdown\)$"),
+                f"virsh domstate {d.domain} | grep -q shut",
+            ),
+            Breakage(
+                "guest paused by hand",
+                b.host,
+                f"virsh -q suspend {b.domain}",
+                (f"domain {b.domain} ", "^paused$"),
+                f"virsh domstate {b.domain} | grep -q paused",
+            ),
+            Breakage(
+                "stopped guest undefined",
+                spare.host,
+                f"virsh -q destroy {spare.domain}; virsh -q undefine {spare.domain}",
+                (f"domain {spare.domain} ", "^missing$"),
+                f"virsh domstate {spare.domain} | grep -q 'shut off'",
+            ),
+            Breakage(
+                "resize reverted, but for its disk",
+                spare.host,
+                f"cd {INSTANCES}/{spare.uuid}; sha256sum <disk >/root/before; mv disk disk.resize; truncate -s 8M disk",
+                (f"^disks of {spare.name}", "of the other size"),
+                f"cd {INSTANCES}/{spare.uuid}; ! ls | grep resize; sha256sum <disk | cmp - /root/before",
+            ),
+            Breakage(
+                "disk missing",
+                c.host,
+                f"virsh -q destroy {c.domain}; rm {INSTANCES}/{c.uuid}/disk",
+                (f"disk of {c.name}", "missing"),
+            ),
+            Breakage(
+                "guest's device unplugged",
+                a.host,
+                f"ip link set {tap.format(a.domain)} nomaster",
+                (f"tap.* of {a.domain}", "on no bridge"),
+                f"ip -o link show {tap.format(a.domain)} | grep -q 'master br100'",
+            ),
+            Breakage(
+                "rules against spoofing flushed",
+                a.host,
+                f"ebtables -t nat -F libvirt-I-{tap.format(a.domain)}",
+                (f"filter rules of tap.* of {a.domain}", "flushed"),
+                f"ebtables -t nat -L libvirt-I-{tap.format(a.domain)} | grep -q 'j DROP'",
+            ),
+            Breakage(
+                "DHCP server's files gone",
+                "hv2",
+                f"kill -9 $(cat {NETWORKS}/br100/pid); rm -r {NETWORKS}/br100",
+                ("DHCP server of br100", "missing"),
+                f"kill -0 $(cat {NETWORKS}/br100/pid)",
+            ),
+            Breakage(
+                "deletion that nobody goes on with",
+                "hv1",
+                f"mkdir {INSTANCES}/{going}",
+                ("instance going", "nobody was at it"),
+                f"test ! -e {INSTANCES}/{going}",
+            ),
+        ]
 
     def afterwards(self) -> None:
         """What the ledger says after both rounds."""
@@ -332,9 +509,13 @@ class Breaking:
         a, b = self.guests["hv1"][:2]
         c, d = self.guests["hv2"][:2]
         wanted = {
-            a.name: ("active", None, False), b.name: ("paused", None, False), c.name: ("error", None, False),
-            d.name: ("stopped", None, False), "half-made": ("error", None, False), "going": ("deleted", None, True),
-        }  # fmt: skip
+            a.name: ("active", None, False),
+            b.name: ("paused", None, False),
+            c.name: ("error", None, False),
+            d.name: ("stopped", None, False),
+            "half-made": ("error", None, False),
+            "going": ("deleted", None, True),
+        }
         self.expect("the ledger", wanted, {name: found.get(name) for name in wanted})
         claims = self.lab.rows(sa.select(tables.allocation.c.instance_uuid))
         kept = {guest.uuid for guests in self.guests.values() for guest in guests}

@@ -75,9 +75,14 @@ class Killing:
         victim = self.random.choice(["ansible-playbook", "ansible-playbook", "modules", "both"])
         with open(os.devnull, "w") as nowhere:
             playbook = subprocess.Popen(
-                command, cwd=ROOT, env=lab.environment, stdout=nowhere, stderr=nowhere, stdin=subprocess.DEVNULL,
+                command,
+                cwd=ROOT,
+                env=lab.environment,
+                stdout=nowhere,
+                stderr=nowhere,
+                stdin=subprocess.DEVNULL,
                 start_new_session=True,
-            )  # fmt: skip
+            )
         try:
             playbook.wait(moment)
         except subprocess.TimeoutExpired:
@@ -131,9 +136,10 @@ class Killing:
         rows = lab.rows(sa.select(instance).where(of_these))
         states = {row.name: (row.vm_state, row.task_state, row.host) for row in rows}
         self.wrong += [
-            f"{how}: {name} is {state}" for name, state in states.items()
+            f"{how}: {name} is {state}"
+            for name, state in states.items()
             if state[1] is not None or state[0] not in ("active", "error", "resized")
-        ]  # fmt: skip
+        ]
         for host in HOSTS:
             here = sa.select(instance).where(instance.c.deleted == 0, instance.c.host == host)
             wanted = {f"instance-{row.id:08x}" for row in lab.rows(here)}
@@ -152,10 +158,11 @@ class Killing:
                 self.wrong.append(f"{host}: left: {left}")
         used = tables.fixed_ip.c.owner
         for what, query in {
-            "claims": sa.select(tables.allocation), "interfaces": sa.select(tables.vif),
+            "claims": sa.select(tables.allocation),
+            "interfaces": sa.select(tables.vif),
             "addresses": sa.select(tables.fixed_ip).where(used.is_not(None)),
             "sums": sa.select(tables.compute_host.c.name).where(tables.compute_host.c.memory_mb_used != 0),
-        }.items():  # fmt: skip
+        }.items():
             if found := lab.rows(query):
                 self.wrong.append(f"{what} are left: {found}")
 

@@ -35,9 +35,7 @@ class Lab:
         self.home = pathlib.Path(home)
         self._inventory = inventory
         self.engine = open_ledger(home)
-        self.environment = {
-            **os.environ, "NOVALITE_HOME": home, "NO_COLOR": "1", "ANSIBLE_FORCE_COLOR": "0",
-        }
+        self.environment = {**os.environ, "NOVALITE_HOME": home, "NO_COLOR": "1", "ANSIBLE_FORCE_COLOR": "0"}
 
     def command(self, playbook: str, *arguments: str, **variables: t.Any) -> list[str]:
         told = ["-e", json.dumps(variables)] if variables else []
@@ -46,9 +44,13 @@ class Lab:
     def play(self, playbook: str, *arguments: str, **variables: t.Any) -> str:
         """Run a playbook to its end; returns what it said. Raises Failed."""
         done = subprocess.run(
-            self.command(playbook, *arguments, **variables), cwd=ROOT, env=self.environment, capture_output=True,
-            text=True, check=False,
-        )  # fmt: skip
+            self.command(playbook, *arguments, **variables),
+            cwd=ROOT,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         if done.returncode:
             raise Failed(f"{playbook} ended with {done.returncode}:\n{done.stdout[-6000:]}{done.stderr[-2000:]}")
         return done.stdout

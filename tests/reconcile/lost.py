@@ -58,16 +58,28 @@ def prepare(lab: Lab) -> None:
     """Two projects with guests on a shared network and one of their own, groups that name each other, two volumes; and
     a domain that was adopted."""
     run(lab, "project", projects=[{"name": SHOP, "quotas": {"cores": 7}}])
-    run(lab, "network", project=SHOP, networks=[{"name": "inner", "cidr": "10.77.0.0/24", "isolated": True,
-                                                 "reserved": ["10.77.0.2-10.77.0.9"]}])  # fmt: skip
+    run(
+        lab,
+        "network",
+        project=SHOP,
+        networks=[{"name": "inner", "cidr": "10.77.0.0/24", "isolated": True, "reserved": ["10.77.0.2-10.77.0.9"]}],
+    )
     key = (lab.home / "lab/test_key.pub").read_text().strip()
     run(lab, "keypair", project=SHOP, keypairs=[{"name": "till", "public_key": key}])
     rules = [{"protocol": "tcp", "port_min": 80, "port_max": 80}, {"protocol": "icmp", "remote_group": SHOP}]
     run(lab, "security_group", project=SHOP, security_groups=[{"name": SHOP, "rules": rules}])
     common = {"flavor": "m1.nano", "image": "ami-tiny"}
     lab.play("launch.yml", server="lost", count=2, key="test", metadata={"kept": "yes"}, **common)
-    lab.play("launch.yml", server="till", key="till", project=SHOP, networks=["private", "inner"],
-             security_groups=[SHOP], wait_for="running", **common)  # fmt: skip  # its group lets nobody in
+    lab.play(
+        "launch.yml",
+        server="till",
+        key="till",
+        project=SHOP,
+        networks=["private", "inner"],
+        security_groups=[SHOP],
+        wait_for="running",
+        **common,
+    )  # its group lets nobody in
     lab.play("volumes.yml", project=SHOP, volumes=[{"name": "data", "size": 1}, {"name": "more", "size": 1}])
     for name in ("data", "more"):
         lab.play("volume_attach.yml", project=SHOP, volume=name, server="till")

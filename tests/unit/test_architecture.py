@@ -24,15 +24,39 @@ PACKAGE = "ansible_collections.novalite.cloud.plugins.module_utils"
 # Rooms of module_utils, from the ground up. A room imports from those above it in this list only. The loose files are
 # the ground: errors, commands, locks, libvirt's socket.
 FLOORS = (
-    "_addressing", "_scheduling", "_stack",
+    "_addressing",
+    "_scheduling",
+    "_stack",
     # hands, which touch a host, and what they decide on
-    "_disk", "_guest", "_transfer", "_domain", "_network", "_firewall", "_plan", "_ssh", "_graph", "_drift",
+    "_disk",
+    "_guest",
+    "_transfer",
+    "_domain",
+    "_network",
+    "_firewall",
+    "_plan",
+    "_ssh",
+    "_graph",
+    "_drift",
     "_rules",
     # SQL
-    "_ledger.db", "_ledger.queries", "_ledger.identity", "_ledger.catalog", "_ledger.placement", "_ledger.security",
-    "_ledger.network", "_ledger.volumes", "_ledger.compute", "_ledger.migration", "_ledger.jobs", "_ledger.ec2",
-    "_ledger.adoption", "_ledger.drift", "_ledger.stack", "_ledger.operations",
-)  # fmt: skip
+    "_ledger.db",
+    "_ledger.queries",
+    "_ledger.identity",
+    "_ledger.catalog",
+    "_ledger.placement",
+    "_ledger.security",
+    "_ledger.network",
+    "_ledger.volumes",
+    "_ledger.compute",
+    "_ledger.migration",
+    "_ledger.jobs",
+    "_ledger.ec2",
+    "_ledger.adoption",
+    "_ledger.drift",
+    "_ledger.stack",
+    "_ledger.operations",
+)
 
 # Folders that hold more, and may not grow: each is to become two.
 MOST_FILES = 25

@@ -126,8 +126,10 @@ class Chaos:
         cloud = self._cloud
         found = {
             **cloud.environment(ROOT / "playbooks" if options.lab else PLAYBOOKS),
-            "PWD": str(ROOT), "NOVALITE_API_THREADS": "4", "ANSIBLE_FORCE_COLOR": "0",
-        }  # fmt: skip
+            "PWD": str(ROOT),
+            "NOVALITE_API_THREADS": "4",
+            "ANSIBLE_FORCE_COLOR": "0",
+        }
         if options.lab:
             found["ANSIBLE_INVENTORY"] = str(ROOT / "inventories/lab")
             found["NOVALITE_IMAGES"] = os.environ.get("NOVALITE_IMAGES", str(ROOT / ".cache/images"))
@@ -149,9 +151,7 @@ class Chaos:
         # an empty ledger needs the hosts and what to launch; the lab's own has all but users
         books = ["playbooks/compute_nodes.yml", "playbooks/seed.yml"] if self._cloud.url else []
         command = ["ansible-playbook", "-i", "inventories/lab", *books, "playbooks/users.yml"]
-        done = subprocess.run(
-            command, env=self._environment, cwd=ROOT, capture_output=True, text=True, check=False
-        )
+        done = subprocess.run(command, env=self._environment, cwd=ROOT, capture_output=True, text=True, check=False)
         if done.returncode:
             raise SystemExit(done.stdout[-3000:] + done.stderr)
         password = (self._cloud.home / "lab/passwords/demo").read_text().split()[0]
@@ -161,9 +161,16 @@ class Chaos:
         options = self._options
         flavor = "m1.nano" if options.lab else "m1.tiny"
         return Client(
-            number, self._urls, login, self.book, seed=options.seed, flavor=flavor, image="ami-tiny",
-            servers=options.instances, pause=options.pause,
-        )  # fmt: skip
+            number,
+            self._urls,
+            login,
+            self.book,
+            seed=options.seed,
+            flavor=flavor,
+            image="ami-tiny",
+            servers=options.instances,
+            pause=options.pause,
+        )
 
     # - While
 
@@ -227,9 +234,7 @@ class Chaos:
     def _tidy(self, login: Login) -> list[str]:
         """Delete everything, as a user would: what is left then belongs to nobody."""
         book = Book(self._options.requests)
-        client = Client(
-            0, self._urls, login, book, seed=0, flavor="", image="", servers=0, pause=0.0
-        )
+        client = Client(0, self._urls, login, book, seed=0, flavor="", image="", servers=0, pause=0.0)
         for server in client.servers():
             client.delete(server["id"])
         wrong = self._settle("deletion of everything") + book.wrong

@@ -104,6 +104,10 @@ def hosts(cloud: JobCloud, environment: t.Mapping[str, str]) -> list[str]:
     """On every host run the guests that the ledger says, and nothing else of ours is there."""
     done = subprocess.run(
         ["ansible-playbook", "-i", "inventories/lab", "tests/api/chaos/verify.yml"],
-        env=dict(environment), cwd=ROOT, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        env=dict(environment),
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     return [] if done.returncode == 0 else [f"hosts: {done.stdout[-3000:]}"]

@@ -82,9 +82,18 @@ class Client(threading.Thread):
     """Asks at random until the book is full."""
 
     def __init__(
-        self, number: int, urls: t.Sequence[str], login: Login, book: Book, *,
-        seed: int, flavor: str, image: str, servers: int, pause: float,
-    ) -> None:  # fmt: skip
+        self,
+        number: int,
+        urls: t.Sequence[str],
+        login: Login,
+        book: Book,
+        *,
+        seed: int,
+        flavor: str,
+        image: str,
+        servers: int,
+        pause: float,
+    ) -> None:
         super().__init__(name=f"client {number}", daemon=True)
         self._urls, self._login, self._book = list(urls), login, book
         self._random = random.Random(f"{seed} {number}")
@@ -201,10 +210,14 @@ class Client(threading.Thread):
         name = f"chaos-{uuid.uuid4().hex[:12]}"
         body = {
             "server": {
-                "name": name, "flavorRef": self._flavor_id, "imageRef": self._image_id, "metadata": {"chaos": name},
-                "min_count": count, "max_count": count,
+                "name": name,
+                "flavorRef": self._flavor_id,
+                "imageRef": self._image_id,
+                "metadata": {"chaos": name},
+                "min_count": count,
+                "max_count": count,
             }
-        }  # fmt: skip
+        }
         request_id = _new_request_id()
         while True:
             try:

@@ -40,9 +40,12 @@ class Service:
             with self._log.open("ab") as log:
                 self._process = subprocess.Popen(
                     [sys.executable, "-m", "api", *self._command],
-                    env=self._environment, cwd=self._environment["PWD"], stdin=subprocess.DEVNULL, stdout=log,
+                    env=self._environment,
+                    cwd=self._environment["PWD"],
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
                     stderr=log,
-                )  # fmt: skip
+                )
 
     @property
     def pid(self) -> int | None:

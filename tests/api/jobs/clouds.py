@@ -47,18 +47,42 @@ class JobCloud:
 
     def seed(self, addresses: str = "10.20.0.0/24") -> None:
         facts = {
-            "domain_type": "qemu", "machine": "pc", "emulator": "/usr/bin/qemu-system-x86_64", "disk_cache": "none",
-            "arch": "x86_64", "hypervisor_type": "QEMU", "hypervisor_version": 7002000,
-        }  # fmt: skip
+            "domain_type": "qemu",
+            "machine": "pc",
+            "emulator": "/usr/bin/qemu-system-x86_64",
+            "disk_cache": "none",
+            "arch": "x86_64",
+            "hypervisor_type": "QEMU",
+            "hypervisor_version": 7002000,
+        }
         host = {
-            "enabled": True, "up": True, "last_seen_at": int(time.time()), "aggregates": [], "traits": [],
-            "vcpus": 8, "memory_mb": 65536, "disk_gb": 1000, "reserved_vcpus": 0, "reserved_memory_mb": 512,
-            "reserved_disk_gb": 0, "cpu_ratio": 64.0, "ram_ratio": 1.0, "disk_ratio": 1.0, "facts": facts,
-        }  # fmt: skip
+            "enabled": True,
+            "up": True,
+            "last_seen_at": int(time.time()),
+            "aggregates": [],
+            "traits": [],
+            "vcpus": 8,
+            "memory_mb": 65536,
+            "disk_gb": 1000,
+            "reserved_vcpus": 0,
+            "reserved_memory_mb": 512,
+            "reserved_disk_gb": 0,
+            "cpu_ratio": 64.0,
+            "ram_ratio": 1.0,
+            "disk_ratio": 1.0,
+            "facts": facts,
+        }
         image = {
-            "id": str(uuid.uuid4()), "name": "ami-tiny", "disk_format": "qcow2", "source": "/images/tiny",
-            "checksum": "sha256:" + "0" * 64, "size": 1000, "virtual_size": 1024**3, "properties": {}, "created_at": 1,
-        }  # fmt: skip
+            "id": str(uuid.uuid4()),
+            "name": "ami-tiny",
+            "disk_format": "qcow2",
+            "source": "/images/tiny",
+            "checksum": "sha256:" + "0" * 64,
+            "size": 1000,
+            "virtual_size": 1024**3,
+            "properties": {},
+            "created_at": 1,
+        }
         with transaction(self.engine) as connection:
             connection.execute(
                 sa.insert(tables.project),

@@ -49,9 +49,7 @@ def at_work(seeded_jobs: pathlib.Path, tmp_path_factory: pytest.TempPathFactory)
 def postgresql_for_jobs(tmp_path_factory: pytest.TempPathFactory) -> t.Iterator[postgresql.Server]:
     run = tmp_path_factory.getbasetemp()
     with contextlib.ExitStack() as stack:
-        yield stack.enter_context(
-            postgresql.shared_server(run.parent if "PYTEST_XDIST_WORKER" in os.environ else run)
-        )
+        yield stack.enter_context(postgresql.shared_server(run.parent if "PYTEST_XDIST_WORKER" in os.environ else run))
 
 
 @pytest.fixture

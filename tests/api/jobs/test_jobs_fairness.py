@@ -35,9 +35,12 @@ def cloud(request: pytest.FixtureRequest) -> JobCloud:
 def flood(cloud: JobCloud, kind: str, count: int = FLOOD, project: str = "other", **variables: t.Any) -> None:
     """Have `count` jobs of a project wait, longer than any other does, as they were before quotas bounded them."""
     row = {
-        "kind": kind, "project_id": PROJECTS[project], "variables": variables, "state": "queued",
+        "kind": kind,
+        "project_id": PROJECTS[project],
+        "variables": variables,
+        "state": "queued",
         "timeout_seconds": 300,
-    }  # fmt: skip
+    }
     began = time.time() - 3600
     with transaction(cloud.engine) as connection:
         connection.execute(

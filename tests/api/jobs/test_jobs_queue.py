@@ -161,8 +161,9 @@ class TestClaim:
         gone = jobs.delete(made["instances"])
         assert claim(jobs)[1] == {gone["id"]}
         assert (jobs.job(made["id"])["state"], jobs.job(made["id"])["message"]) == (
-            "failed", "ended by a request to delete",
-        )  # fmt: skip
+            "failed",
+            "ended by a request to delete",
+        )
 
     def test_who_only_reads_waits_for_nobody_and_nobody_for_it(self, jobs: JobCloud) -> None:
         made = jobs.create("a")
@@ -192,8 +193,10 @@ class TestClaim:
         first, second = jobs.create("a"), jobs.create("b")
         build(jobs, first["instances"])
         with transaction(jobs.engine) as connection:
-            reads = [queue.enqueue(connection, "console", instances=first["instances"], variables={"lines": lines})
-                     for lines in range(KINDS["console"].runs + 1)]  # fmt: skip
+            reads = [
+                queue.enqueue(connection, "console", instances=first["instances"], variables={"lines": lines})
+                for lines in range(KINDS["console"].runs + 1)
+            ]
         limits: dict[str, t.Any] = {"runs": 1, "runs_per_host": 1}
         for record in reads[:-1]:
             assert claim(jobs, **limits)[1] == {record["id"]}
@@ -384,11 +387,12 @@ class TestEvents:
             {
                 "event": "runner_on_failed",
                 "event_data": {
-                    "task": "t" * 500, "host": "h",
+                    "task": "t" * 500,
+                    "host": "h",
                     "res": {"msg": "s3cr3t-value\n\x1b[0m password=hunter2 http://me:you@host/ " + "x" * 5000},
                 },
             }
-        )  # fmt: skip
+        )
         assert row is not None and len(row["text"]) == events.MAX_TEXT and len(row["task"]) == events.MAX_NAME
         for secret in ("s3cr3t-value", "hunter2", "you@", "\n", "\x1b"):
             assert secret not in row["text"]

@@ -89,9 +89,14 @@ class TestOneWorker:
         # past the check of the kind, which refuses it
         evil = "{{ lookup('ansible.builtin.pipe', 'echo done') }}"
         row: dict[str, t.Any] = {
-            "id": str(uuid.uuid4()), "kind": "security_groups", "variables": {"security_groups": [{"name": evil}]},
-            "state": "queued", "timeout_seconds": 60, "created_at": time.time(), "project_id": None,
-        }  # fmt: skip
+            "id": str(uuid.uuid4()),
+            "kind": "security_groups",
+            "variables": {"security_groups": [{"name": evil}]},
+            "state": "queued",
+            "timeout_seconds": 60,
+            "created_at": time.time(),
+            "project_id": None,
+        }
         at_work.write(sa.insert(job).values(row))
         (done,) = at_work.wait(row["id"])
         assert done["state"] == "succeeded", done["message"]
@@ -100,9 +105,11 @@ class TestOneWorker:
     def test_what_must_not_be_logged_is_nowhere(self, at_work: JobCloud) -> None:
         with transaction(at_work.engine) as connection:
             made = queue.enqueue(
-                connection, "security_groups", variables={"security_groups": [{"name": "secret"}]},
+                connection,
+                "security_groups",
+                variables={"security_groups": [{"name": "secret"}]},
                 project_id=PROJECTS["demo"],
-            )  # fmt: skip
+            )
         (done,) = at_work.wait(made["id"])
         assert done["state"] == "failed"
         with reading(at_work.engine) as connection:

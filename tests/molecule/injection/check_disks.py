@@ -35,10 +35,13 @@ def run(*argv: str | pathlib.Path) -> str:
 
 def make_whole(directory: pathlib.Path, base: pathlib.Path) -> pathlib.Path:
     """The disk without its backing file: whatever path it has in its header, `base` is what it lies on."""
-    overlay = "json:" + json.dumps({
-        "driver": "qcow2", "file": {"driver": "file", "filename": str(directory / "disk")},
-        "backing": {"driver": "raw", "file": {"driver": "file", "filename": str(base)}},
-    })  # fmt: skip
+    overlay = "json:" + json.dumps(
+        {
+            "driver": "qcow2",
+            "file": {"driver": "file", "filename": str(directory / "disk")},
+            "backing": {"driver": "raw", "file": {"driver": "file", "filename": str(base)}},
+        }
+    )
     run("qemu-img", "check", "-q", overlay)
     run("qemu-img", "convert", "-O", "raw", overlay, directory / "raw")
     run("qemu-img", "convert", "-f", "raw", "-O", "qcow2", directory / "raw", directory / "whole")
@@ -58,8 +61,10 @@ def differences(instance: dict[str, t.Any], directory: pathlib.Path, base: pathl
 
 def look(instance: dict[str, t.Any], root: str) -> list[str]:
     wrong = []
-    for path, want in (("/root/.ssh", ("directory", "0700", "0", "0")),
-                       ("/root/.ssh/authorized_keys", ("regular", "0600", "0", "0"))):
+    for path, want in (
+        ("/root/.ssh", ("directory", "0700", "0", "0")),
+        ("/root/.ssh/authorized_keys", ("regular", "0600", "0", "0")),
+    ):
         said = run("debugfs", "-R", f"stat {path}", root)
         found = re.search(OWNED_BY_ROOT, said)
         if found is None or found.groups() != want:

@@ -15,11 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.novalite.cloud.plugins.module_utils._addressing import ipv6, pools, texts
-from ansible_collections.novalite.cloud.plugins.module_utils._addressing.ipv6 import (
-    RESERVED,
-    host_ipv6,
-    stable_privacy,
-)
+from ansible_collections.novalite.cloud.plugins.module_utils._addressing.ipv6 import RESERVED, host_ipv6, stable_privacy
 from ansible_collections.novalite.cloud.plugins.module_utils._addressing.macs import eui64, new_mac
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
 
@@ -50,15 +46,44 @@ def test_prefixes_that_no_guest_may_have_are_refused(prefix: str, reason: str) -
 @pytest.mark.parametrize(
     "text",
     [
-        "10.20.0.5", "10.20.0.0/24", "10.20.0.5/24", "10.20.0.0/255.255.255.0", "10.20.0.0/0.0.0.255", "10.20.0.0/08",
-        "fd00::1", "fd00::/64", "fd00::1/64", "::ffff:10.0.0.1", "FD00::A",
+        "10.20.0.5",
+        "10.20.0.0/24",
+        "10.20.0.5/24",
+        "10.20.0.0/255.255.255.0",
+        "10.20.0.0/0.0.0.255",
+        "10.20.0.0/08",
+        "fd00::1",
+        "fd00::/64",
+        "fd00::1/64",
+        "::ffff:10.0.0.1",
+        "FD00::A",
         # what netaddr or the C library would take, and what neither does
-        "1", "10.1", "10.20", "010.20.0.5", "0x0a.0.0.1", " 10.20.0.5", "10.20.0.5\n",
-        "10.20.0.0/24\n", "10.20.0.0/ 24",
-        "10.20.0.0/+24", "10.20.0.0/-1", "10.20.0.0/\u0662\u0664", "10.20.0.0/33", "10.20.0.0/255.0.255.0", "10/8",
-        "fd00::/129", "fd00::/ffff::", "fd00:::1", "10.20.0.0/24/24", "10.20.0.0/", "/24", "", "web", "10.20.0.5\x00",
+        "1",
+        "10.1",
+        "10.20",
+        "010.20.0.5",
+        "0x0a.0.0.1",
+        " 10.20.0.5",
+        "10.20.0.5\n",
+        "10.20.0.0/24\n",
+        "10.20.0.0/ 24",
+        "10.20.0.0/+24",
+        "10.20.0.0/-1",
+        "10.20.0.0/\u0662\u0664",
+        "10.20.0.0/33",
+        "10.20.0.0/255.0.255.0",
+        "10/8",
+        "fd00::/129",
+        "fd00::/ffff::",
+        "fd00:::1",
+        "10.20.0.0/24/24",
+        "10.20.0.0/",
+        "/24",
+        "",
+        "web",
+        "10.20.0.5\x00",
     ],
-)  # fmt: skip
+)
 def test_addresses_and_ranges_are_read_as_strictly_as_by_python(text: str) -> None:
     def read(by: t.Callable[[str], t.Any]) -> tuple[int, int] | None:
         try:

@@ -27,8 +27,13 @@ MIB = 1 << 20
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    usable = os.geteuid() == 0 and os.path.exists("/dev/fuse") and os.path.exists("/dev/loop-control") \
-        and shutil.which("qemu-storage-daemon") and shutil.which("mke2fs")
+    usable = (
+        os.geteuid() == 0
+        and os.path.exists("/dev/fuse")
+        and os.path.exists("/dev/loop-control")
+        and shutil.which("qemu-storage-daemon")
+        and shutil.which("mke2fs")
+    )
     for item in items:
         if item.get_closest_marker("root") and not usable:
             item.add_marker(pytest.mark.skip(reason="needs root, loop devices, FUSE and QEMU's tools"))

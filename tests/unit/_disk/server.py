@@ -87,4 +87,4 @@ class Server:
             handler.send_header("ETag", how.etag)
         handler.end_headers()
         cut = how.cuts.pop(0) if how.cuts else None
-        handler.wfile.write(how.content[start:] if cut is None else how.content[start:start + cut])
+        handler.wfile.write(how.content[start:] if cut is None else how.content[start : start + cut])

@@ -51,13 +51,16 @@ def test_kernels_are_stored_as_they_are(tmp_path: pathlib.Path, state: str) -> N
     assert pathlib.Path(push(image, state)["images"][0]["path"]).read_bytes() == b"MZ kernel"
 
 
-@pytest.mark.parametrize(("change", "message"), [
-    ({"checksum": f"sha256:{'0' * 64}"}, f"its checksum is sha256:[0-9a-f]+ but sha256:{'0' * 64} was declared"),
-    ({"size": 5}, "has [0-9]+ bytes but 5 were declared"),
-    ({"disk_format": "raw"}, "was declared raw but its content is qcow2"),
-    ({"virtual_size": 9 * MIB}, f"has a virtual size of {8 * MIB} bytes but {9 * MIB} was declared"),
-    ({"virtual_size": MIB}, "virtual size"),
-])
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"checksum": f"sha256:{'0' * 64}"}, f"its checksum is sha256:[0-9a-f]+ but sha256:{'0' * 64} was declared"),
+        ({"size": 5}, "has [0-9]+ bytes but 5 were declared"),
+        ({"disk_format": "raw"}, "was declared raw but its content is qcow2"),
+        ({"virtual_size": 9 * MIB}, f"has a virtual size of {8 * MIB} bytes but {9 * MIB} was declared"),
+        ({"virtual_size": MIB}, "virtual size"),
+    ],
+)
 def test_what_is_not_as_declared_leaves_nothing(
     tmp_path: pathlib.Path, state: str, change: dict[str, t.Any], message: str
 ) -> None:
@@ -81,9 +84,12 @@ def test_an_image_that_refers_to_another_file_leaves_nothing(tmp_path: pathlib.P
 def test_bad_declarations() -> None:
     good = f"sha256:{'0' * 64}"
     for arguments, message in (
-        ({"checksum": "md5:1"}, "not sha256"), ({"checksum": good.upper()}, "not sha256"),
-        ({"checksum": f"sha256:{'/' * 64}"}, "not sha256"), ({"checksum": f"{good}\n"}, "not sha256"),
-        ({"kind": "iso"}, "kind 'iso'"), ({"disk_format": None}, "never guessed"),
+        ({"checksum": "md5:1"}, "not sha256"),
+        ({"checksum": good.upper()}, "not sha256"),
+        ({"checksum": f"sha256:{'/' * 64}"}, "not sha256"),
+        ({"checksum": f"{good}\n"}, "not sha256"),
+        ({"kind": "iso"}, "kind 'iso'"),
+        ({"disk_format": None}, "never guessed"),
     ):
         with pytest.raises(NovaliteError, match=message):
             Image(**{"checksum": good, "source": "/x", "size": 1, "disk_format": "raw", **arguments})  # type: ignore[arg-type]
@@ -115,8 +121,10 @@ def test_a_url_is_fetched_once_by_many(tmp_path: pathlib.Path, state: str) -> No
         image = dataclasses.replace(image, source=f"{url}/image.qcow2")
         assert ensure_images([image], state, check_mode=True)["changed"] and requests == []
         statuses: list[str] = []
-        threads = [threading.Thread(target=lambda: statuses.append(
-            ensure_images([image], state)["images"][0]["status"])) for _ in range(5)]
+        threads = [
+            threading.Thread(target=lambda: statuses.append(ensure_images([image], state)["images"][0]["status"]))
+            for _ in range(5)
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -187,9 +195,7 @@ def test_halves_of_two_files_are_thrown_away(
             assert files(state) == []
 
 
-def test_a_disk_too_small_for_what_unfolds(
-    tmp_path: pathlib.Path, state: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_disk_too_small_for_what_unfolds(tmp_path: pathlib.Path, state: str, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "content.raw").write_bytes(b"\1" * 64 * MIB)
     convert = ["qemu-img", "convert", "-q", "-c", "-f", "raw", "-O", "qcow2"]
     subprocess.run([*convert, str(tmp_path / "content.raw"), str(tmp_path / "bomb")], check=True)

@@ -64,9 +64,17 @@ def test_one_that_was_taken_over_has_what_was_lent_and_nothing_else(files: tuple
     (user,) = found.pop("uids")
     assert _confined.FIRST_USER <= user <= _confined.LAST_USER
     assert found == {
-        "groups": [], "caps": [0] * 5, "privileges": "1", "shadow": False, "kernel": False, "lent": True,
-        "read only": True, "written": False, "memory": 1 << 30, "cpu": 7,
-    }  # fmt: skip
+        "groups": [],
+        "caps": [0] * 5,
+        "privileges": "1",
+        "shadow": False,
+        "kernel": False,
+        "lent": True,
+        "read only": True,
+        "written": False,
+        "memory": 1 << 30,
+        "cpu": 7,
+    }
     assert [os.stat(path).st_uid for path in files] == [0, 0]  # given back
 
 

@@ -59,11 +59,17 @@ def test_a_run_that_was_cut_off_is_completed(state: str, base: str) -> None:
     assert sorted(os.listdir(directory)) == ["disk", "disk.fresh", "disk.info"]
 
 
-@pytest.mark.parametrize(("text", "message"), [
-    (None, "does not exist: create the instance's disk first"), ("{", "cannot be read"), ("[]", "cannot be read"),
-    ('{"disk": "qcow2"}', "cannot be read"), ('{"disk": {"format": "vmdk"}}', "format 'vmdk'"),
-    ('{"disk.eph0": {"format": "raw"}}', "does not say the format of disk"),
-])
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (None, "does not exist: create the instance's disk first"),
+        ("{", "cannot be read"),
+        ("[]", "cannot be read"),
+        ('{"disk": "qcow2"}', "cannot be read"),
+        ('{"disk": {"format": "vmdk"}}', "format 'vmdk'"),
+        ('{"disk.eph0": {"format": "raw"}}', "does not say the format of disk"),
+    ],
+)
 def test_a_disk_without_its_record_is_not_touched(state: str, base: str, text: str | None, message: str) -> None:
     disk = Disk(UUID, base)
     record = pathlib.Path(os.path.dirname(create_disks([disk], state)["disks"][0]["path"]), "disk.info")
@@ -119,8 +125,9 @@ def test_removal(state: str, base: str) -> None:
     assert not remove_disks(disks[:1], state)["changed"]
 
 
-@pytest.mark.parametrize("uuid", [
-    "..", "", "../_base", UUID.upper(), f"{UUID}/x", f"{{{UUID}}}", UUID.replace("-", "")])
+@pytest.mark.parametrize(
+    "uuid", ["..", "", "../_base", UUID.upper(), f"{UUID}/x", f"{{{UUID}}}", UUID.replace("-", "")]
+)
 def test_only_instances_are_removed(state: str, base: str, uuid: str) -> None:
     with pytest.raises(NovaliteError, match="is not the UUID of an instance"):
         remove_disks([Disk(uuid)], state)
@@ -142,8 +149,10 @@ def test_an_overlay_is_what_qemu_img_makes(tmp_path: pathlib.Path, size: int) ->
     pathlib.Path(base).write_bytes(b"\7" * 512)
     write_overlay(ours, base, size)
     subprocess.run(["qemu-img", "create", "-q", "-f", "qcow2", "-b", base, "-F", "raw", theirs, str(size)], check=True)
-    described = [{key: value for key, value in info(path).items() if key not in ("filename", "actual-size")}
-                 for path in (ours, theirs)]
+    described = [
+        {key: value for key, value in info(path).items() if key not in ("filename", "actual-size")}
+        for path in (ours, theirs)
+    ]
     assert described[0] == described[1]
     assert os.stat(ours).st_mode & 0o777 == 0o600 and os.stat(ours).st_blocks <= os.stat(theirs).st_blocks
     command = ["qemu-img", "check", "-f", "qcow2", "--output=json", ours]
@@ -153,8 +162,9 @@ def test_an_overlay_is_what_qemu_img_makes(tmp_path: pathlib.Path, size: int) ->
         assert inspect.HEADER_V2.unpack_from(handle.read(72))[4:6] == (16, size)
 
 
-@pytest.mark.parametrize(("base", "size"), [("base", 512), ("/base", 0), ("/base", 513), ("/base", 1 << 62),
-                                            (f"/{'x' * 1023}", 512)])
+@pytest.mark.parametrize(
+    ("base", "size"), [("base", 512), ("/base", 0), ("/base", 513), ("/base", 1 << 62), (f"/{'x' * 1023}", 512)]
+)
 def test_an_overlay_that_cannot_be(tmp_path: pathlib.Path, base: str, size: int) -> None:
     with pytest.raises(NovaliteError, match=r"cannot be a base|cannot have"):
         write_overlay(str(tmp_path / "overlay"), base, size)
@@ -165,8 +175,11 @@ def test_an_overlay_is_written_to_by_qemu(tmp_path: pathlib.Path) -> None:
     base, overlay_file, raw = (str(tmp_path / name) for name in ("base", "overlay", "raw"))
     pathlib.Path(base).write_bytes(b"\7" * MIB)
     write_overlay(overlay_file, base, GIB)
-    subprocess.run(["qemu-io", "-f", "qcow2", "-c", "write -P 5 512M 64k", "-c", "write -P 6 4k 4k", overlay_file],
-                   check=True, capture_output=True)
+    subprocess.run(
+        ["qemu-io", "-f", "qcow2", "-c", "write -P 5 512M 64k", "-c", "write -P 6 4k 4k", overlay_file],
+        check=True,
+        capture_output=True,
+    )
     subprocess.run(["qemu-img", "check", "-q", "-f", "qcow2", overlay_file], check=True)
     subprocess.run(["qemu-img", "convert", "-f", "qcow2", "-O", "raw", overlay_file, raw], check=True)
     with open(raw, "rb") as handle:
@@ -211,10 +224,18 @@ def test_preallocated_room(state: str, base: str) -> None:
     assert info(result["disks"][0]["path"])["virtual-size"] == 8 * MIB
 
 
-@pytest.mark.parametrize("change", [
-    {"virtual_size_gb": -1}, {"ephemeral_gb": -1}, {"swap_mb": -1}, {"ephemeral_gb": 1 << 20}, {"swap_mb": 1 << 40},
-    {"backend": "lvm"}, {"preallocation": "metadata"},
-])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"virtual_size_gb": -1},
+        {"ephemeral_gb": -1},
+        {"swap_mb": -1},
+        {"ephemeral_gb": 1 << 20},
+        {"swap_mb": 1 << 40},
+        {"backend": "lvm"},
+        {"preallocation": "metadata"},
+    ],
+)
 def test_disks_that_cannot_be(state: str, base: str, change: dict[str, t.Any]) -> None:
     with pytest.raises(NovaliteError):
         create_disks([Disk(UUID, base, **change)], state)

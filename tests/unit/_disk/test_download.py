@@ -32,8 +32,9 @@ def part(tmp_path: pathlib.Path) -> pathlib.Path:
     return tmp_path / "image.part"
 
 
-def fetch(server: Server, part: pathlib.Path, path: str = "/image", limit: int = 4_000_000,
-          timeout: float = 60.0) -> Transfer:  # fmt: skip
+def fetch(
+    server: Server, part: pathlib.Path, path: str = "/image", limit: int = 4_000_000, timeout: float = 60.0
+) -> Transfer:
     lines: list[str] = []
     done = download(Source(server.url + path, "the image", limit, timeout), str(part), lines.append)
     assert lines[-1].startswith(f"the image: {done.size} bytes in ")
@@ -59,9 +60,11 @@ def test_it_goes_on_where_it_was_cut_off(part: pathlib.Path) -> None:
     with Server(Behaviour(CONTENT, cuts=[1_000_000, 5, 0])) as server:
         assert fetch(server, part).resumed_from == 0
         assert server.requests == [
-            ("/image", None, None), ("/image", "bytes=1000000-", '"one"'), ("/image", "bytes=1000005-", '"one"'),
+            ("/image", None, None),
+            ("/image", "bytes=1000000-", '"one"'),
             ("/image", "bytes=1000005-", '"one"'),
-        ]  # fmt: skip
+            ("/image", "bytes=1000005-", '"one"'),
+        ]
 
 
 def cut_off(server: Server, part: pathlib.Path, after: int = 1_000_000) -> None:
@@ -172,8 +175,10 @@ def test_redirects_lead_to_http_only(part: pathlib.Path, tmp_path: pathlib.Path)
             assert os.listdir(part.parent) == []
 
 
-@pytest.mark.parametrize("url", ["file:///etc/passwd", "ftp://127.0.0.1/x", "http://a..b/x", "http://[/x", "http:///x",
-                                 "http://127.0.0.1:1/x"])
+@pytest.mark.parametrize(
+    "url",
+    ["file:///etc/passwd", "ftp://127.0.0.1/x", "http://a..b/x", "http://[/x", "http:///x", "http://127.0.0.1:1/x"],
+)
 def test_urls_that_lead_nowhere(part: pathlib.Path, url: str) -> None:
     with pytest.raises(NovaliteError, match="the image cannot be downloaded"):
         download(Source(url, "the image", 10, 10.0), str(part), lambda _line: None)

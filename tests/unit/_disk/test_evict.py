@@ -60,8 +60,8 @@ def test_by_age(state: str) -> None:
 @pytest.mark.parametrize(("limit", "left"), [(4, 4), (3, 3), (2, 2), (0, 0), (100, 4)])
 def test_by_size_the_least_recently_used_go_first(state: str, limit: int, left: int) -> None:
     by_use = [cached(state, digit * 64, days) for digit, days in (("b", 9), ("d", 7), ("a", 5), ("c", 3))]
-    assert names(evict(state, 100 * DAY, limit * MIB)) == by_use[:4 - left]
-    assert sorted(by_use[4 - left:]) == files(state)
+    assert names(evict(state, 100 * DAY, limit * MIB)) == by_use[: 4 - left]
+    assert sorted(by_use[4 - left :]) == files(state)
 
 
 def test_what_was_just_used_stays_whatever_the_size(state: str) -> None:

@@ -55,7 +55,10 @@ def test_files_get_their_names_and_disks_stay_as_they_are(state: str, base: str,
         assert held.read(MIB) == b"\1" * MIB
         assert os.fstat(held.fileno()).st_ino == os.stat(layout.cache_path(state, base)).st_ino
     assert entries(state) == {
-        base[7:]: f"{base[7:]}.raw", f"{base[7:]}.raw": None, "swap_1": "swap_1.raw", "swap_1.raw": None
+        base[7:]: f"{base[7:]}.raw",
+        f"{base[7:]}.raw": None,
+        "swap_1": "swap_1.raw",
+        "swap_1.raw": None,
     }
     assert (disk.read_bytes(), disk.stat().st_mtime_ns) == before
     # what AppArmor judges: where the name in the header leads to
@@ -83,9 +86,7 @@ def test_whoever_only_looks_sees_the_image(state: str, base: str, disk: pathlib.
     assert set(entries(state)) == {base[7:], "swap_1"}
 
 
-def test_both_names_go_together_and_not_while_a_disk_stands_on_them(
-    state: str, base: str, disk: pathlib.Path
-) -> None:
+def test_both_names_go_together_and_not_while_a_disk_stands_on_them(state: str, base: str, disk: pathlib.Path) -> None:
     layout.carry_over(state)
     for key in (base[7:], "swap_1"):
         os.utime(layout.base_path(state, key), (0, 0))

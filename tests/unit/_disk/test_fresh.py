@@ -28,8 +28,10 @@ pytestmark = needs_qemu_img
 def defined(directory: str, monkeypatch: pytest.MonkeyPatch, start: bool = True) -> None:
     """Give the instance's directory to a guest, on a libvirt made of dictionaries."""
     monkeypatch.setattr(lifecycle, "libvirt", FakeLibvirt, raising=False)
-    xml = (f"<domain type='qemu'><name>instance-1</name><uuid>{UUID}</uuid><memory unit='MiB'>64</memory><devices>"
-           f"<serial type='pty'><log file='{directory}/console.log'/></serial></devices></domain>")  # fmt: skip
+    xml = (
+        f"<domain type='qemu'><name>instance-1</name><uuid>{UUID}</uuid><memory unit='MiB'>64</memory><devices>"
+        f"<serial type='pty'><log file='{directory}/console.log'/></serial></devices></domain>"
+    )
     specs = [DomainSpec(uuid=UUID, name="instance-1", xml=xml)]
     host: t.Any = Host()
     lifecycle.ensure_running(host, specs) if start else lifecycle.ensure_defined(host, specs)

@@ -73,8 +73,13 @@ def test_only_regular_files_of_one_name_are_read(root: pathlib.Path) -> None:
     os.link(root.parent / "outside/secret", root / "hard")
     (root / "large").write_bytes(bytes((1 << 20) + 1))
     with GuestRoot(str(root)) as guest:
-        for name, why in (("fifo", "not a regular file"), ("etc", "not a regular file"), ("hard", "2 hard links"),
-                          ("large", "larger than"), ("fifo/x", "not a directory")):
+        for name, why in (
+            ("fifo", "not a regular file"),
+            ("etc", "not a regular file"),
+            ("hard", "2 hard links"),
+            ("large", "larger than"),
+            ("fifo/x", "not a directory"),
+        ):
             with pytest.raises(NovaliteError, match=why):
                 guest.read(f"/{name}")
 
@@ -83,11 +88,17 @@ needs_root = pytest.mark.skipif(os.getuid() != 0, reason="files are given to roo
 
 
 @needs_root
-@given(keys=st.lists(st.sampled_from(["ssh-rsa A", "ssh-rsa B x", " ssh-dss C "]), max_size=3),
-       old=st.none() | st.sampled_from(["", "ssh-rsa A", "ssh-rsa A\n", "# ssh-rsa A\n", "ssh-rsa B x\nssh-rsa A\n"]),
-       hostname=st.none() | st.just("web-1"), content=st.none() | st.binary(max_size=5))
+@given(
+    keys=st.lists(st.sampled_from(["ssh-rsa A", "ssh-rsa B x", " ssh-dss C "]), max_size=3),
+    old=st.none() | st.sampled_from(["", "ssh-rsa A", "ssh-rsa A\n", "# ssh-rsa A\n", "ssh-rsa B x\nssh-rsa A\n"]),
+    hostname=st.none() | st.just("web-1"),
+    content=st.none() | st.binary(max_size=5),
+)
 def test_applied_once_there_is_nothing_to_do(
-    tmp_path_factory: pytest.TempPathFactory, keys: list[str], old: str | None, hostname: str | None,
+    tmp_path_factory: pytest.TempPathFactory,
+    keys: list[str],
+    old: str | None,
+    hostname: str | None,
     content: bytes | None,
 ) -> None:
     root = tmp_path_factory.mktemp("guest")
@@ -114,7 +125,8 @@ def test_applied_once_there_is_nothing_to_do(
 @needs_root
 def test_accounts_of_the_guest(root: pathlib.Path) -> None:
     (root / "etc/passwd").write_text(
-        "root:x:7:7::/:/bin/sh\ndebian:x:1000:1001:,,,:/home/debian/:/bin/bash\nbad:x:-1:0::/b:\nbig:x:4294967295:0::/b:\n")
+        "root:x:7:7::/:/bin/sh\ndebian:x:1000:1001:,,,:/home/debian/:/bin/bash\nbad:x:-1:0::/b:\nbig:x:4294967295:0::/b:\n"
+    )
     with GuestRoot(str(root)) as guest:
         steps = {step.path: step.after for step in plan(guest, Request(UUID, ("k k",), user="debian"))}
         assert list(steps) == ["/home/debian", "/home/debian/.ssh", "/home/debian/.ssh/authorized_keys"]

@@ -41,43 +41,46 @@ def test_version_two_has_no_feature_bits(image: pathlib.Path) -> None:
     assert inspect_image(str(image), "qcow2").virtual_size == 64 * MIB
 
 
-@pytest.mark.parametrize(("change", "reason"), [
-    ({"version": 1}, "content is qcow"),
-    ({"version": 4}, "content is qcow"),
-    ({"backing_offset": 200, "backing_size": 11}, "names a backing file"),
-    ({"crypt": 1}, "is encrypted"),
-    ({"crypt": 2}, "is encrypted"),
-    ({"incompatible": 2}, "marked as corrupt"),
-    ({"incompatible": 4}, "external file"),
-    ({"incompatible": 32}, "unknown features"),
-    ({"incompatible": 1 << 63}, "unknown features"),
-    ({"cluster_bits": 8}, "cluster size"),
-    ({"cluster_bits": 22}, "cluster size"),
-    ({"cluster_bits": 0xffffffff}, "cluster size"),
-    ({"refcount_order": 7}, "reference count width"),
-    ({"header_length": 72}, "header length"),
-    ({"header_length": 105}, "header length"),
-    ({"header_length": 1 << 20}, "header length"),
-    ({"l1_entries": 0}, "L1 table"),
-    ({"l1_entries": 1 << 30}, "L1 table"),
-    ({"l1_offset": 4 << 16}, "L1 table"),
-    ({"l1_offset": (3 << 16) + 8}, "L1 table"),
-    ({"l1_offset": 0}, "L1 table"),
-    ({"refcount_offset": 1 << 40}, "reference count table"),
-    ({"size": 0}, "empty disk"),
-    ({"size": 1000}, "virtual size"),
-    ({"size": 1 << 63, "l1_entries": 1 << 20}, "virtual size"),
-    ({"snapshots": 65537, "snapshots_offset": 3 << 16}, "65537 snapshots"),
-    ({"snapshots": 1}, "table of snapshots"),
-    ({"snapshots": 1, "snapshots_offset": (3 << 16) + 8}, "table of snapshots"),
-    ({"snapshots": 2000, "snapshots_offset": 3 << 16}, "table of snapshots"),
-    ({"refcount_clusters": 0}, "reference count table of 0"),
-    ({"refcount_clusters": 129}, "reference count table of 129"),
-    ({"refcount_clusters": 4}, "reference count table at"),
-    ({"incompatible": 16, "cluster_bits": 13, "l1_entries": 64}, "subclusters"),
-    ({"incompatible": 8}, "compression type"),
-    ({"size": 17 << 40, "l1_entries": 17 << 11, "l1_offset": 1 << 16}, "virtual size of"),
-])
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"version": 1}, "content is qcow"),
+        ({"version": 4}, "content is qcow"),
+        ({"backing_offset": 200, "backing_size": 11}, "names a backing file"),
+        ({"crypt": 1}, "is encrypted"),
+        ({"crypt": 2}, "is encrypted"),
+        ({"incompatible": 2}, "marked as corrupt"),
+        ({"incompatible": 4}, "external file"),
+        ({"incompatible": 32}, "unknown features"),
+        ({"incompatible": 1 << 63}, "unknown features"),
+        ({"cluster_bits": 8}, "cluster size"),
+        ({"cluster_bits": 22}, "cluster size"),
+        ({"cluster_bits": 0xFFFFFFFF}, "cluster size"),
+        ({"refcount_order": 7}, "reference count width"),
+        ({"header_length": 72}, "header length"),
+        ({"header_length": 105}, "header length"),
+        ({"header_length": 1 << 20}, "header length"),
+        ({"l1_entries": 0}, "L1 table"),
+        ({"l1_entries": 1 << 30}, "L1 table"),
+        ({"l1_offset": 4 << 16}, "L1 table"),
+        ({"l1_offset": (3 << 16) + 8}, "L1 table"),
+        ({"l1_offset": 0}, "L1 table"),
+        ({"refcount_offset": 1 << 40}, "reference count table"),
+        ({"size": 0}, "empty disk"),
+        ({"size": 1000}, "virtual size"),
+        ({"size": 1 << 63, "l1_entries": 1 << 20}, "virtual size"),
+        ({"snapshots": 65537, "snapshots_offset": 3 << 16}, "65537 snapshots"),
+        ({"snapshots": 1}, "table of snapshots"),
+        ({"snapshots": 1, "snapshots_offset": (3 << 16) + 8}, "table of snapshots"),
+        ({"snapshots": 2000, "snapshots_offset": 3 << 16}, "table of snapshots"),
+        ({"refcount_clusters": 0}, "reference count table of 0"),
+        ({"refcount_clusters": 129}, "reference count table of 129"),
+        ({"refcount_clusters": 4}, "reference count table at"),
+        ({"incompatible": 16, "cluster_bits": 13, "l1_entries": 64}, "subclusters"),
+        ({"incompatible": 8}, "compression type"),
+        ({"size": 17 << 40, "l1_entries": 17 << 11, "l1_offset": 1 << 16}, "virtual size of"),
+    ],
+)
 def test_refused_headers(image: pathlib.Path, change: dict[str, int], reason: str) -> None:
     data = qcow2(**change)  # type: ignore[arg-type]
     image.write_bytes(data.ljust(20 << 16, b"\0") if change.get("size") == 17 << 40 else data)
@@ -86,22 +89,33 @@ def test_refused_headers(image: pathlib.Path, change: dict[str, int], reason: st
     assert str(image) in str(caught.value) and "qcow2" in str(caught.value)
 
 
-@pytest.mark.parametrize(("extensions", "reason"), [
-    (extension(0x44415441, b"/etc/shadow"), "external data file"),
-    (extension(0x6803F857, b"x" * 48) + extension(0x44415441, b"/etc/shadow"), "external data file"),
-    (extension(0x0537BE77, b"x" * 16), "encryption"),
-    (struct.pack(">II", 0x6803F857, 0xFFFFFFF0), "header extension"),
-    (extension(0x6803F857, b"") * 64, "more than 64 header extensions"),
-])
+@pytest.mark.parametrize(
+    ("extensions", "reason"),
+    [
+        (extension(0x44415441, b"/etc/shadow"), "external data file"),
+        (extension(0x6803F857, b"x" * 48) + extension(0x44415441, b"/etc/shadow"), "external data file"),
+        (extension(0x0537BE77, b"x" * 16), "encryption"),
+        (struct.pack(">II", 0x6803F857, 0xFFFFFFF0), "header extension"),
+        (extension(0x6803F857, b"") * 64, "more than 64 header extensions"),
+    ],
+)
 def test_refused_extensions(image: pathlib.Path, extensions: bytes, reason: str) -> None:
     image.write_bytes(qcow2(extensions=extensions))
     with pytest.raises(NovaliteError, match=reason):
         inspect_image(str(image), "qcow2")
 
 
-@pytest.mark.parametrize(("header_length", "kind", "incompatible", "good"), [
-    (112, 0, 0, True), (112, 1, 8, True), (112, 1, 0, False), (112, 0, 8, False), (112, 2, 8, False), (104, 1, 0, True),
-])
+@pytest.mark.parametrize(
+    ("header_length", "kind", "incompatible", "good"),
+    [
+        (112, 0, 0, True),
+        (112, 1, 8, True),
+        (112, 1, 0, False),
+        (112, 0, 8, False),
+        (112, 2, 8, False),
+        (104, 1, 0, True),
+    ],
+)
 def test_the_compression_type_agrees_with_its_bit(
     image: pathlib.Path, header_length: int, kind: int, incompatible: int, good: bool
 ) -> None:
@@ -124,7 +138,7 @@ def test_extensions_are_followed_through_a_large_first_cluster(image: pathlib.Pa
     assert inspect_image(str(image), "qcow2").virtual_size == 64 * MIB
     hidden = bytearray(data.ljust(3 << 21, b"\0"))
     name = extension(0x44415441, b"/etc/shadow")
-    hidden[104 + len(filler):104 + len(filler) + len(name)] = name
+    hidden[104 + len(filler) : 104 + len(filler) + len(name)] = name
     image.write_bytes(hidden)
     with pytest.raises(NovaliteError, match="external data file"):
         inspect_image(str(image), "qcow2")
@@ -168,8 +182,12 @@ def test_size_limit_is_the_callers(image: pathlib.Path) -> None:
 def test_no_disk_at_all(tmp_path: pathlib.Path) -> None:
     os.mkfifo(tmp_path / "fifo")
     (tmp_path / "empty").touch()
-    for path, reason in (("fifo", "not a regular file"), (".", "not a regular file"), ("none", "cannot be read"),
-                         ("empty", "empty disk")):
+    for path, reason in (
+        ("fifo", "not a regular file"),
+        (".", "not a regular file"),
+        ("none", "cannot be read"),
+        ("empty", "empty disk"),
+    ):
         with pytest.raises(NovaliteError, match=reason):
             inspect_image(str(tmp_path / path), "raw")
     with pytest.raises(NovaliteError, match="disk_format 'vmdk' is not accepted"):
@@ -204,10 +222,19 @@ def test_mutated_headers_are_judged_within_bounds() -> None:
 
 
 @needs_qemu_img
-@pytest.mark.parametrize("options", [
-    "compat=0.10", "compat=1.1", "compat=1.1,lazy_refcounts=on", "cluster_size=512", "cluster_size=2M",
-    "extended_l2=on", "compression_type=zstd", "preallocation=metadata",
-])
+@pytest.mark.parametrize(
+    "options",
+    [
+        "compat=0.10",
+        "compat=1.1",
+        "compat=1.1,lazy_refcounts=on",
+        "cluster_size=512",
+        "cluster_size=2M",
+        "extended_l2=on",
+        "compression_type=zstd",
+        "preallocation=metadata",
+    ],
+)
 def test_images_of_qemu_img_are_accepted(image: pathlib.Path, options: str) -> None:
     subprocess.run(["qemu-img", "create", "-q", "-f", "qcow2", "-o", options, str(image), "10M"], check=True)
     assert inspect_image(str(image), "qcow2").virtual_size == 10 * MIB

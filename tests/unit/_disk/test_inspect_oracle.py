@@ -53,12 +53,19 @@ def theirs(path: pathlib.Path, declared: str) -> int | None:
         logging.disable(logging.NOTSET)
 
 
-@pytest.mark.parametrize(("declared", "data"), [
-    ("qcow2", qcow2()), ("qcow2", qcow2(version=2)), ("qcow2", qcow2(size=1 << 40)),
-    ("qcow2", qcow2(extensions=extension(FEATURES, b"f" * 384))),
-    ("raw", bytes(MIB)), ("raw", at(MIB, (446, MBR_ENTRY), (510, b"\x55\xaa"))), ("raw", at(MIB, (0x8001, b"CD001"))),
-    ("raw", at(MIB, (1080, b"\x53\xef"))),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("declared", "data"),
+    [
+        ("qcow2", qcow2()),
+        ("qcow2", qcow2(version=2)),
+        ("qcow2", qcow2(size=1 << 40)),
+        ("qcow2", qcow2(extensions=extension(FEATURES, b"f" * 384))),
+        ("raw", bytes(MIB)),
+        ("raw", at(MIB, (446, MBR_ENTRY), (510, b"\x55\xaa"))),
+        ("raw", at(MIB, (0x8001, b"CD001"))),
+        ("raw", at(MIB, (1080, b"\x53\xef"))),
+    ],
+)
 def test_both_accept_what_is_sound(tmp_path: pathlib.Path, declared: str, data: bytes) -> None:
     path = tmp_path / "image"
     path.write_bytes(data)

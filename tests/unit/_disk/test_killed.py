@@ -44,8 +44,9 @@ inject_all([Request(uuid, (sys.argv[3],)) for uuid in sys.argv[4:]], sys.argv[1]
 
 
 def started(host: Host, uuids: list[str], program: str = RUN) -> subprocess.Popen[bytes]:
-    run = subprocess.Popen([sys.executable, "-c", program, host.state_dir, BACKEND, KEY, *uuids],
-                           stdout=subprocess.PIPE)
+    run = subprocess.Popen(
+        [sys.executable, "-c", program, host.state_dir, BACKEND, KEY, *uuids], stdout=subprocess.PIPE
+    )
     assert run.stdout is not None and run.stdout.readline() == b"begins\n"
     return run
 
@@ -78,7 +79,9 @@ def test_at_random_moments(host: Host) -> None:
     assert cut_off  # with a kill after all was done there is nothing to see
 
 
-HANGS = RUN.replace('print("begins", flush=True)', """
+HANGS = RUN.replace(
+    'print("begins", flush=True)',
+    """
 import time
 from ansible_collections.novalite.cloud.plugins.module_utils._guest import session
 from ansible_collections.novalite.cloud.plugins.module_utils._guest.guest_root import Entry
@@ -87,7 +90,8 @@ def hang(guest, steps):
     print("begins", flush=True)
     time.sleep(60)
 session.apply = hang
-""")
+""",
+)
 
 
 def test_while_the_guests_file_system_is_written(host: Host) -> None:
@@ -104,9 +108,17 @@ def test_a_daemon_that_outlived_its_run_is_ended(host: Host) -> None:
     work.mkdir()
     (work / "raw").touch()
     block = f'{{"driver": "qcow2", "node-name": "disk", "file": {{"driver": "file", "filename": "{host.disk(uuid)}"}}}}'
-    orphan = subprocess.Popen(["qemu-storage-daemon", "--blockdev", block, "--export",
-                               f"type=fuse,id=export,node-name=disk,mountpoint={work}/raw,writable=on",
-                               "--pidfile", f"{work}/pid"])
+    orphan = subprocess.Popen(
+        [
+            "qemu-storage-daemon",
+            "--blockdev",
+            block,
+            "--export",
+            f"type=fuse,id=export,node-name=disk,mountpoint={work}/raw,writable=on",
+            "--pidfile",
+            f"{work}/pid",
+        ]
+    )
     try:
         while not (work / "pid").exists():
             assert orphan.poll() is None
@@ -153,6 +165,13 @@ def test_only_our_own_programs_at_that_disk_are_ended(tmp_path: pathlib.Path) ->
     ours = b'{"driver": "qcow2", "file": {"driver": "file", "filename": "%s"}}'
     for argv in ([*qsd, ours % disk.encode()], [b"/usr/bin/qemu-nbd", b"--format=qcow2", disk.encode()]):
         assert daemon.serves(argv, disk)
-    for argv in ([*qsd, ours % b"/other"], [*qsd, b"7"], [*qsd, b'{"file": []}'], [b"qemu-nbd", b"/other"], [b""],
-                 [b"qemu-system-x86_64", b"-drive", disk.encode()], [b"vi", disk.encode()]):
+    for argv in (
+        [*qsd, ours % b"/other"],
+        [*qsd, b"7"],
+        [*qsd, b'{"file": []}'],
+        [b"qemu-nbd", b"/other"],
+        [b""],
+        [b"qemu-system-x86_64", b"-drive", disk.encode()],
+        [b"vi", disk.encode()],
+    ):
         assert not daemon.serves(argv, disk)

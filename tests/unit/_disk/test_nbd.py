@@ -62,8 +62,12 @@ def test_a_device_that_is_locked_but_busy_gives_its_lock_back(tmp_path: pathlib.
 
 def test_none_is_free(tmp_path: pathlib.Path) -> None:
     paths = tree(tmp_path, count=2)
-    with reserved_device(paths, wait=0), reserved_device(paths, wait=0), \
-            pytest.raises(ConflictError, match="nbd devices have been in use"), reserved_device(paths, wait=0):
+    with (
+        reserved_device(paths, wait=0),
+        reserved_device(paths, wait=0),
+        pytest.raises(ConflictError, match="nbd devices have been in use"),
+        reserved_device(paths, wait=0),
+    ):
         raise AssertionError
     assert is_loaded(paths) and not is_loaded(Paths(str(tmp_path)))
 

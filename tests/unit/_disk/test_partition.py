@@ -38,19 +38,27 @@ def part(number: int, kind: str, start: int = 1 << 20, size: int = 1 << 20) -> P
 
 
 def test_parse() -> None:
-    text = json.dumps({"partitiontable": {"label": "gpt", "sectorsize": 4096, "partitions": [
-        {"node": "/run/x/5.rawp14", "start": 10, "size": 20, "type": BIOS.lower()},
-        {"node": "/run/x/5.raw1", "start": 30, "size": 40, "type": LINUX}]}})
-    assert parse_table(text, "/run/x/5.raw") == [
-        Partition(14, 40960, 81920, BIOS), Partition(1, 122880, 163840, LINUX)]
+    text = json.dumps(
+        {
+            "partitiontable": {
+                "label": "gpt",
+                "sectorsize": 4096,
+                "partitions": [
+                    {"node": "/run/x/5.rawp14", "start": 10, "size": 20, "type": BIOS.lower()},
+                    {"node": "/run/x/5.raw1", "start": 30, "size": 40, "type": LINUX},
+                ],
+            }
+        }
+    )
+    assert parse_table(text, "/run/x/5.raw") == [Partition(14, 40960, 81920, BIOS), Partition(1, 122880, 163840, LINUX)]
     assert parse_table("", "/x") == [] and parse_table('{"partitiontable": {"label": "dos"}}', "/x") == []
 
 
 def header(magic: bytes = b"", at: int = 0, label: bytes = b"", mounted: bytes = b"") -> bytes:
     data = bytearray(HEADER)
-    data[at:at + len(magic)] = magic
-    data[1024 + 0x78:1024 + 0x78 + len(label)] = label
-    data[1024 + 0x88:1024 + 0x88 + len(mounted)] = mounted
+    data[at : at + len(magic)] = magic
+    data[1024 + 0x78 : 1024 + 0x78 + len(label)] = label
+    data[1024 + 0x88 : 1024 + 0x88 + len(mounted)] = mounted
     return bytes(data)
 
 
@@ -61,30 +69,36 @@ def ext(label: bytes = b"", mounted: bytes = b"") -> bytes:
 XFS, BTRFS, UNKNOWN = header(b"XFSB"), header(b"_BHRfS_M", 0x10040), header()
 
 
-@pytest.mark.parametrize(("table", "headers", "number"), [
-    ([], {}, None),
-    ([part(1, "83")], {1: ext()}, 1),
-    ([part(1, "83")], {1: UNKNOWN}, 1),
-    ([part(1, "EF"), part(5, "83")], {5: XFS}, 5),
-    ([part(14, BIOS), part(1, LINUX)], {1: ext()}, 1),
-    ([part(1, ROOT), part(2, LINUX)], {1: ext(), 2: ext()}, 1),
-    ([part(1, LINUX), part(2, LINUX)], {1: BTRFS, 2: ext()}, 2),
-    ([part(1, LINUX), part(2, LINUX)], {1: ext(label=b"boot"), 2: XFS}, 2),
-    ([part(1, BOOT_TYPE), part(2, LINUX)], {1: ext(), 2: XFS}, 2),
-    ([part(1, LINUX), part(2, LINUX)], {1: ext(mounted=b"/sysroot/boot"), 2: ext()}, 2),
-    ([part(1, LINUX), part(2, LINUX), part(3, LINUX)], {1: ext(mounted=b"/"), 2: ext(mounted=b"/srv"), 3: XFS}, 1),
-])
+@pytest.mark.parametrize(
+    ("table", "headers", "number"),
+    [
+        ([], {}, None),
+        ([part(1, "83")], {1: ext()}, 1),
+        ([part(1, "83")], {1: UNKNOWN}, 1),
+        ([part(1, "EF"), part(5, "83")], {5: XFS}, 5),
+        ([part(14, BIOS), part(1, LINUX)], {1: ext()}, 1),
+        ([part(1, ROOT), part(2, LINUX)], {1: ext(), 2: ext()}, 1),
+        ([part(1, LINUX), part(2, LINUX)], {1: BTRFS, 2: ext()}, 2),
+        ([part(1, LINUX), part(2, LINUX)], {1: ext(label=b"boot"), 2: XFS}, 2),
+        ([part(1, BOOT_TYPE), part(2, LINUX)], {1: ext(), 2: XFS}, 2),
+        ([part(1, LINUX), part(2, LINUX)], {1: ext(mounted=b"/sysroot/boot"), 2: ext()}, 2),
+        ([part(1, LINUX), part(2, LINUX), part(3, LINUX)], {1: ext(mounted=b"/"), 2: ext(mounted=b"/srv"), 3: XFS}, 1),
+    ],
+)
 def test_inspection(table: list[Partition], headers: dict[int, bytes], number: int | None) -> None:
     chosen = inspect_partitions(table, headers, DISK)
     assert (chosen.number if chosen else None) == number
 
 
-@pytest.mark.parametrize(("table", "headers", "message"), [
-    ([part(1, "83"), part(2, "83")], {1: ext(), 2: XFS}, r"Linux partitions: 1 \(ext\), 2 \(XFS\).*os_partition"),
-    ([part(1, ROOT), part(2, ROOT)], {1: ext(), 2: ext()}, r"1 \(ext\), 2 \(ext\)"),
-    ([part(1, "83"), part(2, "83")], {1: BTRFS, 2: UNKNOWN}, r"1 \(Btrfs\), 2 \(unknown\)"),
-    ([part(1, "7")], {}, "Linux partitions: none"),
-])
+@pytest.mark.parametrize(
+    ("table", "headers", "message"),
+    [
+        ([part(1, "83"), part(2, "83")], {1: ext(), 2: XFS}, r"Linux partitions: 1 \(ext\), 2 \(XFS\).*os_partition"),
+        ([part(1, ROOT), part(2, ROOT)], {1: ext(), 2: ext()}, r"1 \(ext\), 2 \(ext\)"),
+        ([part(1, "83"), part(2, "83")], {1: BTRFS, 2: UNKNOWN}, r"1 \(Btrfs\), 2 \(unknown\)"),
+        ([part(1, "7")], {}, "Linux partitions: none"),
+    ],
+)
 def test_inspection_does_not_guess(table: list[Partition], headers: dict[int, bytes], message: str) -> None:
     with pytest.raises(NovaliteError, match=message):
         inspect_partitions(table, headers, DISK)
@@ -98,8 +112,19 @@ def test_a_number() -> None:
             choose_partition(table, number, DISK)
 
 
-@given(st.lists(st.builds(Partition, st.integers(1, 20), st.integers(-5, DISK * 2), st.integers(-5, DISK * 2),
-                          st.sampled_from(["83", "7", ROOT, LINUX, BIOS])), max_size=4), st.integers(1, 20))
+@given(
+    st.lists(
+        st.builds(
+            Partition,
+            st.integers(1, 20),
+            st.integers(-5, DISK * 2),
+            st.integers(-5, DISK * 2),
+            st.sampled_from(["83", "7", ROOT, LINUX, BIOS]),
+        ),
+        max_size=4,
+    ),
+    st.integers(1, 20),
+)
 def test_what_is_chosen_lies_on_the_disk(table: list[Partition], wanted: int) -> None:
     try:
         chosen = choose_partition(table, wanted, DISK)
@@ -152,8 +177,11 @@ def test_file_systems(tmp_path: pathlib.Path) -> None:
     assert identified(superblock(incompat=6)) == ("ext4", "errors=remount-ro", "errors=remount-ro,noload", False)
     assert identified(superblock(max_mounts=20))[3] and identified(superblock(interval=1))[3]
     assert identified(b"XFSB".ljust(4096, b"\0"))[0] == "xfs"
-    for data, message in ((superblock(journal=0), "journal on another device"), (bytes(4096), "no ext2"),
-                          (BTRFS, "is there but Btrfs; .* config drive"),
-                          (b"", "no ext2")):
+    for data, message in (
+        (superblock(journal=0), "journal on another device"),
+        (bytes(4096), "no ext2"),
+        (BTRFS, "is there but Btrfs; .* config drive"),
+        (b"", "no ext2"),
+    ):
         with pytest.raises(NovaliteError, match=message):
             identified(data)

@@ -53,8 +53,7 @@ def test_writes_once_and_says_so(host: Host) -> None:
 
     done = inject_all([request], host.state_dir, "fuse")
     assert done["changed"] and done == planned
-    assert done["instances"][0]["written"] == [
-        "/root/.ssh", "/root/.ssh/authorized_keys", "/etc/hostname", "/srv/a/b"]
+    assert done["instances"][0]["written"] == ["/root/.ssh", "/root/.ssh/authorized_keys", "/etc/hostname", "/srv/a/b"]
     raw = host.content(uuid)
     assert host.run("debugfs", "-R", "cat /root/.ssh/authorized_keys", raw) == INJECTED
     assert host.run("debugfs", "-R", "cat /etc/hostname", raw) == "web-1\n"
@@ -89,20 +88,27 @@ def test_ten_at_once_each_get_their_own_key(host: Host) -> None:
         assert [line for line in keys.splitlines() if line.startswith("ssh-")] == [f"ssh-ed25519 {uuid}"]
 
 
-@pytest.mark.parametrize(("label", "kind", "number", "partition"), [
-    ("dos", "83", 1, None), ("dos", "83", 1, 1), ("dos", "83", 3, None), ("dos", "7", 2, 2),
-    ("gpt", "0FC63DAF-8483-4772-8E79-3D69D8477DE4", 14, None),
-    ("gpt", "4F68BCE3-E8CD-4DB1-96E7-FBCAF984B709", 1, 1),
-])
+@pytest.mark.parametrize(
+    ("label", "kind", "number", "partition"),
+    [
+        ("dos", "83", 1, None),
+        ("dos", "83", 1, 1),
+        ("dos", "83", 3, None),
+        ("dos", "7", 2, 2),
+        ("gpt", "0FC63DAF-8483-4772-8E79-3D69D8477DE4", 14, None),
+        ("gpt", "4F68BCE3-E8CD-4DB1-96E7-FBCAF984B709", 1, 1),
+    ],
+)
 def test_partitions(host: Host, label: str, kind: str, number: int, partition: int | None) -> None:
     (uuid,) = host.instances(partitioned(host, kind, label, number))
     inject_all([Request(uuid, (KEY,), partition=partition)], host.state_dir, "fuse")
     assert host.cat(uuid, "/root/.ssh/authorized_keys", offset=2 * MIB) == INJECTED
 
 
-@pytest.mark.parametrize(("kind", "partition", "message"), [
-    ("7", None, "Linux partitions: none"), ("83", 2, "has no partition 2"), ("83", 0, "no ext2, ext3, ext4 or XFS"),
-])
+@pytest.mark.parametrize(
+    ("kind", "partition", "message"),
+    [("7", None, "Linux partitions: none"), ("83", 2, "has no partition 2"), ("83", 0, "no ext2, ext3, ext4 or XFS")],
+)
 def test_wrong_partition(host: Host, kind: str, partition: int | None, message: str) -> None:
     (uuid,) = host.instances(partitioned(host, kind))
     with pytest.raises(NovaliteError, match=f"instance {uuid}: .*{message}"):
@@ -237,10 +243,19 @@ def test_one_failure_names_its_instance_and_spares_the_others(host: Host) -> Non
 
 def test_running_guest_is_refused(host: Host) -> None:
     (uuid,) = host.instances(host.file_system())
-    holder = subprocess.Popen(["qemu-storage-daemon", "--blockdev", f"qcow2,node-name=d,file.driver=file,"
-                               f"file.filename={host.disk(uuid)}",
-                               "--nbd-server", f"addr.type=unix,addr.path={host.path}/nbd.sock",
-                               "--export", "nbd,id=e,node-name=d,writable=on", "--pidfile", f"{host.path}/pid"])
+    holder = subprocess.Popen(
+        [
+            "qemu-storage-daemon",
+            "--blockdev",
+            f"qcow2,node-name=d,file.driver=file,file.filename={host.disk(uuid)}",
+            "--nbd-server",
+            f"addr.type=unix,addr.path={host.path}/nbd.sock",
+            "--export",
+            "nbd,id=e,node-name=d,writable=on",
+            "--pidfile",
+            f"{host.path}/pid",
+        ]
+    )
     try:
         while not (host.path / "pid").exists():
             assert holder.poll() is None
@@ -276,8 +291,17 @@ def test_addresses_and_a_password_go_in_together(host: Host) -> None:
     (host.tree / "etc/shadow").write_text("root:*:19000:0:99999:7:::\nme:!:19000:0:99999:7:::\n")
     (host.tree / "etc/shadow").chmod(0o640)
     (uuid,) = host.instances(host.file_system())
-    nics = nics_of({"nics": [{"mac": "fa:16:3e:00:00:01", "name": "eth0",
-                              "ipv4": {"address": "10.0.0.9", "prefix": 24, "gateway": "10.0.0.1"}}]})
+    nics = nics_of(
+        {
+            "nics": [
+                {
+                    "mac": "fa:16:3e:00:00:01",
+                    "name": "eth0",
+                    "ipv4": {"address": "10.0.0.9", "prefix": 24, "gateway": "10.0.0.1"},
+                }
+            ]
+        }
+    )
     password = "$6$salt$" + "x" * 86
     request = Request(uuid, (KEY,), user="me", nics=nics, password_hash=password)
     done = inject_all([request], host.state_dir, "fuse")

@@ -60,8 +60,10 @@ def test_a_volume_is_made_extended_copied_and_deleted(tmp_path: pathlib.Path, fm
     assert [result.error for result in do(tmp_path, copied)] == [None]
     found = subprocess.run(
         ["qemu-io", "-f", fmt, "-c", "read -P 7 1M 64k", volume_path(spec(TWO), str(tmp_path))],
-        check=True, capture_output=True, text=True,
-    )  # fmt: skip
+        check=True,
+        capture_output=True,
+        text=True,
+    )
     assert "verification failed" not in found.stdout
     assert [result.action for result in do(tmp_path, spec(fmt=fmt), copied, state="absent")] == ["delete", "delete"]
     assert [result.action for result in do(tmp_path, spec(fmt=fmt), state="absent")] == ["none"]
@@ -121,12 +123,16 @@ def test_a_share_that_is_not_mounted_is_not_written_to(tmp_path: pathlib.Path) -
 @pytest.mark.parametrize(
     "volume",
     [
-        spec("../../etc/passwd"), spec("0B9C2F8A-6D1E-4E55-9B1E-0B8F0F6D3A01"), spec(kind="../x"),
-        {**spec(), "backend": "tape"}, {**spec(), "backend": "nfs", "options": {"share": ".."}},
-        {**spec(), "backend": "nfs", "options": {"share": "a/b"}}, {**spec(), "backend": "lvm"},
+        spec("../../etc/passwd"),
+        spec("0B9C2F8A-6D1E-4E55-9B1E-0B8F0F6D3A01"),
+        spec(kind="../x"),
+        {**spec(), "backend": "tape"},
+        {**spec(), "backend": "nfs", "options": {"share": ".."}},
+        {**spec(), "backend": "nfs", "options": {"share": "a/b"}},
+        {**spec(), "backend": "lvm"},
         {**spec(), "backend": "lvm", "options": {"volume_group": "-f"}},
     ],
-)  # fmt: skip
+)
 def test_no_name_leads_anywhere_else(volume: dict[str, t.Any]) -> None:
     with pytest.raises(NovaliteError):
         volume_path(volume, "/var/lib/novalite")

@@ -77,8 +77,9 @@ print(json.dumps([found, domain.UUIDString()]))
     assert (found["vcpus"], found["memory_mb"], found["disk_gb"], found["marked"]) == (3, 300, 5, False)
     assert found["disks"] == [{"dev": "vda", "bus": "virtio", "source": str(disk), "format": "qcow2", "size": 5 << 30}]
     assert [(nic["mac"], nic["bridge"], nic["network"]) for nic in found["nics"]] == [
-        ("52:54:00:aa:bb:cc", "br7", None), ("52:54:00:00:00:02", "virbr0", "default"),
-    ]  # fmt: skip
+        ("52:54:00:aa:bb:cc", "br7", None),
+        ("52:54:00:00:00:02", "virbr0", "default"),
+    ]
 
 
 @pytest.mark.parametrize("running", [True, False])
@@ -146,9 +147,12 @@ def test_what_the_host_keeps_of_it_goes_with_the_mark(domain: str, tmp_path: Pat
         module = "ansible_collections.novalite.cloud.plugins.modules.domain_adopt"
         paths = [HERE / "collections", HERE / ".cache/collections", sysconfig.get_path("purelib")]
         done = subprocess.run(
-            [SYSTEM_PYTHON, "-m", module, str(tmp_path / "asked")], capture_output=True, text=True, check=False,
+            [SYSTEM_PYTHON, "-m", module, str(tmp_path / "asked")],
+            capture_output=True,
+            text=True,
+            check=False,
             env={**os.environ, "PYTHONPATH": ":".join(map(str, paths))},
-        )  # fmt: skip
+        )
         assert done.returncode == 0, done.stdout + done.stderr
         return bool(json.loads(done.stdout)["changed"])
 

@@ -201,8 +201,7 @@ def test_each_changed_field_of_an_interface_is_named(field: str, change: dict[st
 
 
 @pytest.mark.parametrize(
-    ("path", "field"),
-    [("devices/rng", "rng"), ("on_crash", "on_crash"), ("devices/serial[1]", "serials[0]")],
+    ("path", "field"), [("devices/rng", "rng"), ("on_crash", "on_crash"), ("devices/serial[1]", "serials[0]")]
 )
 def test_what_was_taken_out_is_named(path: str, field: str) -> None:
     root = ElementTree.fromstring(render(EXAMPLE))

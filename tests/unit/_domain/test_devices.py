@@ -20,9 +20,11 @@ FLAVOR = {"ephemeral_gb": 0, "swap_mb": 0}
 
 
 @given(
-    st.booleans(), st.booleans(), st.booleans(),
+    st.booleans(),
+    st.booleans(),
+    st.booleans(),
     st.lists(st.one_of(st.none(), st.sampled_from([*NAMES, "/dev/vdc", "/dev/vdx", "sdb", "/dev/sdc"])), max_size=30),
-)  # fmt: skip
+)
 def test_no_two_disks_of_a_guest_have_one_name(
     ephemeral: bool, swap: bool, drive: bool, wishes: list[str | None]
 ) -> None:

@@ -26,7 +26,7 @@ FACTS = {
 }
 INSTANCE: dict[str, t.Any] = {
     "uuid": UUID,
-    "name": "web <1> & \"co\"",
+    "name": 'web <1> & "co"',
     "domain_name": "instance-00000007",
     "project": {"id": "a" * 32, "name": "demo"},
     "flavor": {"name": "m1.nano", "vcpus": 2, "memory_mb": 96},
@@ -90,7 +90,11 @@ def test_filter_parameters_are_those_that_have_a_value() -> None:
     six = nic(ip=None, dhcp_server=None, network={"cidr": None, "cidr_v6": "fd00:1::/64", "gateway_v6": "fe80::1"})
     (interface,) = guest_of(instance(nics=[six]), FACTS).interfaces
     assert dict(interface.parameters) == {
-        "IP": "0.0.0.0", "RASERVER": "fe80::1", "PROJNETV6": "fd00:1::", "PROJMASKV6": "64"}
+        "IP": "0.0.0.0",
+        "RASERVER": "fe80::1",
+        "PROJNETV6": "fd00:1::",
+        "PROJMASKV6": "64",
+    }
 
 
 def test_with_ipv6_every_interface_names_its_addresses_the_link_local_one_too() -> None:
@@ -145,12 +149,15 @@ def test_what_xml_cannot_hold_is_refused_by_name(name: str) -> None:
         guest_of(instance(name=name), FACTS)
 
 
-@pytest.mark.parametrize(("facts", "properties", "wanted"), [
-    ({}, {}, ("cdrom", "hdd", "ide")),
-    ({"machine": "q35"}, {}, ("cdrom", "sdf", "sata")),
-    ({"machine": "q35"}, {"hw_cdrom_bus": "virtio"}, ("disk", "vdz", "virtio")),
-    ({"machine": "virt", "arch": "aarch64"}, {}, ("disk", "vdz", "virtio")),
-])
+@pytest.mark.parametrize(
+    ("facts", "properties", "wanted"),
+    [
+        ({}, {}, ("cdrom", "hdd", "ide")),
+        ({"machine": "q35"}, {}, ("cdrom", "sdf", "sata")),
+        ({"machine": "q35"}, {"hw_cdrom_bus": "virtio"}, ("disk", "vdz", "virtio")),
+        ({"machine": "virt", "arch": "aarch64"}, {}, ("disk", "vdz", "virtio")),
+    ],
+)
 def test_a_config_drive_is_the_last_device_of_its_bus(
     facts: dict[str, str], properties: dict[str, str], wanted: tuple[str, str, str]
 ) -> None:
@@ -164,12 +171,15 @@ def test_a_config_drive_is_the_last_device_of_its_bus(
     assert source.get("file") == f"/var/lib/novalite/instances/{UUID}/disk.config" and driver.get("type") == "raw"
 
 
-@pytest.mark.parametrize(("sizes", "targets"), [
-    ({}, {"vda": "disk"}),
-    ({"ephemeral_gb": 1}, {"vda": "disk", "vdb": "disk.eph0"}),
-    ({"swap_mb": 1}, {"vda": "disk", "vdb": "disk.swap"}),
-    ({"ephemeral_gb": 1, "swap_mb": 1}, {"vda": "disk", "vdb": "disk.eph0", "vdc": "disk.swap"}),
-])
+@pytest.mark.parametrize(
+    ("sizes", "targets"),
+    [
+        ({}, {"vda": "disk"}),
+        ({"ephemeral_gb": 1}, {"vda": "disk", "vdb": "disk.eph0"}),
+        ({"swap_mb": 1}, {"vda": "disk", "vdb": "disk.swap"}),
+        ({"ephemeral_gb": 1, "swap_mb": 1}, {"vda": "disk", "vdb": "disk.eph0", "vdc": "disk.swap"}),
+    ],
+)
 @pytest.mark.parametrize("backend", ["qcow2", "raw"])
 def test_further_disks_stand_in_the_order_of_nova(sizes: dict[str, int], targets: dict[str, str], backend: str) -> None:
     flavor = {**INSTANCE["flavor"], **sizes, "extra_specs": {"novalite:disk_backend": backend}}

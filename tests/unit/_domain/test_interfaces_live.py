@@ -124,8 +124,9 @@ def test_check_mode_changes_nothing() -> None:
     assert (done.attached, done.detached) == ([B], [A])
     assert domain.macs == {LIVE: [A], CONFIG: [A]}
     assert lifecycle_interfaces.diff_of([done]) == {
-        "before": {"instance-00000001": [A]}, "after": {"instance-00000001": [B]}
-    }  # fmt: skip
+        "before": {"instance-00000001": [A]},
+        "after": {"instance-00000001": [B]},
+    }
 
 
 def test_a_failure_takes_back_what_was_plugged_in() -> None:

@@ -200,9 +200,7 @@ def test_from_each_state_to_each(host: Host, before: str, state: str, calls: lis
         assert not ensure(host, state)[0].changed
 
 
-@pytest.mark.parametrize(
-    ("before", "state"), [("shutoff", "paused"), ("saved", "paused"), ("shutoff", "suspended")]
-)
+@pytest.mark.parametrize(("before", "state"), [("shutoff", "paused"), ("saved", "paused"), ("shutoff", "suspended")])
 def test_what_cannot_be_done_is_an_error(host: Host, before: str, state: str) -> None:
     guest = domain(host, before)
     (outcome,) = ensure(host, state)

@@ -15,9 +15,13 @@ from tests.unit._domain.fake_libvirt import FakeError, FakeLibvirt
 SERIAL = "0b9c2f8a-6d1e-4e55-9b1e-0b8f0f6d3a01"
 LIVE, CONFIG = FakeLibvirt.VIR_DOMAIN_AFFECT_LIVE, FakeLibvirt.VIR_DOMAIN_AFFECT_CONFIG
 ONE = {
-    "id": "a", "volume_id": SERIAL, "instance_uuid": "i", "name": "instance-00000001", "device": "vdb",
+    "id": "a",
+    "volume_id": SERIAL,
+    "instance_uuid": "i",
+    "name": "instance-00000001",
+    "device": "vdb",
     "xml": f"<disk><target dev='vdb'/><serial>{SERIAL}</serial></disk>",
-}  # fmt: skip
+}
 
 
 @pytest.fixture(autouse=True)

@@ -79,8 +79,9 @@ class Host:
 
     def meant(self) -> policy.Chains:
         """Without the order of rules that mean the same in any."""
-        return {name: tuple(sorted(rules)) if ruleset.dispatches(name) else rules
-                for name, rules in self.owned().items()}
+        return {
+            name: tuple(sorted(rules)) if ruleset.dispatches(name) else rules for name, rules in self.owned().items()
+        }
 
     def present(self) -> Present:
         return of_ruleset(ruleset.Ruleset(self.tables))

@@ -15,13 +15,16 @@ from ansible_collections.novalite.cloud.plugins.module_utils._firewall.policy im
 pytestmark = pytest.mark.root
 
 
-@pytest.mark.parametrize(("there", "also"), [
-    (["10.98.0.1/24"], []),
-    (["10.98.0.250/24", "10.98.0.1/24"], ["10.98.0.250"]),
-    (["192.0.2.1/24", "10.98.0.250/24", "10.98.0.1/24"], ["192.0.2.1", "10.98.0.250"]),
-    (["10.98.0.1/24", "10.98.0.250/24"], []),
-    (["192.0.2.1/24"], []),
-])
+@pytest.mark.parametrize(
+    ("there", "also"),
+    [
+        (["10.98.0.1/24"], []),
+        (["10.98.0.250/24", "10.98.0.1/24"], ["10.98.0.250"]),
+        (["192.0.2.1/24", "10.98.0.250/24", "10.98.0.1/24"], ["192.0.2.1", "10.98.0.250"]),
+        (["10.98.0.1/24", "10.98.0.250/24"], []),
+        (["192.0.2.1/24"], []),
+    ],
+)
 @pytest.mark.parametrize("lan", [0], indirect=True)
 def test_a_server_answers_from_the_first_address_of_its_bridge(lan: t.Any, there: list[str], also: list[str]) -> None:
     def ip(*words: str) -> None:

@@ -28,7 +28,8 @@ SSH = {"protocol": "tcp", "port_min": 22, "port_max": 22, "cidr": "0.0.0.0/0"}
 SSH6 = {**SSH, "ethertype": "IPv6", "cidr": "fd99::/64"}
 # One of each kind that iptables has its own way to print.
 ALL_KINDS: list[dict[str, t.Any]] = [
-    SSH, SSH6,
+    SSH,
+    SSH6,
     {"protocol": "any", "cidr": "198.51.100.7/24"},
     {"protocol": "tcp", "port_min": 0, "port_max": 100},
     {"protocol": "udp", "port_min": 1, "port_max": 65535},
@@ -112,10 +113,14 @@ def test_rules_come_back_as_they_were_written(lan: t.Any, backend: str) -> None:
 
 
 EVERYTHING: dict[str, t.Any] = {
-    "scoped": [{"bridge": "br0", "addresses": ["10.99.0.5", "fe80::5"]}], "allowed_pairs": [{"cidr": "10.99.0.77"}]}
-EGRESS = [{"direction": "egress", "protocol": "tcp", "port_min": 80, "remote_group_id": 2},
-          {"direction": "egress", "protocol": "icmp", "port_min": 8, "cidr": "10.0.0.0/8"},
-          {"direction": "egress", "ethertype": "IPv6", "protocol": "icmpv6", "port_min": 128}]
+    "scoped": [{"bridge": "br0", "addresses": ["10.99.0.5", "fe80::5"]}],
+    "allowed_pairs": [{"cidr": "10.99.0.77"}],
+}
+EGRESS = [
+    {"direction": "egress", "protocol": "tcp", "port_min": 80, "remote_group_id": 2},
+    {"direction": "egress", "protocol": "icmp", "port_min": 8, "cidr": "10.0.0.0/8"},
+    {"direction": "egress", "ethertype": "IPv6", "protocol": "icmpv6", "port_min": 128},
+]
 TABLES = ("raw", "filter", "security")
 
 
@@ -126,8 +131,12 @@ def test_isolation_and_egress_come_back_as_they_were_written(lan: t.Any, backend
         wanted = request_for([*ALL_KINDS, *EGRESS], instance=EVERYTHING)
         assert apply.apply(wanted, backend=backend).restores == 2
         there = saved(backend, TABLES)
-        for line in ("-A nova-zone -i br0 -j CT --zone 9", "-A nova-local -o br0 -g nova-net-br0",
-                     "-A nova-out -i br0 -g nova-from-br0", "-A nova-local -d 10.99.0.77/32 -j nova-inst-1"):
+        for line in (
+            "-A nova-zone -i br0 -j CT --zone 9",
+            "-A nova-local -o br0 -g nova-net-br0",
+            "-A nova-out -i br0 -g nova-from-br0",
+            "-A nova-local -d 10.99.0.77/32 -j nova-inst-1",
+        ):
             assert line in there
         assert not apply.apply(wanted, backend=backend).changed
         assert not apply.apply(wanted, check_mode=True, backend=backend).changed
@@ -142,11 +151,12 @@ def test_isolation_and_egress_come_back_as_they_were_written(lan: t.Any, backend
 
 
 @pytest.mark.parametrize("lan", [0], indirect=True)
-def test_a_change_of_members_touches_no_rule(
-    lan: t.Any, backend: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rules = [{"protocol": "tcp", "remote_group_id": 2}, {"protocol": "any", "remote_group_id": 1},
-             {"ethertype": "IPv6", "protocol": "udp", "remote_group_id": 2}]
+def test_a_change_of_members_touches_no_rule(lan: t.Any, backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rules = [
+        {"protocol": "tcp", "remote_group_id": 2},
+        {"protocol": "any", "remote_group_id": 1},
+        {"ethertype": "IPv6", "protocol": "udp", "remote_group_id": 2},
+    ]
     with lan.enter(lan.hypervisor):
         apply.apply(request_for(rules), backend=backend)
         assert in_set("nova-g-2-v4") == {"10.99.0.6"}
@@ -193,9 +203,7 @@ def test_without_sets_there_is_a_rule_for_each_member(lan: t.Any, backend: str) 
 
 
 @pytest.mark.parametrize("lan", [0], indirect=True)
-def test_nothing_is_read_until_somebody_else_writes(
-    lan: t.Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_is_read_until_somebody_else_writes(lan: t.Any, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
     text = apply.Tables.text
 
@@ -235,9 +243,15 @@ def test_a_guest_more_or_less_is_one_transaction_for_each_family(
         write(self, family, text)
 
     monkeypatch.setattr(apply.Tables, "write", note)
-    guests = [{"id": number, "addresses": [f"10.99.0.{number}", f"fd99::{number:x}"], "security_groups": [1],
-               "devices": [f"tap{(8 * number + card) * 397 % 4096:03x}" for card in range(8)]}
-              for number in range(1, 7)]
+    guests = [
+        {
+            "id": number,
+            "addresses": [f"10.99.0.{number}", f"fd99::{number:x}"],
+            "security_groups": [1],
+            "devices": [f"tap{(8 * number + card) * 397 % 4096:03x}" for card in range(8)],
+        }
+        for number in range(1, 7)
+    ]
     groups = tuple(policy.parse_groups([{"id": 1, "rules": [SSH]}]))
     with lan.enter(lan.hypervisor):
         for state in ("present", "absent"):
@@ -366,20 +380,25 @@ def _run_in(place: str, directory: str, backend: str, rules: list[dict[str, t.An
 
 @pytest.mark.parametrize("lan", [0], indirect=True)
 def test_two_at_once_end_as_one_of_them_wants_it(lan: t.Any, backend: str, tmp_path: pathlib.Path) -> None:
-    wanted = [[{"protocol": "tcp", "port_min": port, "ethertype": family} for family in ("IPv4", "IPv6")]
-              for port in (22, 80)]
+    wanted = [
+        [{"protocol": "tcp", "port_min": port, "ethertype": family} for family in ("IPv4", "IPv6")] for port in (22, 80)
+    ]
     runs = [_run_in(lan.hypervisor, str(tmp_path), backend, rules) for rules in wanted]
     assert [run.wait(60) for run in runs] == [0, 0]
     with lan.enter(lan.hypervisor):
-        ports = [line.split("--dport ")[1].split()[0] for line in saved(backend).splitlines() if "--dport " in line
-                 and line.startswith("-A nova-sg-1")]
+        ports = [
+            line.split("--dport ")[1].split()[0]
+            for line in saved(backend).splitlines()
+            if "--dport " in line and line.startswith("-A nova-sg-1")
+        ]
     assert ports in (["22", "22"], ["80", "80"])
 
 
 @pytest.mark.parametrize("lan", [0], indirect=True)
 def test_a_kill_leaves_the_old_rules_or_the_new(lan: t.Any, backend: str, tmp_path: pathlib.Path) -> None:
-    both = [[{"protocol": "tcp", "port_min": port, "ethertype": family} for family in ("IPv4", "IPv6")]
-            for port in (22, 80)]
+    both = [
+        [{"protocol": "tcp", "port_min": port, "ethertype": family} for family in ("IPv4", "IPv6")] for port in (22, 80)
+    ]
 
     def family_rules() -> list[str]:
         with lan.enter(lan.hypervisor):

@@ -34,12 +34,15 @@ def rules_met(chains: devices.Chains, chain: str, device: str) -> tuple[int, str
 
 @pytest.mark.parametrize("count", [1, 16, 17, 500])
 def test_each_device_leads_to_its_instance_in_few_steps(count: int) -> None:
-    names = {f"tap{uuid.UUID(int=number * 0x9E3779B97F4A7C15F39CC0605CEDC834 % 2**128)}"[:14]: str(number)
-             for number in range(1, count + 1)}
+    names = {
+        f"tap{uuid.UUID(int=number * 0x9E3779B97F4A7C15F39CC0605CEDC834 % 2**128)}"[:14]: str(number)
+        for number in range(1, count + 1)
+    }
     chains = devices.chains(devices.TO, names, "IPv4")
     walks = {name: rules_met(chains, "nova-tap", name) for name in names}
     assert {name: target for name, (_met, target) in walks.items()} == {
-        name: f"nova-inst-{who}" for name, who in names.items()}
+        name: f"nova-inst-{who}" for name, who in names.items()
+    }
     assert max(met for met, _target in walks.values()) < 50
     assert rules_met(chains, "nova-tap", "vnet0")[1] is None
     assert rules_met(chains, "nova-tap", min(names) + "x")[1] is None
@@ -50,8 +53,15 @@ def test_each_device_leads_to_its_instance_in_few_steps(count: int) -> None:
 def test_what_comes_and_goes_one_by_one_leaves_the_chains_that_all_at_once_have(tmp_path: pathlib.Path) -> None:
     """The restore text is refused where it leads to a chain that was not there, or takes one away that is in use: a
     chain that falls apart, or comes together, concerns devices that did not change, too."""
-    guests = [{"id": number, "addresses": [f"10.0.0.{number}"], "devices": [f"tap{number * 397 % 4096:03x}"],
-               "security_groups": [1]} for number in range(1, 41)]
+    guests = [
+        {
+            "id": number,
+            "addresses": [f"10.0.0.{number}"],
+            "devices": [f"tap{number * 397 % 4096:03x}"],
+            "security_groups": [1],
+        }
+        for number in range(1, 41)
+    ]
     groups = [{"id": 1, "rules": []}]
     host = Host(directory=tmp_path)
     host.apply(request(guests[0], groups=groups))

@@ -44,8 +44,9 @@ def instance(number: int, **values: t.Any) -> dict[str, t.Any]:
 GROUPS = [{"id": number, "rules": RULES} for number in (1, 2, 3)]
 
 
-def apply(host: Host, *instances: dict[str, t.Any], groups: t.Sequence[dict[str, t.Any]] = GROUPS, **values: t.Any
-          ) -> None:
+def apply(
+    host: Host, *instances: dict[str, t.Any], groups: t.Sequence[dict[str, t.Any]] = GROUPS, **values: t.Any
+) -> None:
     host.apply(request(*instances, groups=groups, **values))
 
 
@@ -77,7 +78,9 @@ def test_removing_one_leaves_ten_and_eleven_alone(host: Host) -> None:
     before = host.filter
     apply(host, instance(1), state="absent")
     assert host.filter["nova-local"] == (
-        "-d 10.0.0.10/32 -j nova-inst-10", "-d 10.0.0.11/32 -j nova-inst-11", "-d 10.0.0.100/32 -j nova-inst-100"
+        "-d 10.0.0.10/32 -j nova-inst-10",
+        "-d 10.0.0.11/32 -j nova-inst-11",
+        "-d 10.0.0.100/32 -j nova-inst-100",
     )
     for name in ("nova-inst-10", "nova-new-10", "nova-inst-100", "nova-inst-1x", "nova-compute-inst-1", "DOCKER"):
         assert host.filter[name] == before[name]
@@ -133,11 +136,16 @@ def test_isolated_networks_do_not_meet(host: Host) -> None:
         apply(host, instance(7, **on))
     apply(host, instance(1))
     apply(host, instance(7, **on), zones={"br7": 70})
-    apply(host, instance(8, addresses=["10.0.0.8"], scoped=[{"bridge": "br8", "addresses": ["10.0.0.1"]}]),
-          zones={"br8": 80})
+    apply(
+        host,
+        instance(8, addresses=["10.0.0.8"], scoped=[{"bridge": "br8", "addresses": ["10.0.0.1"]}]),
+        zones={"br8": 80},
+    )
     assert host.rules("filter", "nova-local") == (
-        "-o br7 -g nova-net-br7", "-o br8 -g nova-net-br8", "-d 10.0.0.1/32 -j nova-inst-1",
-        "-d 10.0.0.8/32 -j nova-inst-8"
+        "-o br7 -g nova-net-br7",
+        "-o br8 -g nova-net-br8",
+        "-d 10.0.0.1/32 -j nova-inst-1",
+        "-d 10.0.0.8/32 -j nova-inst-8",
     )
     assert host.filter["nova-net-br7"] == ("-d 10.0.0.1/32 -j nova-inst-7",)
     assert host.filter["nova-net-br8"] == ("-d 10.0.0.1/32 -j nova-inst-8",)
@@ -226,8 +234,9 @@ def test_an_address_that_is_shared_no_more_keeps_its_egress_rules(host: Host) ->
     assert "-s 10.0.0.99/32 -j nova-out-1+2" in host.tables["security"]["nova-out"]
     apply(host, instance(1))
     assert set(host.tables["security"]["nova-out"]) == {
-        "-s 10.0.0.2/32 -j nova-out-2", "-s 10.0.0.99/32 -j nova-out-2+2"
-    }  # fmt: skip
+        "-s 10.0.0.2/32 -j nova-out-2",
+        "-s 10.0.0.99/32 -j nova-out-2+2",
+    }
 
 
 def test_of_a_range_every_address_is_shared(host: Host) -> None:
@@ -248,8 +257,10 @@ def test_a_range_that_cannot_be_judged_is_refused(cidr: str) -> None:
 
 
 def test_an_address_that_too_many_share_is_refused(host: Host) -> None:
-    many = [instance(10**6 + number, addresses=[f"10.0.1.{number}"], allowed_pairs=[{"cidr": "10.0.0.99"}])
-            for number in range(3)]
+    many = [
+        instance(10**6 + number, addresses=[f"10.0.1.{number}"], allowed_pairs=[{"cidr": "10.0.0.99"}])
+        for number in range(3)
+    ]
     with pytest.raises(NovaliteError, match=r"10\.0\.0\.99/32 .*too many"):
         apply(host, *many)
 
@@ -312,15 +323,22 @@ def test_what_nothing_leads_to_any_more_keeps_its_groups() -> None:
 def test_the_order_of_what_leads_to_instances_is_no_change(spelling: str) -> None:
     """What comes first in such a chain is, and what leads elsewhere."""
     head = (f"-d 224.0.0.1/32 {spelling} -j RETURN",)
-    entries = [f"-m physdev --physdev-out tap{number} --physdev-is-bridged -g nova-inst-{number}"
-               for number in range(4)]
+    entries = [
+        f"-m physdev --physdev-out tap{number} --physdev-is-bridged -g nova-inst-{number}" for number in range(4)
+    ]
     for_us = ("-d 224.0.0.1/32 -p 2 -j RETURN", *entries)
     assert ruleset.same("nova-tap", (*head, *reversed(entries)), for_us)
     assert ruleset.edits("nova-tap", (*head, *reversed(entries)), for_us) == []
     assert ruleset.edits("nova-tap", (*head, *entries[2:], entries[0]), for_us) == [f"-A nova-tap {entries[1]}"]
     assert ruleset.edits("nova-tap", (*head, *entries, "-j ACCEPT"), for_us) is None
-    for wrong in ((*entries, *head), (entries[0], *head, *entries[1:]), (*head, *entries[:3], entries[2]),
-                  (*head, *entries, entries[0]), ("-j ACCEPT", *entries), (*head, *entries, "-j ACCEPT")):
+    for wrong in (
+        (*entries, *head),
+        (entries[0], *head, *entries[1:]),
+        (*head, *entries[:3], entries[2]),
+        (*head, *entries, entries[0]),
+        ("-j ACCEPT", *entries),
+        (*head, *entries, "-j ACCEPT"),
+    ):
         assert not ruleset.same("nova-tap", wrong, for_us)
     assert not ruleset.same("nova-sg-1", (*head, *reversed(entries)), for_us)
 
@@ -330,8 +348,14 @@ def test_a_crashs_leftover_goes() -> None:
     apply(host, instance(1))
     good = host.tables
     host.tables = {
-        "filter": {**host.filter, "nova-inst-9": (), "nova-new-9": ("-j nova-ipv4-fallback",), "nova-l-0a": (),
-                   "nova-net-br9": (), "nova-sg-9": ("-j ACCEPT",)},
+        "filter": {
+            **host.filter,
+            "nova-inst-9": (),
+            "nova-new-9": ("-j nova-ipv4-fallback",),
+            "nova-l-0a": (),
+            "nova-net-br9": (),
+            "nova-sg-9": ("-j ACCEPT",),
+        },
         "raw": {"PREROUTING": ("-j nova-zone",), "nova-zone": ("-i br9 -j CT --zone 9",), "OUTPUT": ()},
     }
     apply(host, instance(1))
@@ -379,10 +403,24 @@ def test_other_tables_are_not_read() -> None:
     assert found.owned() == {}
 
 
-@pytest.mark.parametrize("name", [
-    "nova-local", "nova-inst-1", "nova-inst-0", "nova-inst-1+20", "nova-new-7", "nova-sg-3", "nova-re-3",
-    "nova-sg-3.7", "nova-re-3.65535",
-    "nova-l-0a0001", "nova-l-x0123456789abcdef012", "nova-net-br7", "nova-ipv6-fallback"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "nova-local",
+        "nova-inst-1",
+        "nova-inst-0",
+        "nova-inst-1+20",
+        "nova-new-7",
+        "nova-sg-3",
+        "nova-re-3",
+        "nova-sg-3.7",
+        "nova-re-3.65535",
+        "nova-l-0a0001",
+        "nova-l-x0123456789abcdef012",
+        "nova-net-br7",
+        "nova-ipv6-fallback",
+    ],
+)
 def test_a_name_is_ours_in_its_own_table_only(name: str) -> None:
     assert ruleset.is_owned("filter", name)
     assert not ruleset.is_owned("security", name)
@@ -392,9 +430,20 @@ def test_a_name_is_ours_in_its_own_table_only(name: str) -> None:
     assert not ruleset.is_owned("filter", "x" + name)
 
 
-@pytest.mark.parametrize("name", [
-    "nova-out", "nova-out-7", "nova-out-7+8", "nova-eg-1", "nova-ri-1", "nova-eg-1.7", "nova-ri-1.7",
-    "nova-m-0a", "nova-from-br7"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "nova-out",
+        "nova-out-7",
+        "nova-out-7+8",
+        "nova-eg-1",
+        "nova-ri-1",
+        "nova-eg-1.7",
+        "nova-ri-1.7",
+        "nova-m-0a",
+        "nova-from-br7",
+    ],
+)
 def test_what_is_sent_is_judged_in_a_table_of_its_own(name: str) -> None:
     assert ruleset.is_owned("security", name)
     assert not ruleset.is_owned("filter", name)
@@ -407,7 +456,10 @@ STEP = st.tuples(
     st.sets(st.integers(1, 4), max_size=3),
 )
 KNOWN: list[dict[str, t.Any]] = [
-    *GROUPS[:2], {"id": 3, "rules": [*RULES, {"protocol": "udp", "remote_group_id": 1}]}, *EGRESS]
+    *GROUPS[:2],
+    {"id": 3, "rules": [*RULES, {"protocol": "udp", "remote_group_id": 1}]},
+    *EGRESS,
+]
 ZONES = {"br1": 1, "br2": 2}
 
 
@@ -430,8 +482,13 @@ def member(number: int, groups: t.Iterable[int]) -> dict[str, t.Any]:
 def test_without_sets_who_joins_or_leaves_is_in_the_rules(host: Host, zoned: bool) -> None:
     """Also when nothing but the members is told, as other hosts are when an instance comes or goes."""
     groups: list[dict[str, t.Any]] = [
-        {"id": 1, "rules": [{"protocol": "tcp", "port_min": 90, "remote_group_id": 2},
-                            {"direction": "egress", "protocol": "udp", "remote_group_id": 2}]},
+        {
+            "id": 1,
+            "rules": [
+                {"protocol": "tcp", "port_min": 90, "remote_group_id": 2},
+                {"direction": "egress", "protocol": "udp", "remote_group_id": 2},
+            ],
+        },
         {"id": 2, "members": [], "scoped_members": [], "rules": []},
     ]
     place: dict[str, t.Any] = {"scoped": [{"bridge": "br1", "addresses": ["10.0.0.1"]}], "addresses": []}
@@ -444,8 +501,13 @@ def test_without_sets_who_joins_or_leaves_is_in_the_rules(host: Host, zoned: boo
     for now in (["10.0.0.7", "10.0.0.8"], ["10.0.0.8"], [], ["10.0.0.9"]):
         host.apply(request(groups=[members(*now)]))
         told = Host()
-        apply(told, instance(1, **(place if zoned else {})), groups=[groups[0], {**members(*now), "rules": []}],
-              zones=ZONES if zoned else {}, sets=False)
+        apply(
+            told,
+            instance(1, **(place if zoned else {})),
+            groups=[groups[0], {**members(*now), "rules": []}],
+            zones=ZONES if zoned else {},
+            sets=False,
+        )
         assert host.owned() == told.owned()
         opened = [rule for rules in host.owned().values() for rule in rules if "10.0.0." in rule and "ACCEPT" in rule]
         assert len(opened) == 4 * len(now)  # in, out, and the answers to each
@@ -462,8 +524,14 @@ def test_any_history_leads_to_what_is_wanted(
         host = Host(foreign(), family, directory=pathlib.Path(directory) if kept else None)
         wanted: dict[int, set[int]] = {}
         for verb, numbers, groups in steps:
-            apply(host, *(member(number, groups) for number in sorted(numbers)), groups=KNOWN, zones=ZONES,
-                  state="absent" if verb == "absent" else "present", exclusive=verb == "exclusive")
+            apply(
+                host,
+                *(member(number, groups) for number in sorted(numbers)),
+                groups=KNOWN,
+                zones=ZONES,
+                state="absent" if verb == "absent" else "present",
+                exclusive=verb == "exclusive",
+            )
             if verb == "exclusive":
                 wanted = {}
             for number in numbers:
@@ -481,15 +549,26 @@ def test_the_first_and_the_last_egress_rule_reach_who_is_not_given(host: Host) -
     """A host learns of a group's rules from any request that gives them, such as a launch."""
     plain: list[dict[str, t.Any]] = [{"id": 1, "rules": RULES}, {"id": 2, "rules": RULES}]
     egress = [{"id": 1, "rules": [*RULES, {"direction": "egress", "ethertype": "IPv6", "protocol": "tcp"}]}, plain[1]]
-    apply(host, instance(1, security_groups=[1], dhcp_servers=["10.0.0.250"]),
-          instance(2, security_groups=[1, 2]), instance(3, security_groups=[2]), groups=plain)
+    apply(
+        host,
+        instance(1, security_groups=[1], dhcp_servers=["10.0.0.250"]),
+        instance(2, security_groups=[1, 2]),
+        instance(3, security_groups=[2]),
+        groups=plain,
+    )
     before = host.owned()
     apply(host, instance(4, security_groups=[2]), groups=egress)
     assert {f"nova-out-{number}" for number in (1, 2)} <= host.owned().keys() and "nova-out-3" not in host.owned()
     assert host.rules("security", "nova-eg-1") == ("-j RETURN",)  # the rule is of the other family
     told = Host(foreign())
-    apply(told, instance(1, security_groups=[1], dhcp_servers=["10.0.0.250"]), instance(2, security_groups=[1, 2]),
-          instance(3, security_groups=[2]), instance(4, security_groups=[2]), groups=egress)
+    apply(
+        told,
+        instance(1, security_groups=[1], dhcp_servers=["10.0.0.250"]),
+        instance(2, security_groups=[1, 2]),
+        instance(3, security_groups=[2]),
+        instance(4, security_groups=[2]),
+        groups=egress,
+    )
     assert host.owned() == told.owned()
     apply(host, groups=plain[:1])
     apply(host, instance(4), state="absent")

@@ -52,9 +52,7 @@ def test_who_calls_the_module_by_hand_is_not_asked(rules: list[str]) -> None:
     assert owner.is_others(Mark()) is None and owner.is_others(THEIRS) == MINE.text
 
 
-def test_another_ledgers_chains_stay(
-    rules: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_ledgers_chains_stay(rules: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     owner.take(MINE)
     rules.append(":nova-inst-1 - [0:0]")
     touched: list[t.Any] = []

@@ -72,14 +72,23 @@ def test_what_iptables_takes_for_any_stays_closed(rule: dict[str, t.Any]) -> Non
 
 
 EGRESS = [
-    ({"protocol": "tcp", "port_min": 80, "port_max": 90, "cidr": "192.0.2.0/24"},
-     "-d 192.0.2.0/24 -p tcp -m tcp --dport 80:90 -j ACCEPT", "-s 192.0.2.0/24 -p tcp -m tcp --sport 80:90 -j ACCEPT"),
-    ({"protocol": "icmp", "port_min": 8, "port_max": 0},
-     "-p icmp -m icmp --icmp-type 8/0 -j ACCEPT", "-p icmp -m icmp --icmp-type 0 -j ACCEPT"),
+    (
+        {"protocol": "tcp", "port_min": 80, "port_max": 90, "cidr": "192.0.2.0/24"},
+        "-d 192.0.2.0/24 -p tcp -m tcp --dport 80:90 -j ACCEPT",
+        "-s 192.0.2.0/24 -p tcp -m tcp --sport 80:90 -j ACCEPT",
+    ),
+    (
+        {"protocol": "icmp", "port_min": 8, "port_max": 0},
+        "-p icmp -m icmp --icmp-type 8/0 -j ACCEPT",
+        "-p icmp -m icmp --icmp-type 0 -j ACCEPT",
+    ),
     ({"protocol": "47"}, "-p 47 -j ACCEPT", "-p 47 -j ACCEPT"),
     ({"protocol": "any"}, "-j ACCEPT", "-j ACCEPT"),
-    ({"protocol": "udp", "remote_group_id": 2},
-     "-p udp -m set --match-set S dst -j ACCEPT", "-p udp -m set --match-set S src -j ACCEPT"),
+    (
+        {"protocol": "udp", "remote_group_id": 2},
+        "-p udp -m set --match-set S dst -j ACCEPT",
+        "-p udp -m set --match-set S src -j ACCEPT",
+    ),
 ]
 
 
@@ -130,7 +139,8 @@ def test_a_remote_group_is_a_set_or_its_members() -> None:
     [
         ({"protocol": "tcpp"}, "tcpp"),
         ({"protocol": "256"}, "256"),
-        ({"protocol": "gre", "port_min": 1}, "gre"), ({"protocol": "²"}, "²"),
+        ({"protocol": "gre", "port_min": 1}, "gre"),
+        ({"protocol": "²"}, "²"),
         ({"protocol": "47", "port_min": 1}, "47"),
         ({"protocol": "tcp", "port_min": 10, "port_max": 9}, "10:9"),
         ({"protocol": "tcp", "port_min": 1, "port_max": 65536}, "65536"),
@@ -184,9 +194,13 @@ def test_where_egress_rules_apply_no_answer_is_taken_unjudged() -> None:
         out = policy.outbound_chain("7", family, [1, 3], HERE)
         assert out.name == "nova-out-7"
         place = out.rules.index("-m conntrack --ctstate INVALID -j DROP")
-        assert out.rules[place + 1:] == (
-            "-m conntrack --ctstate RELATED -j ACCEPT", f"{answers}nova-ri-1", f"{answers}nova-ri-3",
-            "-j nova-eg-1", "-j nova-eg-3", "-j DROP",
+        assert out.rules[place + 1 :] == (
+            "-m conntrack --ctstate RELATED -j ACCEPT",
+            f"{answers}nova-ri-1",
+            f"{answers}nova-ri-3",
+            "-j nova-eg-1",
+            "-j nova-eg-3",
+            "-j DROP",
         )
 
 
@@ -198,14 +212,27 @@ def test_an_isolated_network_has_group_chains_of_its_own() -> None:
     dhcp = "-s 10.0.0.2/32 -p udp -m udp --sport 67 --dport 68 -j ACCEPT"
     assert both[3:] == (
         dhcp,
-        f"-o br1 {answers}-1.5", f"-o br1 {answers}-3.5", "-o br1 -j nova-sg-1.5", "-o br1 -j nova-sg-3.5",
+        f"-o br1 {answers}-1.5",
+        f"-o br1 {answers}-3.5",
+        "-o br1 -j nova-sg-1.5",
+        "-o br1 -j nova-sg-3.5",
         "-o br1 -j nova-ipv4-fallback",  # here ends what is on that network, before the other one's members are met
-        f"{answers}-1", f"{answers}-3", "-j nova-sg-1", "-j nova-sg-3", "-j nova-ipv4-fallback",
+        f"{answers}-1",
+        f"{answers}-3",
+        "-j nova-sg-1",
+        "-j nova-sg-3",
+        "-j nova-ipv4-fallback",
     )
     out = policy.outbound_chain("7", "IPv4", [1], {"": None, "br1": 5}).rules
     answers = "-m conntrack --ctstate ESTABLISHED --ctdir REPLY -j nova-ri-1"
-    assert out[-6:] == (f"-i br1 {answers}.5", "-i br1 -j nova-eg-1.5", "-i br1 -j DROP", answers, "-j nova-eg-1",
-                        "-j DROP")
+    assert out[-6:] == (
+        f"-i br1 {answers}.5",
+        "-i br1 -j nova-eg-1.5",
+        "-i br1 -j DROP",
+        answers,
+        "-j nova-eg-1",
+        "-j DROP",
+    )
 
 
 def test_neighbour_discovery_comes_before_invalid() -> None:
@@ -235,8 +262,13 @@ def test_a_conntrack_zone_has_16_bits(zone: int) -> None:
         ([{"id": 1, "addresses": ["10.0.0.500"]}], "10.0.0.500"),
         ([{"id": 1, "addresses": ["10.0.0.0/24"]}], "10.0.0.0/24"),
         ([{"id": 1, "scoped": [{"bridge": "br 7", "addresses": []}]}], "br 7"),
-        ([{"id": 1, "scoped": [{"bridge": "br7", "addresses": ["10.0.0.5"]}]},
-          {"id": 2, "scoped": [{"bridge": "br7", "addresses": ["10.0.0.5"]}]}], "10.0.0.5"),
+        (
+            [
+                {"id": 1, "scoped": [{"bridge": "br7", "addresses": ["10.0.0.5"]}]},
+                {"id": 2, "scoped": [{"bridge": "br7", "addresses": ["10.0.0.5"]}]},
+            ],
+            "10.0.0.5",
+        ),
         ([{"id": -1}], "-1"),
     ],
 )
@@ -246,10 +278,12 @@ def test_impossible_instances_are_refused(instances: list[dict[str, t.Any]], nam
 
 
 def test_isolated_networks_may_have_the_same_addresses() -> None:
-    first, second = policy.parse_instances([
-        {"id": 1, "addresses": ["10.0.0.5"], "scoped": [{"bridge": "br7", "addresses": ["10.0.0.5", "fd00::5"]}]},
-        {"id": 2, "scoped": [{"bridge": "br8", "addresses": ["10.0.0.5"]}]},
-    ])
+    first, second = policy.parse_instances(
+        [
+            {"id": 1, "addresses": ["10.0.0.5"], "scoped": [{"bridge": "br7", "addresses": ["10.0.0.5", "fd00::5"]}]},
+            {"id": 2, "scoped": [{"bridge": "br8", "addresses": ["10.0.0.5"]}]},
+        ]
+    )
     assert first.of("IPv4") == [("", "10.0.0.5/32"), ("br7", "10.0.0.5/32")]
     assert first.of("IPv6") == [("br7", "fd00::5/128")]
     assert second.of("IPv4") == [("br8", "10.0.0.5/32")]

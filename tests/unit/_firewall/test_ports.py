@@ -18,9 +18,15 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Nova
 from ansible_collections.novalite.cloud.plugins.module_utils._firewall import apply, merge, policy, ports
 from ansible_collections.novalite.cloud.plugins.module_utils._network import nwfilter
 
-BOTH = {"device": "tap1", "mac": "FA:16:3E:00:00:01", "addresses": ["10.0.0.5", "fd00::5", "fe80::1"],
-        "allowed_pairs": [{"mac": "00:00:5e:00:01:01", "cidr": "10.1.0.0/24"},
-                          {"mac": "fa:16:3e:00:00:01", "cidr": "fd01::/64"}]}
+BOTH = {
+    "device": "tap1",
+    "mac": "FA:16:3E:00:00:01",
+    "addresses": ["10.0.0.5", "fd00::5", "fe80::1"],
+    "allowed_pairs": [
+        {"mac": "00:00:5e:00:01:01", "cidr": "10.1.0.0/24"},
+        {"mac": "fa:16:3e:00:00:01", "cidr": "fd01::/64"},
+    ],
+}
 V4 = {"device": "tap2", "mac": "fa:16:3e:00:00:02", "addresses": ["10.0.0.6"]}
 
 
@@ -39,17 +45,29 @@ def test_without_an_ipv6_address_no_ipv6() -> None:
     assert not [line for line in ports.rules(ports.parse_port(1, V4)) if "IPv6" in line]
 
 
-@pytest.mark.parametrize(("change", "named"), [
-    ({"mac": "fa:16"}, "fa:16"), ({"device": "a b"}, "a b"), ({"addresses": ["10.0.0"]}, "10.0.0"),
-    ({"allowed_pairs": [{"mac": "fa:16:3e:00:00:01", "cidr": "10.0.0.1/8"}]}, "10.0.0.1/8")])
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"mac": "fa:16"}, "fa:16"),
+        ({"device": "a b"}, "a b"),
+        ({"addresses": ["10.0.0"]}, "10.0.0"),
+        ({"allowed_pairs": [{"mac": "fa:16:3e:00:00:01", "cidr": "10.0.0.1/8"}]}, "10.0.0.1/8"),
+    ],
+)
 def test_what_is_no_port_is_refused(change: dict[str, t.Any], named: str) -> None:
     with pytest.raises(NovaliteError, match=re.escape(repr(named))):
         ports.parse_port(1, {**V4, **change})
 
 
 def test_a_device_that_moved_leaves_its_old_line() -> None:
-    present = ports.Present({"nova-ports": ["-i tap2 -j nova-port-7-0", "-i tap3 -j nova-port-8-0", "-j ACCEPT"],
-                             "nova-port-7-0": ["-j DROP"], "nova-port-8-0": ["-j DROP"], "nova-port-9-0": []})
+    present = ports.Present(
+        {
+            "nova-ports": ["-i tap2 -j nova-port-7-0", "-i tap3 -j nova-port-8-0", "-j ACCEPT"],
+            "nova-port-7-0": ["-j DROP"],
+            "nova-port-8-0": ["-j DROP"],
+            "nova-port-9-0": [],
+        }
+    )
     chains = ports.wanted(present, {9: [ports.parse_port(9, V4)]}, {9}, False)
     assert chains["nova-ports"] == ["-i tap2 -j nova-port-9-0", "-i tap3 -j nova-port-8-0"]
     assert set(chains) == {"nova-ports", "nova-port-8-0", "nova-port-9-0"}

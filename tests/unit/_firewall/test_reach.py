@@ -90,8 +90,13 @@ def test_it_is_what_happens_to_packets(seed: int) -> None:
         f"guest-{instance['id']}": [groups[number] for number in instance["security_groups"]]
         for instance in policy["instances"]
     }
-    talks = [(6, "tcp", 22, None), (6, "TCP", 1023, None), (17, "17", 80, None), (47, "gre", None, None),
-             (253, "253", None, None)]
+    talks = [
+        (6, "tcp", 22, None),
+        (6, "TCP", 1023, None),
+        (17, "17", 80, None),
+        (47, "gre", None, None),
+        (253, "253", None, None),
+    ]
     names = [*(name for name in places if name.startswith("guest-")), "bystander"]
     judged = 0
     for (source, destination), version in itertools.product(itertools.permutations([*names, "outside"], 2), (4, 6)):
@@ -102,8 +107,16 @@ def test_it_is_what_happens_to_packets(seed: int) -> None:
             ends.append(reach.End(name, (reach.Address(address, 1),), own.get(name)))
         ping = (1, "icmp", 8, 0) if version == 4 else (58, "icmpv6", 128, 0)
         for number, protocol, port, code in [*talks, ping]:
-            probe = Probe("", source, destination, ends[0].addresses[0].text, ends[1].addresses[0].text, number, port,
-                          code if number in (1, 58) else 40000)
+            probe = Probe(
+                "",
+                source,
+                destination,
+                ends[0].addresses[0].text,
+                ends[1].addresses[0].text,
+                number,
+                port,
+                code if number in (1, 58) else 40000,
+            )
             (answer,) = reach.answers(ends[0], ends[1], reach.Talk(protocol, port, code), remotes)
             assert answer["allowed"] == passes(policy, probe), answer["line"]
             judged += 1
@@ -111,11 +124,13 @@ def test_it_is_what_happens_to_packets(seed: int) -> None:
 
 
 def test_picture() -> None:
-    text = security_groups.dot([
-        {**WEB, "project": "demo", "servers": [f"web-{number}" for number in range(10)]},
-        {**DB, "project": "demo", "servers": ['db "1" <a>']},
-        {**OUT, "project": "demo", "servers": []},
-    ])
+    text = security_groups.dot(
+        [
+            {**WEB, "project": "demo", "servers": [f"web-{number}" for number in range(10)]},
+            {**DB, "project": "demo", "servers": ['db "1" <a>']},
+            {**OUT, "project": "demo", "servers": []},
+        ]
+    )
     assert '"ingress anyone" -> "group1" [label="tcp 80-81"];' in text
     assert '"group1" -> "group2" [label="tcp 3306"];' in text
     assert '"group3" -> "egress 10.0.0.0/8" [label="tcp 80", style=dashed];' in text

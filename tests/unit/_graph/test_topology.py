@@ -64,9 +64,28 @@ def test_everything_is_in_it() -> None:
     servers = [server(), server("db", **changes)]
     hosts = [host(), host("hv2", up=False), host("hv3", enabled=False)]
     found = words(drawn(hosts, [network()], servers, [group(), db]))
-    for said in ("hv1", "nova · down", "nova · disabled", "8 of 32", "58.6 of 62.5 GiB", "web", "10.20.0.3", "3 of 252",
-                 "10.20.0.3 192.0.2.7", "stopped", "private", "10.20.0.0/24, br100", "default", "tcp 22", "tcp 5432",
-                 "anyone", "no instance", "3 hosts, 2 instances", "1 active", "1 stopped"):  # fmt: skip
+    for said in (
+        "hv1",
+        "nova · down",
+        "nova · disabled",
+        "8 of 32",
+        "58.6 of 62.5 GiB",
+        "web",
+        "10.20.0.3",
+        "3 of 252",
+        "10.20.0.3 192.0.2.7",
+        "stopped",
+        "private",
+        "10.20.0.0/24, br100",
+        "default",
+        "tcp 22",
+        "tcp 5432",
+        "anyone",
+        "no instance",
+        "3 hosts, 2 instances",
+        "1 active",
+        "1 stopped",
+    ):
         assert said in found, said
     assert found.count("A") == 3  # the network's own, and on each instance
     assert found.count("2") == 2
@@ -99,7 +118,7 @@ def test_a_bar_is_as_long_as_what_is_used() -> None:
 
 def test_names_are_only_names() -> None:
     parts = ([host(ODD, zone=ODD)], [network(name=ODD)], [server(ODD, host=ODD, project=ODD)], [group(name=ODD)])
-    assert "<b>&\"\\n x?]>" in words(drawn(*parts))
+    assert '<b>&"\\n x?]>' in words(drawn(*parts))
 
 
 @settings(max_examples=10, deadline=None)

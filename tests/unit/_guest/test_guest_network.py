@@ -32,12 +32,7 @@ STATIC = {
     "dns": ["10.30.0.53", "fd00::53"],
     "mtu": 1450,
 }
-DHCP = {
-    "mac": "fa:16:3e:00:01:02",
-    "name": "eth1",
-    "ipv4": {"address": "10.20.0.5", "prefix": 24},
-    "dhcp": True,
-}
+DHCP = {"mac": "fa:16:3e:00:01:02", "name": "eth1", "ipv4": {"address": "10.20.0.5", "prefix": 24}, "dhcp": True}
 NICS = nics_of({"nics": [STATIC, DHCP]})
 
 INTERFACES = """\
@@ -102,11 +97,21 @@ def test_ifupdown_without_resolvconf(root: pathlib.Path) -> None:
 def test_busybox_understands_the_interfaces_file(root: pathlib.Path) -> None:
     (root / "etc/network").mkdir()
     written(root)
-    said = subprocess.run(["busybox", "ifup", "-n", "-v", "-a", "-i", str(root / "etc/network/interfaces")],
-                          check=True, capture_output=True, text=True)
+    said = subprocess.run(
+        ["busybox", "ifup", "-n", "-v", "-a", "-i", str(root / "etc/network/interfaces")],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
     lines = (said.stdout + said.stderr).splitlines()
-    for word in ("ip addr add 10.30.1.9/22", "ip link set mtu 1450", "via 10.30.0.1 dev eth0",
-                   "ip addr add fd00::9/64", "via fd00::1 dev eth0", "udhcpc"):
+    for word in (
+        "ip addr add 10.30.1.9/22",
+        "ip link set mtu 1450",
+        "via 10.30.0.1 dev eth0",
+        "ip addr add fd00::9/64",
+        "via fd00::1 dev eth0",
+        "udhcpc",
+    ):
         assert any(word in line for line in lines), (word, lines)
 
 
@@ -114,17 +119,24 @@ def test_busybox_understands_the_interfaces_file(root: pathlib.Path) -> None:
 def test_netplan_comes_first(root: pathlib.Path) -> None:
     for name in ("network", "netplan"):
         (root / "etc" / name).mkdir()
-    (path, text), = written(root).items()
+    ((path, text),) = written(root).items()
     assert path == "/etc/netplan/90-nova.yaml" and (root / path[1:]).stat().st_mode & 0o777 == 0o600
-    assert yaml.safe_load(text) == {"network": {"version": 2, "ethernets": {
-        "00-nova-eth0": {
-            "match": {"macaddress": "fa:16:3e:00:01:01"}, "dhcp4": False, "mtu": 1450,
-            "addresses": ["10.30.1.9/22", "fd00::9/64"],
-            "routes": [{"to": "0.0.0.0/0", "via": "10.30.0.1"}, {"to": "::/0", "via": "fd00::1"}],
-            "nameservers": {"addresses": ["10.30.0.53", "fd00::53"]},
-        },
-        "00-nova-eth1": {"match": {"macaddress": "fa:16:3e:00:01:02"}, "dhcp4": True},
-    }}}
+    assert yaml.safe_load(text) == {
+        "network": {
+            "version": 2,
+            "ethernets": {
+                "00-nova-eth0": {
+                    "match": {"macaddress": "fa:16:3e:00:01:01"},
+                    "dhcp4": False,
+                    "mtu": 1450,
+                    "addresses": ["10.30.1.9/22", "fd00::9/64"],
+                    "routes": [{"to": "0.0.0.0/0", "via": "10.30.0.1"}, {"to": "::/0", "via": "fd00::1"}],
+                    "nameservers": {"addresses": ["10.30.0.53", "fd00::53"]},
+                },
+                "00-nova-eth1": {"match": {"macaddress": "fa:16:3e:00:01:02"}, "dhcp4": True},
+            },
+        }
+    }
 
 
 @needs_root
@@ -137,9 +149,22 @@ def test_networkd(root: pathlib.Path, also_ifupdown: bool) -> None:
     files = written(root)
     assert list(files) == [f"/etc/systemd/network/00-nova-eth{n}.network" for n in (0, 1)]
     assert files["/etc/systemd/network/00-nova-eth0.network"].splitlines() == [
-        guest_network.NOTE, "[Match]", "MACAddress=fa:16:3e:00:01:01", "", "[Link]", "MTUBytes=1450", "", "[Network]",
-        "DHCP=no", "Address=10.30.1.9/22", "Gateway=10.30.0.1", "Address=fd00::9/64", "Gateway=fd00::1",
-        "DNS=10.30.0.53", "DNS=fd00::53"]
+        guest_network.NOTE,
+        "[Match]",
+        "MACAddress=fa:16:3e:00:01:01",
+        "",
+        "[Link]",
+        "MTUBytes=1450",
+        "",
+        "[Network]",
+        "DHCP=no",
+        "Address=10.30.1.9/22",
+        "Gateway=10.30.0.1",
+        "Address=fd00::9/64",
+        "Gateway=fd00::1",
+        "DNS=10.30.0.53",
+        "DNS=fd00::53",
+    ]
     assert "DHCP=ipv4" in files["/etc/systemd/network/00-nova-eth1.network"]
 
 
@@ -149,12 +174,23 @@ def test_a_guest_that_has_none_of_them(tmp_path: pathlib.Path) -> None:
         plan(guest, Request(UUID, nics=NICS))
 
 
-@pytest.mark.parametrize("change", [
-    {"mac": "fa:16:3e:00:01:01\n"}, {"mac": "x"}, {"name": "eth0\n"}, {"name": "../x"}, {"mtu": 1}, {"mtu": 1 << 20},
-    {"ipv4": {"address": "10.0.0.1\nup reboot", "prefix": 8}}, {"ipv4": {"address": "fd00::1", "prefix": 8}},
-    {"ipv4": {"address": "10.0.0.1", "prefix": 33}}, {"ipv6": {"address": "fe80::1%eth0", "prefix": 64}},
-    {"ipv4": {"address": "10.0.0.1", "prefix": 8, "gateway": "fd00::1"}}, {"dns": ["8.8.8.8 evil"]},
-])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"mac": "fa:16:3e:00:01:01\n"},
+        {"mac": "x"},
+        {"name": "eth0\n"},
+        {"name": "../x"},
+        {"mtu": 1},
+        {"mtu": 1 << 20},
+        {"ipv4": {"address": "10.0.0.1\nup reboot", "prefix": 8}},
+        {"ipv4": {"address": "fd00::1", "prefix": 8}},
+        {"ipv4": {"address": "10.0.0.1", "prefix": 33}},
+        {"ipv6": {"address": "fe80::1%eth0", "prefix": 64}},
+        {"ipv4": {"address": "10.0.0.1", "prefix": 8, "gateway": "fd00::1"}},
+        {"dns": ["8.8.8.8 evil"]},
+    ],
+)
 def test_what_is_no_address_gets_into_no_file(change: dict[str, t.Any]) -> None:
     with pytest.raises(NovaliteError):
         nics_of({"nics": [{**STATIC, **change}]})

@@ -12,11 +12,7 @@ import typing as t
 import pytest
 import sqlalchemy as sa
 
-from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
-    ConflictError,
-    NotFoundError,
-    NovaliteError,
-)
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, NotFoundError, NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.compute_host import compute_host
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.placement.compute_hosts import host_states
@@ -97,9 +93,7 @@ def test_what_cannot_be_is_refused(run: Run, hosts: t.Any) -> None:
 
 def test_a_disabled_host_stays_so_until_somebody_says_otherwise(run: Run, hosts: t.Any) -> None:
     first = run("compute_service", hosts=["hv1"], enabled=False, disabled_reason="fan")
-    assert first["changed"] and first["compute_hosts"] == [
-        {"name": "hv1", "enabled": False, "disabled_reason": "fan"}
-    ]
+    assert first["changed"] and first["compute_hosts"] == [{"name": "hv1", "enabled": False, "disabled_reason": "fan"}]
     assert not run("compute_service", hosts=["hv1"], enabled=False)["changed"]
     # a gathering that says nothing of it changes nothing; an inventory that does, wins
     seen = hosts({"name": "hv1"})

@@ -33,10 +33,21 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.security im
 
 DEMO = "d" * 32
 HOST = {
-    "enabled": True, "up": True, "aggregates": [], "traits": [], "vcpus": 4, "memory_mb": 4096, "disk_gb": 40,
-    "reserved_vcpus": 0, "reserved_memory_mb": 0, "reserved_disk_gb": 0, "cpu_ratio": 1.0, "ram_ratio": 1.0,
-    "disk_ratio": 1.0, "facts": {},
-}  # fmt: skip
+    "enabled": True,
+    "up": True,
+    "aggregates": [],
+    "traits": [],
+    "vcpus": 4,
+    "memory_mb": 4096,
+    "disk_gb": 40,
+    "reserved_vcpus": 0,
+    "reserved_memory_mb": 0,
+    "reserved_disk_gb": 0,
+    "cpu_ratio": 1.0,
+    "ram_ratio": 1.0,
+    "disk_ratio": 1.0,
+    "facts": {},
+}
 
 
 @pytest.fixture
@@ -47,10 +58,18 @@ def connection(ledger: sa.Engine) -> t.Iterator[sa.Connection]:
 
 def add_server(connection: sa.Connection, name: str, **values: t.Any) -> str:
     row = {
-        "uuid": f"00000000-0000-0000-0000-{abs(hash(name)) % 10**12:012d}", "project_id": DEMO, "hostname": name,
-        "flavor": {"name": "f", "vcpus": 2, "memory_mb": 512, "root_gb": 1, "ephemeral_gb": 0}, "image": {},
-        "metadata": {}, "attempts": [], "vm_state": "active", "created_at": 0, "updated_at": 0, **values,
-    }  # fmt: skip
+        "uuid": f"00000000-0000-0000-0000-{abs(hash(name)) % 10**12:012d}",
+        "project_id": DEMO,
+        "hostname": name,
+        "flavor": {"name": "f", "vcpus": 2, "memory_mb": 512, "root_gb": 1, "ephemeral_gb": 0},
+        "image": {},
+        "metadata": {},
+        "attempts": [],
+        "vm_state": "active",
+        "created_at": 0,
+        "updated_at": 0,
+        **values,
+    }
     connection.execute(sa.insert(tables.instance).values(name=name, **row))
     return str(row["uuid"])
 

@@ -283,8 +283,7 @@ def test_release_gives_back_exactly_once(engine: sa.Engine) -> None:
 def test_hosts_outside_the_limit_are_no_candidates(engine: sa.Engine) -> None:
     with transaction(engine) as connection:
         result = scheduler(
-            connection,
-            {"instances": some(2), "compute_hosts": [facts("hv1"), facts("hv2")], "limit_to": ["hv2"]},
+            connection, {"instances": some(2), "compute_hosts": [facts("hv1"), facts("hv2")], "limit_to": ["hv2"]}
         )
         assert {server["host"] for server in result["instances"]} == {"hv2"}
         assert result["explanations"][0]["hosts"] == 1

@@ -377,10 +377,18 @@ def test_images_of_the_operator_say_that_hosts_may_mount_them_after_an_upgrade(l
             connection.execute(sa.insert(tables.image).values(**values))
         for number, image in enumerate(("i", f"i{project}"[:36])):
             server: dict[str, object] = {
-                "uuid": f"u{number}", "project_id": project, "name": image, "hostname": "x", "flavor": {},
-                "image": {"id": image, "properties": {}}, "metadata": {}, "attempts": [], "vm_state": "active",
-                "created_at": 0, "updated_at": 0,
-            }  # fmt: skip
+                "uuid": f"u{number}",
+                "project_id": project,
+                "name": image,
+                "hostname": "x",
+                "flavor": {},
+                "image": {"id": image, "properties": {}},
+                "metadata": {},
+                "attempts": [],
+                "vm_state": "active",
+                "created_at": 0,
+                "updated_at": 0,
+            }
             connection.execute(sa.insert(tables.instance).values(**server))
         rooms.move_to_revision(connection, "0016")
         rooms.move_to_revision(connection, "0017")

@@ -46,7 +46,9 @@ def place(connection: sa.Connection, count: int, *hosts: dict[str, t.Any]) -> di
     ("count", "sums"), [("running", (2, 1024, 15)), ("all", (6, 3072, 15)), ("none", (0, 0, 0)), (None, (2, 1024, 15))]
 )
 def test_who_counts_is_the_operators_choice(
-    count: str | None, sums: tuple[int, int, int], engine: sa.Engine  # noqa: F811
+    count: str | None,
+    sums: tuple[int, int, int],
+    engine: sa.Engine,  # noqa: F811
 ) -> None:
     domains = [guest(), guest("shutoff", vcpus=4, memory_mb=2048, disk_gb=5)]
     chosen = {} if count is None else {"count_foreign": count}
@@ -91,7 +93,9 @@ def test_the_reason_names_what_others_use(engine: sa.Engine) -> None:  # noqa: F
 
 @pytest.mark.parametrize("amount", sorted(ROOM))
 def test_the_write_itself_counts_what_others_use(
-    amount: str, engine: sa.Engine, monkeypatch: pytest.MonkeyPatch  # noqa: F811
+    amount: str,
+    engine: sa.Engine,  # noqa: F811  # the fixture
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A choice that did not know of them (a host reported them just then) is refused by the claim."""
     with transaction(engine) as connection:
@@ -125,7 +129,10 @@ def test_the_write_itself_counts_what_others_use(
     choice=st.sampled_from(["running", "all", "none"]),
 )
 def test_no_claim_ever_goes_beyond_what_others_leave(
-    guests: list[dict[str, t.Any]], count: int, choice: str, engine: sa.Engine  # noqa: F811
+    guests: list[dict[str, t.Any]],
+    count: int,
+    choice: str,
+    engine: sa.Engine,  # noqa: F811
 ) -> None:
     with transaction(engine, check_mode=True) as connection:  # rolled back: each example has an empty ledger
         result = place(connection, count, facts("hv1", domains=guests, count_foreign=choice))

@@ -48,8 +48,14 @@ def kernel(tmp_path: pathlib.Path) -> pathlib.Path:
 
 
 def test_a_local_image_is_measured(run: Run, disk: pathlib.Path, kernel: pathlib.Path) -> None:
-    item = {"name": "tiny", "source": str(disk), "disk_format": "raw", "kernel": str(kernel),
-            "ramdisk": {"source": str(kernel), "checksum": sha256(kernel)}, "cmdline": "root=/dev/vda"}  # fmt: skip
+    item = {
+        "name": "tiny",
+        "source": str(disk),
+        "disk_format": "raw",
+        "kernel": str(kernel),
+        "ramdisk": {"source": str(kernel), "checksum": sha256(kernel)},
+        "cmdline": "root=/dev/vda",
+    }
     made = run("image", images=[item])
     [image] = made["images"]
     assert (image["checksum"], image["size"], image["virtual_size"]) == (sha256(disk), MIB, MIB)
@@ -71,8 +77,9 @@ def test_the_files_are_what_the_cache_takes(run: Run, disk: pathlib.Path, kernel
     items = [{"name": name, "source": str(disk), "disk_format": "raw", "kernel": str(kernel)} for name in "ab"]
     made = run("image", images=items)
     assert [Image(**file) for file in made["files"]] == [
-        Image(sha256(disk), str(disk), MIB, "disk", "raw", MIB), Image(sha256(kernel), str(kernel), 6, "kernel"),
-    ]  # fmt: skip
+        Image(sha256(disk), str(disk), MIB, "disk", "raw", MIB),
+        Image(sha256(kernel), str(kernel), 6, "kernel"),
+    ]
     assert run("image", images=[{"name": "a"}])["files"] == made["files"]
     assert run("image", images=[{"name": "a"}], state="absent")["files"] == []
 
@@ -187,9 +194,7 @@ def test_a_kernel_can_be_taken_away(run: Run, disk: pathlib.Path, kernel: pathli
     assert run("image", images=[{"name": "i", "kernel": "", "cmdline": ""}])["images"][0]["kernel"] is None
 
 
-def test_properties_are_replaced_and_bookkeeping_is_not_shown(
-    run: Run, ledger: sa.Engine, disk: pathlib.Path
-) -> None:
+def test_properties_are_replaced_and_bookkeeping_is_not_shown(run: Run, ledger: sa.Engine, disk: pathlib.Path) -> None:
     item = {"name": "i", "source": str(disk), "disk_format": "raw", "properties": {"hw_machine_type": "q35", "x": True}}
     described = {"hw_machine_type": "q35", "x": "true", "os_host_mount": "yes"}
     assert run("image", images=[item])["images"][0]["properties"] == described

@@ -63,10 +63,20 @@ def add_server(
         server = str(uuid.uuid4())
         connection.execute(
             sa.insert(tables.instance).values(
-                uuid=server, project_id=project, name=name, hostname=name, host=host, flavor={}, image={}, metadata={},
-                vm_state="active" if host else "building", attempts=[], created_at=1, updated_at=1,
+                uuid=server,
+                project_id=project,
+                name=name,
+                hostname=name,
+                host=host,
+                flavor={},
+                image={},
+                metadata={},
+                vm_state="active" if host else "building",
+                attempts=[],
+                created_at=1,
+                updated_at=1,
             )
-        )  # fmt: skip
+        )
         for position, network in enumerate(networks):
             network_id = connection.execute(
                 sa.select(tables.network.c.id).where(tables.network.c.name == network)
@@ -110,9 +120,10 @@ def test_a_pool_has_the_addresses_of_all_hosts_or_those_that_were_named(run: Run
     changed = run("floating_pool", floating_pools=[some])
     assert changed["floating_pools"][0]["addresses"] == ["203.0.113.4-203.0.113.5", "203.0.113.7"]
     assert changed["diff"]["before"] == {
-        "floating_pools": {"public": {"cidr": POOL["cidr"], "interface": "eth0", "addresses": [
-            "203.0.113.1-203.0.113.6"]}}
-    }  # fmt: skip
+        "floating_pools": {
+            "public": {"cidr": POOL["cidr"], "interface": "eth0", "addresses": ["203.0.113.1-203.0.113.6"]}
+        }
+    }
     # another range, all of it
     [moved] = run("floating_pool", floating_pools=[{"name": "public", "cidr": "192.0.2.0/30"}])["floating_pools"]
     assert moved["addresses"] == ["192.0.2.1-192.0.2.2"]
@@ -193,8 +204,11 @@ def test_check_mode_allocates_nothing(cloud: Run, ledger: sa.Engine) -> None:
     planned = cloud("floating_ip", floating_ips=[{"server": "web"}], check_mode=True)
     assert addresses(planned) == ["203.0.113.1"] and planned["hosts"] == ["hv1"]
     assert planned["diff"]["after"]["floating_ips"]["203.0.113.1"] == {
-        "pool": "public", "server": "web", "fixed_ip": "10.0.0.1", "host": "hv1"
-    }  # fmt: skip
+        "pool": "public",
+        "server": "web",
+        "fixed_ip": "10.0.0.1",
+        "host": "hv1",
+    }
     assert rows(ledger) == {}
 
 

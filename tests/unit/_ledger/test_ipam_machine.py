@@ -263,14 +263,16 @@ class AddressMachine(RuleBasedStateMachine):
 
     def record(self, instance: dict[str, t.Any]) -> None:
         row = {"project_id": "p", "flavor": {}, "image": {}, "metadata": {}, "vm_state": "active", "attempts": []}
-        row |= {"uuid": instance["uuid"], "name": instance["name"], "hostname": instance["name"],
-                "host": instance["host"]}
+        row |= {
+            "uuid": instance["uuid"],
+            "name": instance["name"],
+            "hostname": instance["name"],
+            "host": instance["host"],
+        }
         self.connection.execute(sa.insert(tables.instance).values(created_at=0, updated_at=0, **row))
         for position, nic in enumerate(instance["nics"]):
             values = {"id": nic["id"], "instance_uuid": instance["uuid"], "network_id": nic["network"]["id"]}
-            self.connection.execute(
-                sa.insert(tables.vif).values(position=position, mac=nic["id"][:17], **values)
-            )
+            self.connection.execute(sa.insert(tables.vif).values(position=position, mac=nic["id"][:17], **values))
 
     def teardown(self) -> None:
         self.patch.stop()

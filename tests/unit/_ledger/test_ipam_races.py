@@ -80,8 +80,13 @@ class Worker:
         row: dict[str, t.Any] = {"project_id": self.project, "flavor": {}, "image": {}, "metadata": {}, "attempts": []}
         row |= {"vm_state": "building", "task_state": "networking", "created_at": 0, "updated_at": int(time.time())}
         rows = [
-            {**row, "uuid": server, "name": f"w{self.number}-{server}", "hostname": server,
-             "host": self.rng.choice(HOSTS)}
+            {
+                **row,
+                "uuid": server,
+                "name": f"w{self.number}-{server}",
+                "hostname": server,
+                "host": self.rng.choice(HOSTS),
+            }
             for server in uuids
         ]
         nics = [
@@ -169,9 +174,15 @@ def check(ledger: sa.Engine) -> collections.Counter[str]:
         owners = connection.execute(
             sa.select(fixed.c.network_id, fixed.c.owner).where(fixed.c.owner.is_not(None))
         ).all()
-        ipv6 = connection.execute(
-            sa.select(nic.c.ipv6).join(of_network, of_network.c.id == nic.c.network_id).where(nic.c.ipv6.is_not(None))
-        ).scalars().all()
+        ipv6 = (
+            connection.execute(
+                sa.select(nic.c.ipv6)
+                .join(of_network, of_network.c.id == nic.c.network_id)
+                .where(nic.c.ipv6.is_not(None))
+            )
+            .scalars()
+            .all()
+        )
     told = [(nic["network"]["id"], instance["metadata"][nic["id"]]) for instance in active for nic in instance["nics"]]
     assert len(set(told)) == len(told), "an address twice"
     assert told == [(nic["network"]["id"], nic["ip"]) for instance in active for nic in instance["nics"]]
@@ -229,11 +240,15 @@ def test_killed_controllers_neither_share_nor_lose_an_address(run: Run, ledger: 
         left = instances_by(connection)
         done = connection.execute(sa.select(sa.func.max(tables.instance.c.id))).scalar_one()
         launched = connection.execute(sa.select(sa.func.count(tables.instance.c.launched_at))).scalar_one()
-        floating = connection.execute(
-            sa.select(tables.instance.c.deleted)
-            .join(tables.vif, tables.vif.c.instance_uuid == tables.instance.c.uuid)
-            .join(tables.floating_ip, tables.floating_ip.c.vif_id == tables.vif.c.id)
-        ).scalars().all()
+        floating = (
+            connection.execute(
+                sa.select(tables.instance.c.deleted)
+                .join(tables.vif, tables.vif.c.instance_uuid == tables.instance.c.uuid)
+                .join(tables.floating_ip, tables.floating_ip.c.vif_id == tables.vif.c.id)
+            )
+            .scalars()
+            .all()
+        )
     holding = [instance for instance in left if instance["vm_state"] == "active"]
     # not one address is lost: every one that is owned is an instance's, or the host's of one
     assert owners["vif"] == sum(len(instance["nics"]) for instance in holding)

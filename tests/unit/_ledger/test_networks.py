@@ -62,8 +62,17 @@ def test_a_network_is_made_with_its_pool(run: Run, ledger: sa.Engine) -> None:
 
 
 def test_a_network_is_made_once_and_changes_only_in_what_was_said(run: Run) -> None:
-    full = {**NET, "reserved": ["10.20.0.64/30"], "dns": ["2001:DB8::0001", "9.9.9.9"], "cidr_v6": "fd00:20::/64",
-            "gateway_v6": "fe80::1", "mtu": 1450, "dhcp": False, "vlan": 7, "bridge_interface": "eth1"}  # fmt: skip
+    full = {
+        **NET,
+        "reserved": ["10.20.0.64/30"],
+        "dns": ["2001:DB8::0001", "9.9.9.9"],
+        "cidr_v6": "fd00:20::/64",
+        "gateway_v6": "fe80::1",
+        "mtu": 1450,
+        "dhcp": False,
+        "vlan": 7,
+        "bridge_interface": "eth1",
+    }
     made = run("network", networks=[full])
     assert made["networks"][0]["bridge"] == "br7"
     assert made["networks"][0]["dns"] == ["2001:db8::1", "9.9.9.9"]
@@ -302,8 +311,18 @@ def test_a_network_in_use_stays(run: Run, ledger: sa.Engine) -> None:
     with transaction(ledger) as connection:
         connection.execute(
             sa.insert(tables.instance).values(
-                id=7, uuid="u" * 36, project_id="d" * 32, name="web-1", hostname="web-1", flavor={}, image={},
-                metadata={}, vm_state="active", attempts=[], created_at=0, updated_at=0,
+                id=7,
+                uuid="u" * 36,
+                project_id="d" * 32,
+                name="web-1",
+                hostname="web-1",
+                flavor={},
+                image={},
+                metadata={},
+                vm_state="active",
+                attempts=[],
+                created_at=0,
+                updated_at=0,
             )
         )
         connection.execute(

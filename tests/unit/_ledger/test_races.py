@@ -95,8 +95,7 @@ def launch(url: str, worker: int, ready: t.Any) -> None:
                 continue
             # half of them want all of a batch or none of it; a host has room for whole batches only
             placed = scheduler(
-                connection,
-                {"instances": asked, "all_or_nothing": worker % 2 == 0, "service_down_time": 3600},
+                connection, {"instances": asked, "all_or_nothing": worker % 2 == 0, "service_down_time": 3600}
             )["instances"]
         with transaction(engine) as connection:
             outcomes = [{"uuids": [server["uuid"]], "state": "active", "host": server["host"]} for server in placed]

@@ -40,8 +40,19 @@ TINY = {"name": "m1.tiny", "vcpus": 1, "memory_mb": 512}
 def test_a_flavor_is_made_once(run: Run) -> None:
     first = run("flavor", flavors=[TINY])
     again = run("flavor", flavors=[TINY])
-    made = {"id": 1, "name": "m1.tiny", "vcpus": 1, "memory_mb": 512, "root_gb": 0, "ephemeral_gb": 0, "swap_mb": 0,
-            "extra_specs": {}, "flavorid": None, "is_public": True, "description": None}  # fmt: skip
+    made = {
+        "id": 1,
+        "name": "m1.tiny",
+        "vcpus": 1,
+        "memory_mb": 512,
+        "root_gb": 0,
+        "ephemeral_gb": 0,
+        "swap_mb": 0,
+        "extra_specs": {},
+        "flavorid": None,
+        "is_public": True,
+        "description": None,
+    }
     assert first["changed"] and first["flavors"] == [made]
     assert first["diff"]["before"] == {"flavors": {}}
     assert first["diff"]["after"]["flavors"]["m1.tiny"]["memory_mb"] == 512
@@ -135,8 +146,16 @@ def test_an_operators_project_has_no_limits_but_for_single_requests(run: Run) ->
     [project] = run("project", projects=[{"name": "fleet", "quotas": "unlimited"}])["projects"]
     bounded = {name for name, limit in project["quotas"].items() if limit != -1}
     assert {name: project["quotas"][name] for name in bounded} == {name: DEFAULTS[name] for name in bounded}
-    assert bounded == {"metadata_items", "injected_files", "injected_file_content_bytes", "injected_file_path_length",
-                       "jobs", "backups", "backup_gigabytes", "groups"}  # fmt: skip
+    assert bounded == {
+        "metadata_items",
+        "injected_files",
+        "injected_file_content_bytes",
+        "injected_file_path_length",
+        "jobs",
+        "backups",
+        "backup_gigabytes",
+        "groups",
+    }
     assert run("project", projects=[{"name": "fleet", "quotas": "unlimited"}])["changed"] is False
     with pytest.raises(NovaliteError, match="quotas 'endless': give limits by resource, or 'unlimited'"):
         run("project", projects=[{"name": "fleet", "quotas": "endless"}])
@@ -217,8 +236,17 @@ def add_instance(connection: sa.Connection, name: str, deleted: bool = False) ->
     """An instance of the project `demo` with the least that the table asks for."""
     key = connection.execute(
         sa.insert(tables.instance).values(
-            uuid=name.ljust(36, "-"), project_id="d" * 32, name=name, hostname=name, flavor={}, image={}, metadata={},
-            vm_state="deleted" if deleted else "active", attempts=[], created_at=0, updated_at=0,
+            uuid=name.ljust(36, "-"),
+            project_id="d" * 32,
+            name=name,
+            hostname=name,
+            flavor={},
+            image={},
+            metadata={},
+            vm_state="deleted" if deleted else "active",
+            attempts=[],
+            created_at=0,
+            updated_at=0,
             deleted=1 if deleted else 0,
         )
     ).inserted_primary_key

@@ -189,8 +189,18 @@ def test_a_group_that_an_instance_uses_stays(run: Run, ledger: sa.Engine) -> Non
     with transaction(ledger) as connection:
         connection.execute(
             sa.insert(tables.instance).values(
-                id=7, uuid="u" * 36, project_id="d" * 32, name="web-1", hostname="web-1", flavor={}, image={},
-                metadata={}, vm_state="active", attempts=[], created_at=0, updated_at=0,
+                id=7,
+                uuid="u" * 36,
+                project_id="d" * 32,
+                name="web-1",
+                hostname="web-1",
+                flavor={},
+                image={},
+                metadata={},
+                vm_state="active",
+                attempts=[],
+                created_at=0,
+                updated_at=0,
             )
         )
         connection.execute(sa.insert(tables.instance_security_group).values(instance_id=7, group_id=group["id"]))

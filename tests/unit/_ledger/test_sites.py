@@ -49,12 +49,27 @@ def site(tmp_path: pathlib.Path) -> Document:
         "server_groups": [{"name": "apart", "policy": "soft-anti-affinity"}],
         "profiles": {"base": {"flavor": "small", "image": "linux", "key": "me", "networks": ["front"]}},
         "servers": [
-            {"name": "web", "profile": "base", "count": 2, "security_groups": ["web"], "metadata": {"role": "web"},
-             "hints": {"group": "apart"}, "user_data": "#!/bin/sh", "config_drive": True, "hostname": "front"},
-            {"name": "db", "profile": "base", "security_groups": ["db"], "files": [{"path": "/a", "content": "b"}],
-             "networks": [{"name": "back", "fixed_ip": "10.61.0.9"}], "admin_password": "geheim"},
+            {
+                "name": "web",
+                "profile": "base",
+                "count": 2,
+                "security_groups": ["web"],
+                "metadata": {"role": "web"},
+                "hints": {"group": "apart"},
+                "user_data": "#!/bin/sh",
+                "config_drive": True,
+                "hostname": "front",
+            },
+            {
+                "name": "db",
+                "profile": "base",
+                "security_groups": ["db"],
+                "files": [{"path": "/a", "content": "b"}],
+                "networks": [{"name": "back", "fixed_ip": "10.61.0.9"}],
+                "admin_password": "geheim",
+            },
         ],
-    }  # fmt: skip
+    }
 
 
 def contents(ledger_url: str) -> dict[str, list[t.Any]]:
@@ -116,19 +131,22 @@ def test_an_edit_changes_what_was_edited(run: Run, ledger_url: str, site: Docume
 
 
 @on_sqlite
-@pytest.mark.parametrize(("server", "change"), [
-    (0, {"flavor": "large"}),
-    (0, {"image": "other"}),
-    (0, {"networks": ["back"]}),
-    (0, {"key": "you"}),
-    (0, {"hostname": "behind"}),
-    (0, {"user_data": "#!/bin/bash"}),
-    (0, {"config_drive": False}),
-    (0, {"availability_zone": "nova"}),
-    (0, {"hints": {"group": "together"}}),
-    (1, {"networks": [{"name": "back", "fixed_ip": "10.61.0.10"}]}),
-    (1, {"files": [{"path": "/a", "content": "c"}]}),
-])
+@pytest.mark.parametrize(
+    ("server", "change"),
+    [
+        (0, {"flavor": "large"}),
+        (0, {"image": "other"}),
+        (0, {"networks": ["back"]}),
+        (0, {"key": "you"}),
+        (0, {"hostname": "behind"}),
+        (0, {"user_data": "#!/bin/bash"}),
+        (0, {"config_drive": False}),
+        (0, {"availability_zone": "nova"}),
+        (0, {"hints": {"group": "together"}}),
+        (1, {"networks": [{"name": "back", "fixed_ip": "10.61.0.10"}]}),
+        (1, {"files": [{"path": "/a", "content": "c"}]}),
+    ],
+)
 def test_what_needs_a_new_instance_waits_for_consent(
     run: Run, ledger_url: str, site: Document, server: int, change: Document
 ) -> None:
@@ -186,8 +204,15 @@ def test_a_site_removes_what_it_made_and_nothing_else(run: Run, ledger_url: str,
     with pytest.raises(NovaliteError, match="network 'back' is in use by the instance 'theirs'"):
         run("site_plan", document={**empty, "prune": True})
     run("server", project="shop", servers=[{"name": "theirs"}], state="absent")
-    run("server_state", outcomes=[{"uuids": [row.uuid for row in contents(ledger_url)["instance"]
-                                             if row.name == "theirs"], "state": "deleted"}])  # fmt: skip
+    run(
+        "server_state",
+        outcomes=[
+            {
+                "uuids": [row.uuid for row in contents(ledger_url)["instance"] if row.name == "theirs"],
+                "state": "deleted",
+            }
+        ],
+    )
     plan = carry_out(empty, ledger_url=ledger_url, prune=True)
     assert {action for action, _kind, _name in actions(plan)} == {"-"}
     left = contents(ledger_url)
@@ -225,16 +250,24 @@ def test_what_the_ledger_would_refuse_is_refused_with_its_line(
     path = tmp_path / "cloud.yml"
     before = contents(ledger_url)
     for text, message in (
-        ("networks:\n  - {name: a, cidr: 10.0.0.0/24}\n  - {name: b, cidr: 10.0.0.0/25}\n",
-         "cloud.yml:3:5: network 'b'.*overlaps"),
-        ("networks:\n  - {name: a, cidr: 10.0.0.0/24}\nservers:\n  - {name: web, flavor: big, image: none}\n",
-         "cloud.yml:4:25: unknown flavor 'big'"),
+        (
+            "networks:\n  - {name: a, cidr: 10.0.0.0/24}\n  - {name: b, cidr: 10.0.0.0/25}\n",
+            "cloud.yml:3:5: network 'b'.*overlaps",
+        ),
+        (
+            "networks:\n  - {name: a, cidr: 10.0.0.0/24}\nservers:\n  - {name: web, flavor: big, image: none}\n",
+            "cloud.yml:4:25: unknown flavor 'big'",
+        ),
         ("servers:\n  - {name: web_1}\n", "cloud.yml:2:5: server name 'web_1' is not a host name"),
         ("project: {name: demo, quotas: {corse: 1}}\n", "cloud.yml:1:10: .*corse"),
-        ("flavors: [{name: s, vcpus: 9, memory_mb: 1}]\nservers:\n  - {name: web, flavor: s, count: 9}\n",
-         "cloud.yml:3:5: server 'web-1' .*names no image"),
-        ("security_groups:\n  - {name: a, rules: [{protocol: tcp, port_min: 9, port_max: 8}]}\n",
-         "cloud.yml:2:5: security group 'a': rule: port_min 9 is larger"),
+        (
+            "flavors: [{name: s, vcpus: 9, memory_mb: 1}]\nservers:\n  - {name: web, flavor: s, count: 9}\n",
+            "cloud.yml:3:5: server 'web-1' .*names no image",
+        ),
+        (
+            "security_groups:\n  - {name: a, rules: [{protocol: tcp, port_min: 9, port_max: 8}]}\n",
+            "cloud.yml:2:5: security group 'a': rule: port_min 9 is larger",
+        ),
     ):
         path.write_text(text)
         with pytest.raises(NovaliteError, match=message):
@@ -289,14 +322,19 @@ def test_the_playbook_plans_and_answers_by_its_exit_code(tmp_path: pathlib.Path)
     """The real ansible-playbook, in check mode, over a ledger that is not there yet."""
     (tmp_path / "disk").write_bytes(bytes(512))
     path = tmp_path / "cloud.yml"
-    path.write_text(
-        "site:\n  project: demo\n  images:\n    - {name: linux, source: '{{ disk }}', disk_format: raw}\n"
-    )
+    path.write_text("site:\n  project: demo\n  images:\n    - {name: linux, source: '{{ disk }}', disk_format: raw}\n")
     command = [
-        str(pathlib.Path(sys.executable).parent / "ansible-playbook"), "-i", "inventories/example",
-        "playbooks/site.yml", "-e", f"disk={tmp_path}/disk novalite_extra_variables=disk", "--check", "--diff",
-        "-e", "detailed_exitcode=true",
-    ]  # fmt: skip
+        str(pathlib.Path(sys.executable).parent / "ansible-playbook"),
+        "-i",
+        "inventories/example",
+        "playbooks/site.yml",
+        "-e",
+        f"disk={tmp_path}/disk novalite_extra_variables=disk",
+        "--check",
+        "--diff",
+        "-e",
+        "detailed_exitcode=true",
+    ]
     env = {**os.environ, "NOVALITE_HOME": str(tmp_path / "home"), "ANSIBLE_FORCE_COLOR": "0"}
 
     def played(*words: str) -> subprocess.CompletedProcess[str]:

@@ -28,19 +28,38 @@ def insert(ledger: sa.Engine, table: sa.Table, **values: t.Any) -> None:
 
 def host(ledger: sa.Engine, name: str, **values: t.Any) -> None:
     known = {
-        "enabled": True, "up": True, "last_seen_at": 1, "zone": "nova", "aggregates": [], "traits": [], "vcpus": 4,
-        "memory_mb": 4096, "disk_gb": 40, "reserved_vcpus": 1, "reserved_memory_mb": 512, "reserved_disk_gb": 0,
-        "cpu_ratio": 4.0, "ram_ratio": 1.5, "disk_ratio": 1.0, "facts": {"arch": "x86_64"},
-    }  # fmt: skip
+        "enabled": True,
+        "up": True,
+        "last_seen_at": 1,
+        "zone": "nova",
+        "aggregates": [],
+        "traits": [],
+        "vcpus": 4,
+        "memory_mb": 4096,
+        "disk_gb": 40,
+        "reserved_vcpus": 1,
+        "reserved_memory_mb": 512,
+        "reserved_disk_gb": 0,
+        "cpu_ratio": 4.0,
+        "ram_ratio": 1.5,
+        "disk_ratio": 1.0,
+        "facts": {"arch": "x86_64"},
+    }
     insert(ledger, tables.compute_host, name=name, **{**known, **values})
 
 
 def server(ledger: sa.Engine, name: str, project: str = DEMO, **values: t.Any) -> str:
     instance_uuid = str(uuid.uuid4())
     known = {
-        "hostname": name, "flavor": {"vcpus": 2, "memory_mb": 512}, "image": {}, "metadata": {}, "attempts": [],
-        "vm_state": "active", "created_at": 0, "updated_at": 0,
-    }  # fmt: skip
+        "hostname": name,
+        "flavor": {"vcpus": 2, "memory_mb": 512},
+        "image": {},
+        "metadata": {},
+        "attempts": [],
+        "vm_state": "active",
+        "created_at": 0,
+        "updated_at": 0,
+    }
     insert(ledger, tables.instance, uuid=instance_uuid, project_id=project, name=name, **{**known, **values})
     return instance_uuid
 
@@ -49,9 +68,7 @@ def take(ledger: sa.Engine, address: str, owner: str | None, **values: t.Any) ->
     pool = tables.fixed_ip
     with transaction(ledger) as connection:
         done = connection.execute(
-            sa.update(pool)
-            .where(pool.c.ip == int(ipaddress.IPv4Address(address)))
-            .values(owner=owner, **values)
+            sa.update(pool).where(pool.c.ip == int(ipaddress.IPv4Address(address))).values(owner=owner, **values)
         )
         assert done.rowcount == 1
 
@@ -59,9 +76,14 @@ def take(ledger: sa.Engine, address: str, owner: str | None, **values: t.Any) ->
 def plug(ledger: sa.Engine, server_uuid: str, address: str, number: int) -> None:
     vif_id = str(uuid.uuid4())
     insert(
-        ledger, tables.vif, id=vif_id, instance_uuid=server_uuid, network_id=1, position=0,
+        ledger,
+        tables.vif,
+        id=vif_id,
+        instance_uuid=server_uuid,
+        network_id=1,
+        position=0,
         mac=f"fa:16:3e:00:00:{number:02x}",
-    )  # fmt: skip
+    )
     take(ledger, address, f"vif:{vif_id}")
 
 
@@ -132,9 +154,14 @@ def test_a_placement_is_the_latest_one_and_the_projects_own(ledger: sa.Engine) -
     placed, fresh = server(ledger, "one", host="hv1", attempts=["hv2"]), server(ledger, "fresh")
     for moment, lines in ((5, ["old"]), (7, ["new"])):
         insert(
-            ledger, tables.instance_action, instance_uuid=placed, action="create", request_id="req-1",
-            started_at=moment, details={"scheduler": {"lines": lines}},
-        )  # fmt: skip
+            ledger,
+            tables.instance_action,
+            instance_uuid=placed,
+            action="create",
+            request_id="req-1",
+            started_at=moment,
+            details={"scheduler": {"lines": lines}},
+        )
     with reading(ledger) as connection:
         found = status.placement(connection, placed, DEMO)
         assert (found["host"], found["attempts"], found["decided_at"]) == ("hv1", ["hv2"], 7)

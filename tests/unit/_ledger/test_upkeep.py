@@ -38,21 +38,43 @@ DEMO = "d" * 32
 def fill(engine: sa.Engine, name: str = "web") -> None:
     """Record a network, a group, a user and an instance; give out an id and take it back."""
     with transaction(engine) as connection:
-        network = {"uuid": str(uuid.uuid4()), "name": "private", "cidr": "10.0.0.0/30", "bridge": "br1", "dhcp": True,
-                   "dns": ["192.0.2.1"]}  # fmt: skip
+        network = {
+            "uuid": str(uuid.uuid4()),
+            "name": "private",
+            "cidr": "10.0.0.0/30",
+            "bridge": "br1",
+            "dhcp": True,
+            "dns": ["192.0.2.1"],
+        }
         key = inserted_id(connection.execute(sa.insert(tables.network).values(**network)))
         connection.execute(
             sa.insert(tables.fixed_ip),
-            [{"network_id": key, "ip": 167772160 + number, "reserved": "network" if not number else None,
-              "released_at": 0} for number in range(4)],
-        )  # fmt: skip
+            [
+                {
+                    "network_id": key,
+                    "ip": 167772160 + number,
+                    "reserved": "network" if not number else None,
+                    "released_at": 0,
+                }
+                for number in range(4)
+            ],
+        )
         user = {"id": "u" * 32, "name": "ann", "password_hash": "$6$salt$hash", "created_at": 1, "enabled": False}
         connection.execute(sa.insert(tables.tables_identity.user).values(**user))
         instance: dict[str, t.Any] = {
-            "uuid": str(uuid.uuid4()), "project_id": DEMO, "name": name, "hostname": name, "vm_state": "active",
-            "flavor": {"name": "m1.tiny", "vcpus": 1}, "image": {"name": "ämi", "kernel": None},
-            "metadata": {"ключ": 'va"lue\n'}, "attempts": [], "fault": None, "created_at": 1, "updated_at": 2,
-        }  # fmt: skip
+            "uuid": str(uuid.uuid4()),
+            "project_id": DEMO,
+            "name": name,
+            "hostname": name,
+            "vm_state": "active",
+            "flavor": {"name": "m1.tiny", "vcpus": 1},
+            "image": {"name": "ämi", "kernel": None},
+            "metadata": {"ключ": 'va"lue\n'},
+            "attempts": [],
+            "fault": None,
+            "created_at": 1,
+            "updated_at": 2,
+        }
         connection.execute(sa.insert(tables.instance).values(**instance))
         gone = {**instance, "uuid": str(uuid.uuid4()), "name": "gone"}
         number = inserted_id(connection.execute(sa.insert(tables.instance).values(**gone)))
@@ -157,7 +179,11 @@ def test_a_ledger_that_holds_something_is_replaced_on_request_only(
     ],
 )
 def test_a_copy_that_is_spoilt_changes_nothing(
-    spoil: t.Callable[[str], str], message: str, ledger: sa.Engine, ledger_url: str, kept: pathlib.Path,
+    spoil: t.Callable[[str], str],
+    message: str,
+    ledger: sa.Engine,
+    ledger_url: str,
+    kept: pathlib.Path,
     tmp_path: pathlib.Path,
 ) -> None:
     fill(ledger)

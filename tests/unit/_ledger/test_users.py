@@ -45,9 +45,14 @@ def test_a_user_is_made_once(run: Run, ledger: sa.Engine) -> None:
     (ann,) = made["users"]
     assert len(ann["id"]) == 32
     assert {**ann, "id": ""} == {
-        "id": "", "name": "ann", "enabled": True, "description": "", "email": None, "default_project": "demo",
+        "id": "",
+        "name": "ann",
+        "enabled": True,
+        "description": "",
+        "email": None,
+        "default_project": "demo",
         "roles": MEMBER,
-    }  # fmt: skip
+    }
     assert preview["diff"] == made["diff"]
     assert "secret" not in repr(made) and stored(ledger)["password_hash"] not in repr(made)
     assert run("user", users=[wanted]) == {"changed": False, "users": [ann]}
@@ -58,9 +63,7 @@ def test_what_is_not_named_stays(run: Run, ledger: sa.Engine) -> None:
     run("user", users=[{"name": "ann", "password": "secret", "email": "a@example.org", "roles": MEMBER}])
     before = stored(ledger)
     changed = run("user", users=[{"name": "ann", "description": "new"}])
-    assert changed["diff"]["before"]["users"]["ann"] == {
-        **changed["diff"]["after"]["users"]["ann"], "description": "",
-    }  # fmt: skip
+    assert changed["diff"]["before"]["users"]["ann"] == {**changed["diff"]["after"]["users"]["ann"], "description": ""}
     assert stored(ledger) == {**before, "description": "new"}
     assert changed["users"][0]["roles"] == MEMBER
 

@@ -39,10 +39,20 @@ from tests.unit._ledger.conftest import on_sqlite
 
 DEMO, OTHER = "d" * 32, "e" * 32
 IMAGE = {
-    "id": str(uuid.uuid4()), "name": "tiny", "disk_format": "qcow2", "source": "/srv/tiny", "checksum": "sha256:00",
-    "size": 10, "virtual_size": 2 * 1024**3 + 1, "kernel": None, "ramdisk": None, "cmdline": "", "min_disk_gb": 0,
-    "min_ram_mb": 0, "properties": {},
-}  # fmt: skip
+    "id": str(uuid.uuid4()),
+    "name": "tiny",
+    "disk_format": "qcow2",
+    "source": "/srv/tiny",
+    "checksum": "sha256:00",
+    "size": 10,
+    "virtual_size": 2 * 1024**3 + 1,
+    "kernel": None,
+    "ramdisk": None,
+    "cmdline": "",
+    "min_disk_gb": 0,
+    "min_ram_mb": 0,
+    "properties": {},
+}
 
 
 @pytest.fixture
@@ -57,20 +67,43 @@ def connection(ledger: sa.Engine) -> t.Iterator[sa.Connection]:
 def _host(connection: sa.Connection, name: str) -> None:
     connection.execute(
         sa.insert(tables.compute_host).values(
-            name=name, enabled=True, up=True, last_seen_at=0, aggregates=[], traits=[], vcpus=4, memory_mb=4096,
-            disk_gb=100, reserved_vcpus=0, reserved_memory_mb=0, reserved_disk_gb=0, cpu_ratio=1.0, ram_ratio=1.0,
-            disk_ratio=1.0, facts={},
+            name=name,
+            enabled=True,
+            up=True,
+            last_seen_at=0,
+            aggregates=[],
+            traits=[],
+            vcpus=4,
+            memory_mb=4096,
+            disk_gb=100,
+            reserved_vcpus=0,
+            reserved_memory_mb=0,
+            reserved_disk_gb=0,
+            cpu_ratio=1.0,
+            ram_ratio=1.0,
+            disk_ratio=1.0,
+            facts={},
         )
-    )  # fmt: skip
+    )
 
 
 def server(connection: sa.Connection, name: str = "web", host: str | None = "hv1", **columns: t.Any) -> str:
     own = str(uuid.uuid4())
     values = {
-        "uuid": own, "project_id": DEMO, "name": name, "hostname": name, "host": host, "vm_state": "active",
+        "uuid": own,
+        "project_id": DEMO,
+        "name": name,
+        "hostname": name,
+        "host": host,
+        "vm_state": "active",
         "flavor": {"name": "m1.nano", "vcpus": 1, "memory_mb": 96, "root_gb": 1, "ephemeral_gb": 0, "swap_mb": 0},
-        "image": IMAGE, "metadata": {}, "attempts": [], "created_at": 0, "updated_at": 0, **columns,
-    }  # fmt: skip
+        "image": IMAGE,
+        "metadata": {},
+        "attempts": [],
+        "created_at": 0,
+        "updated_at": 0,
+        **columns,
+    }
     connection.execute(sa.insert(tables.instance).values(**values))
     return own
 
@@ -84,8 +117,12 @@ def test_a_blank_volume_is_available_at_once_and_bound_to_the_host_of_its_first_
 ) -> None:
     record = blank(connection, name="data")
     assert (record["status"], record["host"], record["type"], record["format"], record["attachments"]) == (
-        "available", None, "file", "qcow2", []
-    )  # fmt: skip
+        "available",
+        None,
+        "file",
+        "qcow2",
+        [],
+    )
     web = server(connection, host="hv2")
     made = volume_attachments.begin_attach(connection, record["id"], web, project_id=DEMO)
     assert (made["device"], made["attached_at"]) == ("/dev/vdb", None)
@@ -115,8 +152,11 @@ def test_a_failure_to_attach_leaves_a_volume_of_which_nothing_was_made_to_any_ho
     assert volume_attachments.finish_attach(connection, made["id"], error="no\nroom")
     now = volumes.one_volume(connection, record["id"])
     assert (now["status"], now["host"], now["attachments"], now["fault"]["message"]) == (
-        "available", None, [], "no room"
-    )  # fmt: skip
+        "available",
+        None,
+        [],
+        "no room",
+    )
     assert not volume_attachments.finish_attach(connection, made["id"])  # it was said before
 
 
@@ -260,8 +300,9 @@ def test_an_instance_takes_only_those_volumes_with_it_that_it_was_told_to(connec
     volume_attachments.release(connection, [web])
     left = volumes_by(connection, project_id=DEMO)
     assert {(record["id"], record["status"], len(record["attachments"])) for record in left} == {
-        (kept["id"], "available", 0), (snapped["id"], "available", 0)
-    }  # fmt: skip
+        (kept["id"], "available", 0),
+        (snapped["id"], "available", 0),
+    }
 
 
 def test_the_default_type_is_there_before_anything_was_written(connection: sa.Connection) -> None:
@@ -283,10 +324,16 @@ def test_the_default_type_is_there_before_anything_was_written(connection: sa.Co
 @pytest.mark.parametrize(
     "backend, options",
     [
-        ("lvm", {}), ("lvm", {"volume_group": "../etc"}), ("lvm", {"volume_group": "-f"}), ("nfs", {"share": "a/b"}),
-        ("file", {"share": "x"}), ("file", {"format": "vmdk"}), ("tape", {}), ("nfs", {"share": "x", "hosts": "hv1"}),
+        ("lvm", {}),
+        ("lvm", {"volume_group": "../etc"}),
+        ("lvm", {"volume_group": "-f"}),
+        ("nfs", {"share": "a/b"}),
+        ("file", {"share": "x"}),
+        ("file", {"format": "vmdk"}),
+        ("tape", {}),
+        ("nfs", {"share": "x", "hosts": "hv1"}),
     ],
-)  # fmt: skip
+)
 @on_sqlite
 def test_a_type_that_makes_no_sense_is_refused(
     connection: sa.Connection, backend: str, options: dict[str, t.Any]
@@ -300,14 +347,16 @@ def test_a_type_that_makes_no_sense_is_refused(
 @given(
     limits=st.fixed_dictionaries(
         {
-            "volumes": st.integers(-1, 4), "gigabytes": st.integers(-1, 12), "snapshots": st.integers(-1, 3),
+            "volumes": st.integers(-1, 4),
+            "gigabytes": st.integers(-1, 12),
+            "snapshots": st.integers(-1, 3),
             "per_volume_gigabytes": st.integers(-1, 5),
         }
     ),
     steps=st.lists(
         st.tuples(st.sampled_from(["create", "extend", "snapshot", "delete"]), st.integers(1, 6)), max_size=12
     ),
-)  # fmt: skip
+)
 def test_no_order_of_requests_exceeds_a_quota(
     connection: sa.Connection, limits: dict[str, int], steps: list[tuple[str, int]]
 ) -> None:

@@ -57,7 +57,11 @@ class Place:
     ) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
             ["nsenter", "-t", str(self.process.pid), "-m", "-n", *argv],
-            check=False, capture_output=True, text=True, timeout=30, env={**os.environ, **(env or {})},
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=30,
+            env={**os.environ, **(env or {})},
         )
         assert done.returncode == 0 or not check, f"{self.name}: {' '.join(argv)}: {done.stderr}{done.stdout}"
         return done

@@ -19,8 +19,9 @@ from ansible_collections.novalite.cloud.plugins.module_utils._network.ownership 
 
 ETH1 = Link("eth1", "52:54:00:00:00:01", 1500, up=True)
 OURS = NO_LEDGER.text
-BR100 = Link("br100", ETH1.mac, 1500, up=True, kind="bridge", addresses=("10.20.0.2/24",), permanent_mac=True,
-             alias=OURS)  # fmt: skip
+BR100 = Link(
+    "br100", ETH1.mac, 1500, up=True, kind="bridge", addresses=("10.20.0.2/24",), permanent_mac=True, alias=OURS
+)
 SPEC = Bridge("br100", "eth1", ("10.20.0.2/24",))
 
 
@@ -47,8 +48,10 @@ def test_nothing_is_missing() -> None:
 
 
 def test_guests_are_plugged_in_again() -> None:
-    taps = [Link(name, "fe:16:3e:00:00:01", 1500, up=True, master=master)
-            for name, master in (("vnet0", None), ("vnet1", "br100"), ("vnet2", "virbr0"))]  # fmt: skip
+    taps = [
+        Link(name, "fe:16:3e:00:00:01", 1500, up=True, master=master)
+        for name, master in (("vnet0", None), ("vnet1", "br100"), ("vnet2", "virbr0"))
+    ]
     spec = dataclasses.replace(SPEC, taps=("vnet0", "vnet1", "vnet2", "vnet9"))
     steps = bridge.plan_present(spec, host(dataclasses.replace(ETH1, master="br100"), BR100, *taps))
     assert commands(steps) == ["link set vnet0 master br100", "link set vnet2 master br100"]
@@ -57,8 +60,14 @@ def test_guests_are_plugged_in_again() -> None:
 
 def test_a_vlan_with_its_mtu() -> None:
     spec = dataclasses.replace(SPEC, vlan=100, mtu=9000)
-    steps = bridge.plan_present(spec, host(dataclasses.replace(ETH1, up=False, addresses=("192.0.2.1/24",)),
-                                           ssh=frozenset({"eth1"}), routed=frozenset({"eth1"})))
+    steps = bridge.plan_present(
+        spec,
+        host(
+            dataclasses.replace(ETH1, up=False, addresses=("192.0.2.1/24",)),
+            ssh=frozenset({"eth1"}),
+            routed=frozenset({"eth1"}),
+        ),
+    )
     assert commands(steps) == [
         "link add name br100 address 52:54:00:00:00:01 type bridge stp_state 0 forward_delay 0",
         "link set dev br100 alias novalite:-",
@@ -74,7 +83,9 @@ def test_a_vlan_with_its_mtu() -> None:
         "addr add 10.20.0.2/24 brd + dev br100",
     ]
     assert commands(bridge.Step(step.undo) for step in steps if step.undo)[:3] == [
-        "link del br100", "link del vlan100", "link set eth1 mtu 1500"
+        "link del br100",
+        "link del vlan100",
+        "link set eth1 mtu 1500",
     ]
 
 
@@ -152,31 +163,72 @@ def test_absent() -> None:
 def test_links_are_read() -> None:
     rows = [
         {},
-        {"ifname": "vlan100", "link": "eth1", "flags": ["UP"], "mtu": 1500, "address": "52:54:00:00:00:01",
-         "master": "br100", "linkinfo": {"info_kind": "vlan", "info_data": {"id": 100}},
-         "addr_info": [{"scope": "link", "local": "fe80::1", "prefixlen": 64},
-                       {"scope": "global", "local": "2001:db8::7", "prefixlen": 64, "temporary": True},
-                       {"scope": "global", "local": "10.0.0.1", "prefixlen": 8}]},
+        {
+            "ifname": "vlan100",
+            "link": "eth1",
+            "flags": ["UP"],
+            "mtu": 1500,
+            "address": "52:54:00:00:00:01",
+            "master": "br100",
+            "linkinfo": {"info_kind": "vlan", "info_data": {"id": 100}},
+            "addr_info": [
+                {"scope": "link", "local": "fe80::1", "prefixlen": 64},
+                {"scope": "global", "local": "2001:db8::7", "prefixlen": 64, "temporary": True},
+                {"scope": "global", "local": "10.0.0.1", "prefixlen": 8},
+            ],
+        },
     ]
     assert links.read_links(json.dumps(rows), {"vlan100"}) == {
-        "vlan100": Link("vlan100", "52:54:00:00:00:01", 1500, True, "vlan", "br100", "eth1", 100, ("10.0.0.1/8",), True,
-                        ("fe80::1/64",), advertised=True)
+        "vlan100": Link(
+            "vlan100",
+            "52:54:00:00:00:01",
+            1500,
+            True,
+            "vlan",
+            "br100",
+            "eth1",
+            100,
+            ("10.0.0.1/8",),
+            True,
+            ("fe80::1/64",),
+            advertised=True,
+        )
     }
 
 
-TENANT = Bridge("br10000", vxlan=bridge.Vxlan(10000, "192.0.2.1", ("192.0.2.2",)), addresses=("10.0.0.2/24",),
-                namespace="nova-br10000", mtu=1450)
+TENANT = Bridge(
+    "br10000",
+    vxlan=bridge.Vxlan(10000, "192.0.2.1", ("192.0.2.2",)),
+    addresses=("10.0.0.2/24",),
+    namespace="nova-br10000",
+    mtu=1450,
+)
 
 
 def tenant_host() -> Host:
     """A host that has all of TENANT."""
     return host(
         Link("br10000", "02::", 1450, True, "bridge", permanent_mac=True, alias=OURS),
-        Link("vxlan10000", "02::", 1450, True, "vxlan", "br10000", number=10000, local="192.0.2.1",
-             remotes=("192.0.2.2",), alias=OURS, dstport=4789),
+        Link(
+            "vxlan10000",
+            "02::",
+            1450,
+            True,
+            "vxlan",
+            "br10000",
+            number=10000,
+            local="192.0.2.1",
+            remotes=("192.0.2.2",),
+            alias=OURS,
+            dstport=4789,
+        ),
         Link("nv-br10000", "02::", 1450, True, "veth", "br10000", alias=OURS),
-        inside={"nova-br10000": {"lo": Link("lo", "", 65536, True, alias=OURS),
-                                 "br10000": Link("br10000", "02::", 1450, True, addresses=("10.0.0.2/24",))}},
+        inside={
+            "nova-br10000": {
+                "lo": Link("lo", "", 65536, True, alias=OURS),
+                "br10000": Link("br10000", "02::", 1450, True, addresses=("10.0.0.2/24",)),
+            }
+        },
     )
 
 
@@ -201,16 +253,19 @@ def test_after_its_namespace_was_lost() -> None:
     steps = commands(bridge.plan_present(TENANT, there))
     assert steps[:2] == ["netns add nova-br10000", "-n nova-br10000 link set dev lo up alias novalite:-"]
     assert steps[2:4] == [
-        "link del nv-br10000", "link add name nv-br10000 type veth peer name br10000 netns nova-br10000"
+        "link del nv-br10000",
+        "link add name nv-br10000 type veth peer name br10000 netns nova-br10000",
     ]
 
 
 @pytest.mark.parametrize(
     "link",
     [
-        Link("vxlan10000", "02::", 1500, True, "vxlan", number=7), Link("vxlan10000", "02::", 1500, True),
+        Link("vxlan10000", "02::", 1500, True, "vxlan", number=7),
+        Link("vxlan10000", "02::", 1500, True),
         Link("vxlan10000", "02::", 1500, True, "vxlan", "br7", number=10000),
-        Link("nv-br10000", "02::", 1500, True, "dummy"), Link("nv-br10000", "02::", 1500, True, "veth", "br7"),
+        Link("nv-br10000", "02::", 1500, True, "dummy"),
+        Link("nv-br10000", "02::", 1500, True, "veth", "br7"),
     ],
 )
 def test_a_strangers_device_with_a_tenant_networks_name_is_refused(link: Link) -> None:
@@ -224,7 +279,10 @@ def test_a_tenant_network_goes_with_its_namespace_and_way_out() -> None:
     steps, kept = bridge.plan_absent(TENANT, there)
     assert kept == []
     assert commands(steps)[-5:] == [
-        "link del nv-br10000", "link del nt-br10000", "link del vxlan10000", "link del br10000",
+        "link del nv-br10000",
+        "link del nt-br10000",
+        "link del vxlan10000",
+        "link del br10000",
         "netns del nova-br10000",
     ]
     assert commands(
@@ -238,7 +296,8 @@ def test_a_routers_link_local_address_is_the_only_one() -> None:
     assert steps.index("link set br100 addrgenmode none") < steps.index("link set br100 up")
     there = dataclasses.replace(BR100, addresses=("10.20.0.2/24", "fd00::a14:2/64"), link_local=("fe80::1/64",))
     assert commands(bridge.plan_present(spec, host(there))) == [
-        "link set br100 addrgenmode none", "addr del fe80::1/64 dev br100",
+        "link set br100 addrgenmode none",
+        "addr del fe80::1/64 dev br100",
         "addr add fe80::a14:2/64 dev br100 nodad",
     ]
     there = dataclasses.replace(there, link_local=("fe80::a14:2/64",))
@@ -263,10 +322,16 @@ def test_addresses_that_the_host_lives_by_are_not_taken_away_to_be_sorted() -> N
         {"name": "br1", "vxlan": {"vni": 7, "local": "192.0.2.1", "remotes": ["192.0.2.1"]}},
         {"name": "br1", "vxlan": {"vni": 7, "local": "192.0.2.1", "remotes": ["fd00::1"]}},
         {"name": "br1", "interface": "eth1", "vxlan": {"vni": 7, "local": "192.0.2.1"}},
-        {"name": "br1", "namespace": "default"}, {"name": "br1", "namespace": "nova-../x"},
-        {"name": "br 100"}, {"name": "br100;reboot"}, {"name": "a" * 16}, {"name": "-br"},
-        {"name": "br100", "vlan": 100}, {"name": "br100", "interface": "eth1", "vlan": 4095},
-        {"name": "br100", "mtu": 10}, {"name": "br100", "addresses": ["10.0.0.1"]},
+        {"name": "br1", "namespace": "default"},
+        {"name": "br1", "namespace": "nova-../x"},
+        {"name": "br 100"},
+        {"name": "br100;reboot"},
+        {"name": "a" * 16},
+        {"name": "-br"},
+        {"name": "br100", "vlan": 100},
+        {"name": "br100", "interface": "eth1", "vlan": 4095},
+        {"name": "br100", "mtu": 10},
+        {"name": "br100", "addresses": ["10.0.0.1"]},
         {"name": "br100", "addresses": ["10.0.0/8"]},
     ],
 )

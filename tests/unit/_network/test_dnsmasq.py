@@ -27,9 +27,18 @@ def conf(**values: t.Any) -> list[str]:
 def test_configuration() -> None:
     lines = conf(gateway="10.20.0.1", mtu=1450, lease_seconds=600, dns=["192.0.2.53"], domain="example.org")
     for line in (
-        "interface=br100", "listen-address=10.20.0.2", "bind-interfaces", "dhcp-hostsfile=/d/hosts", "pid-file=/d/pid",
-        "dhcp-range=10.20.0.0,static,255.255.255.0,600s", "dhcp-option=option:router,10.20.0.1",
-        "dhcp-option=option:mtu,1450", "domain=example.org", "no-resolv", "server=192.0.2.53", "no-hosts",
+        "interface=br100",
+        "listen-address=10.20.0.2",
+        "bind-interfaces",
+        "dhcp-hostsfile=/d/hosts",
+        "pid-file=/d/pid",
+        "dhcp-range=10.20.0.0,static,255.255.255.0,600s",
+        "dhcp-option=option:router,10.20.0.1",
+        "dhcp-option=option:mtu,1450",
+        "domain=example.org",
+        "no-resolv",
+        "server=192.0.2.53",
+        "no-hosts",
     ):
         assert line in lines
     # Two hosts' servers share the wire: an authoritative one would refuse the other's guests.
@@ -55,8 +64,12 @@ V6 = {"cidr_v6": "fd00:20::/64", "listen_v6": "fd00:20::a14:2"}
 
 def test_ipv6_by_advertisement_or_by_dhcp() -> None:
     lines = conf(**V6, mtu=1450)
-    for line in ("enable-ra", "ra-param=br100,mtu:1450,60,1800", "dhcp-range=fd00:20::,ra-only,64,86400s",
-                 "listen-address=fd00:20::a14:2"):
+    for line in (
+        "enable-ra",
+        "ra-param=br100,mtu:1450,60,1800",
+        "dhcp-range=fd00:20::,ra-only,64,86400s",
+        "listen-address=fd00:20::a14:2",
+    ):
         assert line in lines
     lines = conf(**V6, ipv6_mode="stable-privacy", router_v6=False)
     assert "dhcp-range=fd00:20::,static,64,86400s" in lines and "ra-param=br100,mtu:off,60,0" in lines
@@ -83,7 +96,10 @@ def test_clocks_and_metadata() -> None:
 def test_a_configuration_is_read_back(namespace: str | None) -> None:
     text = "\n".join(conf(**V6, namespace=namespace))
     assert dnsmasq.read_config(text) == {
-        "listen": "10.20.0.2", "cidr": "10.20.0.0/24", "domain": "novalocal", "namespace": namespace
+        "listen": "10.20.0.2",
+        "cidr": "10.20.0.0/24",
+        "domain": "novalocal",
+        "namespace": namespace,
     }
     assert conf() != conf(namespace="nova-br100"), "a server that is elsewhere is another one"
 
@@ -94,25 +110,48 @@ def test_hosts_with_both_addresses() -> None:
     assert text == "fa:16:3e:00:00:05,web-1.novalocal,10.20.0.5,[fd00:20::5]\n"
     assert dnsmasq.read_hosts(text) == list(network.hosts)
     assert dnsmasq.names_text(network.hosts, "novalocal").splitlines() == [
-        "10.20.0.5 web-1.novalocal web-1", "fd00:20::5 web-1.novalocal web-1"
+        "10.20.0.5 web-1.novalocal web-1",
+        "fd00:20::5 web-1.novalocal web-1",
     ]
 
 
 @pytest.mark.parametrize(
     "values",
     [
-        {"cidr_v6": "fd00::/48"}, {"cidr_v6": "10.0.0.0/24"}, {**V6, "listen_v6": "fd00:21::1"},
-        {**V6, "hosts": [{**HOST, "ipv6": "fd00:21::1"}]}, {**V6, "hosts": [{**HOST, "ipv6": "x\ny"}]},
-        {"ntp": ["a b"]}, {"namespace": "nova-x\nuser=root"}, {"listen_v6": "fd00::1"},
-        {"bridge": "../br100"}, {"bridge": "br100\nuser=root"}, {"listen": "10.20.1.2"}, {"listen": "x"},
-        {"cidr": "10.20.0.1/24"}, {"cidr": "fd00::/64"}, {"gateway": "10.20.0.1,1"}, {"dns": ["a\nb"]},
-        {"domain": "a,b"}, {"domain": "a\nb"}, {"domain": "-a"}, {"domain": "a..b"}, {"mtu": 5}, {"lease_seconds": 5},
-        {"hosts": [{**HOST, "hostname": "a,b"}]}, {"hosts": [{**HOST, "hostname": "a\nb"}]},
-        {"hosts": [{**HOST, "hostname": "a\n"}]}, {"hosts": [{**HOST, "hostname": ""}]},
-        {"hosts": [{**HOST, "hostname": "a" * 64}]}, {"hosts": [{**HOST, "hostname": "a.b"}]},
-        {"hosts": [{**HOST, "mac": "fa:16:3e:00:00"}]}, {"hosts": [{**HOST, "mac": "fa:16:3e:00:00:05,set:x"}]},
-        {"hosts": [{**HOST, "ip": "10.20.1.5"}]}, {"hosts": [{**HOST, "ip": "10.20.0.5,infinite"}]},
-        {"hosts": [HOST, {**HOST, "ip": "10.20.0.6"}]}, {"hosts": [HOST, {**HOST, "mac": "fa:16:3e:00:00:06"}]},
+        {"cidr_v6": "fd00::/48"},
+        {"cidr_v6": "10.0.0.0/24"},
+        {**V6, "listen_v6": "fd00:21::1"},
+        {**V6, "hosts": [{**HOST, "ipv6": "fd00:21::1"}]},
+        {**V6, "hosts": [{**HOST, "ipv6": "x\ny"}]},
+        {"ntp": ["a b"]},
+        {"namespace": "nova-x\nuser=root"},
+        {"listen_v6": "fd00::1"},
+        {"bridge": "../br100"},
+        {"bridge": "br100\nuser=root"},
+        {"listen": "10.20.1.2"},
+        {"listen": "x"},
+        {"cidr": "10.20.0.1/24"},
+        {"cidr": "fd00::/64"},
+        {"gateway": "10.20.0.1,1"},
+        {"dns": ["a\nb"]},
+        {"domain": "a,b"},
+        {"domain": "a\nb"},
+        {"domain": "-a"},
+        {"domain": "a..b"},
+        {"mtu": 5},
+        {"lease_seconds": 5},
+        {"hosts": [{**HOST, "hostname": "a,b"}]},
+        {"hosts": [{**HOST, "hostname": "a\nb"}]},
+        {"hosts": [{**HOST, "hostname": "a\n"}]},
+        {"hosts": [{**HOST, "hostname": ""}]},
+        {"hosts": [{**HOST, "hostname": "a" * 64}]},
+        {"hosts": [{**HOST, "hostname": "a.b"}]},
+        {"hosts": [{**HOST, "mac": "fa:16:3e:00:00"}]},
+        {"hosts": [{**HOST, "mac": "fa:16:3e:00:00:05,set:x"}]},
+        {"hosts": [{**HOST, "ip": "10.20.1.5"}]},
+        {"hosts": [{**HOST, "ip": "10.20.0.5,infinite"}]},
+        {"hosts": [HOST, {**HOST, "ip": "10.20.0.6"}]},
+        {"hosts": [HOST, {**HOST, "mac": "fa:16:3e:00:00:06"}]},
     ],
 )
 def test_what_could_be_an_option_of_its_own_is_refused(values: dict[str, t.Any]) -> None:
@@ -130,8 +169,11 @@ def unique(hosts: list[Host]) -> list[Host]:
 
 
 HOSTS = st.lists(
-    st.builds(lambda mac, ip: Host(f"fa:16:3e:00:00:{mac:02x}", f"10.0.0.{ip}", f"h{mac}"), st.integers(0, 9),
-              st.integers(1, 12)),
+    st.builds(
+        lambda mac, ip: Host(f"fa:16:3e:00:00:{mac:02x}", f"10.0.0.{ip}", f"h{mac}"),
+        st.integers(0, 9),
+        st.integers(1, 12),
+    ),
     max_size=8,
 ).map(unique)
 

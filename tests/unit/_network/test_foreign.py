@@ -42,7 +42,7 @@ def test_what_novalite_accepts_in_front_is_enough() -> None:
     [
         ("FORWARD -j DROP", True),
         ("FORWARD -j REJECT --reject-with icmp-host-prohibited", True),
-        ('DOCKER-USER -m comment --comment all -j DROP', True),
+        ("DOCKER-USER -m comment --comment all -j DROP", True),
         ("FORWARD -i eth7 -j DROP", False),
         ("FORWARD -m conntrack --ctstate INVALID -j DROP", False),
         ("FORWARD ! -i br100 -j DROP", False),

@@ -41,11 +41,27 @@ def test_where_the_service_is(url: str, found: Upstream) -> None:
 @pytest.mark.parametrize(
     "url",
     [
-        "", "192.0.2.10:8775", "ftp://192.0.2.10", "http://", "http://a:0", "http://a:99999", "http://a:b", "http://a/b",
-        "http://a?b", "http://a#b", "http://user:password@a", "http://a b", "http://a\n    bind", "http://-a", "http://a..b",
-        "http://[2001:db8::1%eth0]", "http://[x]", "http://a,b", "http://" + "a" * 254,
+        "",
+        "192.0.2.10:8775",
+        "ftp://192.0.2.10",
+        "http://",
+        "http://a:0",
+        "http://a:99999",
+        "http://a:b",
+        "http://a/b",
+        "http://a?b",
+        "http://a#b",
+        "http://user:password@a",
+        "http://a b",
+        "http://a\n    bind",
+        "http://-a",
+        "http://a..b",
+        "http://[2001:db8::1%eth0]",
+        "http://[x]",
+        "http://a,b",
+        "http://" + "a" * 254,
     ],
-)  # fmt: skip
+)
 def test_what_is_no_url_of_a_service(url: str) -> None:
     with pytest.raises(NovaliteError, match="is not of the form"):
         haproxy.parse_upstream(url)
@@ -181,8 +197,12 @@ trap 'kill $service $!' EXIT
     environ = {**os.environ, "PATH": f"{os.environ['PATH']}:/usr/sbin:/sbin"}
     done = subprocess.run(
         ["unshare", "--net", "bash", str(tmp_path / "guest")],
-        check=True, capture_output=True, text=True, timeout=60, env=environ,
-    )  # fmt: skip
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=environ,
+    )
     codes, *headers = done.stdout.splitlines()
     assert codes.split() == ["200", "200", "405", "405", "403", "413", "413"]
     told = dict(line.split(": ", 1) for line in headers if line)

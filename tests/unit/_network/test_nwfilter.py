@@ -20,8 +20,12 @@ from ansible_collections.novalite.cloud.plugins.module_utils._errors import Conf
 from ansible_collections.novalite.cloud.plugins.module_utils._network import nwfilter
 from ansible_collections.novalite.cloud.plugins.module_utils._network.ownership import Mark
 
-WANTED = nwfilter.parse([{"name": "nova-instance-a", "references": ["nova-base"]},
-                         {"name": "nova-instance-b", "references": ["nova-base", "nova-ipv6"]}])
+WANTED = nwfilter.parse(
+    [
+        {"name": "nova-instance-a", "references": ["nova-base"]},
+        {"name": "nova-instance-b", "references": ["nova-base", "nova-ipv6"]},
+    ]
+)
 
 
 class LibvirtError(Exception):
@@ -187,11 +191,28 @@ def test_order_and_blanks_are_no_difference_but_rules_are() -> None:
 
 
 def test_allowed_pairs_come_before_the_accepts_and_behind_the_drops() -> None:
-    (parsed,) = nwfilter.parse([{"name": "nova-instance-a", "references": ["nova-base", "nova-ipv6"], "allowed_pairs": [
-        {"mac": "00:00:5E:00:01:01", "cidr": "10.0.0.0/24"}, {"mac": "fa:16:3e:00:00:01", "cidr": "fd00::9"}]}])
+    (parsed,) = nwfilter.parse(
+        [
+            {
+                "name": "nova-instance-a",
+                "references": ["nova-base", "nova-ipv6"],
+                "allowed_pairs": [
+                    {"mac": "00:00:5E:00:01:01", "cidr": "10.0.0.0/24"},
+                    {"mac": "fa:16:3e:00:00:01", "cidr": "fd00::9"},
+                ],
+            }
+        ]
+    )
     assert [(rule[2], rule[3]) for rule in parsed.rules] == [
-        ("arp", {"srcmacaddr": "00:00:5e:00:01:01", "arpsrcmacaddr": "00:00:5e:00:01:01", "arpsrcipaddr": "10.0.0.0",
-                 "arpsrcipmask": "24"}),
+        (
+            "arp",
+            {
+                "srcmacaddr": "00:00:5e:00:01:01",
+                "arpsrcmacaddr": "00:00:5e:00:01:01",
+                "arpsrcipaddr": "10.0.0.0",
+                "arpsrcipmask": "24",
+            },
+        ),
         ("ip", {"srcmacaddr": "00:00:5e:00:01:01", "srcipaddr": "10.0.0.0", "srcipmask": "24"}),
         ("ipv6", {"srcmacaddr": "fa:16:3e:00:00:01", "srcipaddr": "fd00::9", "srcipmask": "128"}),
     ]
@@ -217,9 +238,11 @@ def test_both_filters_together_end_in_a_drop_of_everything_and_accept_no_foreign
     # What a rogue server would say is dropped before its address is looked at.
     order = [(rule[0], tuple(sorted(rule[3].items()))) for rule in rules]
     assert order.index(("drop", (("dstportstart", "68"), ("protocol", "udp")))) < order.index(
-        ("accept", (("srcipaddr", "$IP[@1]"), ("srcmacaddr", "$MAC"))))
+        ("accept", (("srcipaddr", "$IP[@1]"), ("srcmacaddr", "$MAC")))
+    )
     assert order.index(("drop", (("protocol", "icmpv6"), ("type", "134")))) < order.index(
-        ("accept", (("srcipaddr", "$IPV6[@1]"), ("srcmacaddr", "$MAC"))))
+        ("accept", (("srcipaddr", "$IPV6[@1]"), ("srcmacaddr", "$MAC")))
+    )
 
 
 MINE, THEIRS = (Mark(f"{number}f5c8a52-9d2e-4a53-8c53-9a1d3c2b7e11") for number in "01")

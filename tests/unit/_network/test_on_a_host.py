@@ -46,13 +46,16 @@ for spec, state, check, *ledger in json.loads(sys.argv[2]):
 """
 
 
-def ensure_bridges(place: str, directory: pathlib.Path, calls: t.Sequence[t.Any],
-                   environment: dict[str, str] | None = None) -> list[t.Any]:
+def ensure_bridges(
+    place: str, directory: pathlib.Path, calls: t.Sequence[t.Any], environment: dict[str, str] | None = None
+) -> list[t.Any]:
     """In a process of its own: what is in /sys belongs to the namespace that it was mounted in."""
     done = subprocess.run(
         ["ip", "netns", "exec", place, sys.executable, "-c", ENSURE, str(directory), json.dumps(calls)],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **(environment or {})},
-        check=True, capture_output=True, text=True,
+        check=True,
+        capture_output=True,
+        text=True,
     )
     return [json.loads(line) for line in done.stdout.splitlines()]
 
@@ -62,9 +65,15 @@ def test_a_bridge_and_its_end(lan: t.Any, tmp_path: pathlib.Path) -> None:
     subprocess.run(["ip", "-n", lan.hypervisor, "link", "add", "p0", "type", "veth", "peer", "name", "p1"], check=True)
     spec = {"name": "br100", "interface": "p0", "addresses": ["10.98.0.2/24"], "mtu": 1450}
     planned, made, again, gone, gone_again = ensure_bridges(
-        lan.hypervisor, tmp_path,
-        [(spec, "present", True), (spec, "present", False), (spec, "present", False), (spec, "absent", False),
-         (spec, "absent", False)],
+        lan.hypervisor,
+        tmp_path,
+        [
+            (spec, "present", True),
+            (spec, "present", False),
+            (spec, "present", False),
+            (spec, "absent", False),
+            (spec, "absent", False),
+        ],
     )
     assert planned["changed"] and made["changed"] and gone["changed"]
     assert not again["changed"] and not gone_again["changed"]
@@ -98,8 +107,9 @@ def test_a_failure_takes_back_what_was_made(lan: t.Any, tmp_path: pathlib.Path) 
     # The kernel refuses it: a veth carries no more than 65535, but a bridge's port cannot have less than 1280 for IPv6.
     calls = [({"name": "br100", "interface": "p0", "addresses": ["fd00::2/64"], "mtu": 600}, "present", False)]
     assert isinstance(ensure_bridges(lan.hypervisor, tmp_path, calls)[0], str)
-    links = json.loads(subprocess.run(["ip", "-n", lan.hypervisor, "-j", "link"], check=True, capture_output=True,
-                                      text=True).stdout)
+    links = json.loads(
+        subprocess.run(["ip", "-n", lan.hypervisor, "-j", "link"], check=True, capture_output=True, text=True).stdout
+    )
     by_name = {link["ifname"]: link for link in links}
     assert "br100" not in by_name
     assert "master" not in by_name["p0"] and by_name["p0"]["mtu"] == 1500
@@ -122,7 +132,9 @@ def test_an_operators_bridge_is_as_before(lan: t.Any, tmp_path: pathlib.Path) ->
                     del data[key]
         forwarding = subprocess.run(
             ["ip", "netns", "exec", lan.hypervisor, "sysctl", "net.ipv4.ip_forward", "net.ipv4.conf.br1.forwarding"],
-            check=True, capture_output=True, text=True,
+            check=True,
+            capture_output=True,
+            text=True,
         )
         return [*ours, forwarding.stdout]
 
@@ -138,9 +150,15 @@ def test_an_operators_bridge_is_as_before(lan: t.Any, tmp_path: pathlib.Path) ->
     used = {"name": "br1", "interface": "up0", "addresses": ["10.98.0.2/24"], "mtu": 1450}
     broken = {"name": "brop", "interface": "nothere", "addresses": ["10.99.0.2/24"]}
     made, failed, undone, gone, gone_again = ensure_bridges(
-        lan.hypervisor, tmp_path,
-        [(used, "present", False, MINE), (broken, "present", False, MINE), (broken, "absent", False, MINE),
-         (used, "absent", False, MINE), (used, "absent", False, MINE)],
+        lan.hypervisor,
+        tmp_path,
+        [
+            (used, "present", False, MINE),
+            (broken, "present", False, MINE),
+            (broken, "absent", False, MINE),
+            (used, "absent", False, MINE),
+            (used, "absent", False, MINE),
+        ],
     )
     assert made["diff"]["after"]["br1"]["addresses"][:2] == ["192.0.2.1/24", "10.98.0.2/24"]
     assert "no interface nothere" in failed and not undone["changed"]
@@ -153,9 +171,15 @@ def test_an_operators_bridge_is_as_before(lan: t.Any, tmp_path: pathlib.Path) ->
 def test_two_ledgers_on_one_host(lan: t.Any, tmp_path: pathlib.Path) -> None:
     spec = {"name": "br100", "addresses": ["10.98.0.2/24"], "namespace": "nova-br100"}
     made, refused, left, again, gone = ensure_bridges(
-        lan.hypervisor, tmp_path,
-        [(spec, "present", False, MINE), (spec, "present", False, THEIRS), (spec, "absent", False, THEIRS),
-         (spec, "present", False, MINE), (spec, "absent", False, MINE)],
+        lan.hypervisor,
+        tmp_path,
+        [
+            (spec, "present", False, MINE),
+            (spec, "present", False, THEIRS),
+            (spec, "absent", False, THEIRS),
+            (spec, "present", False, MINE),
+            (spec, "absent", False, MINE),
+        ],
     )
     assert made["changed"] and not again["changed"] and gone["changed"]
     assert "made by another ledger" in refused and MINE in refused
@@ -174,19 +198,26 @@ class Site:
             '#!/bin/sh\n[ "$1" != bound ] || echo "$ip $hostname $router $mtu $lease" > "$0.out"\n'
         )
         os.chmod(self.script, 0o755)
-        show = subprocess.run(["ip", "-n", lan.hosts[0], "-j", "link", "show", "eth0"], check=True, capture_output=True,
-                              text=True)
+        show = subprocess.run(
+            ["ip", "-n", lan.hosts[0], "-j", "link", "show", "eth0"], check=True, capture_output=True, text=True
+        )
         self.mac = json.loads(show.stdout)[0]["address"]
 
     @staticmethod
     def network(*hosts: tuple[str, str, str], **values: t.Any) -> dict[str, t.Any]:
         return {
-            "name": "private", "bridge": "br0", "listen": "10.99.0.1", "cidr": "10.99.0.0/24", "gateway": "10.99.0.1",
-            "hosts": [dict(zip(("mac", "ip", "hostname"), host)) for host in hosts], **values,
+            "name": "private",
+            "bridge": "br0",
+            "listen": "10.99.0.1",
+            "cidr": "10.99.0.0/24",
+            "gateway": "10.99.0.1",
+            "hosts": [dict(zip(("mac", "ip", "hostname"), host)) for host in hosts],
+            **values,
         }
 
-    def ensure(self, *hosts: tuple[str, str, str], state: str = "present", check_mode: bool = False,
-               **values: t.Any) -> dict[str, t.Any]:
+    def ensure(
+        self, *hosts: tuple[str, str, str], state: str = "present", check_mode: bool = False, **values: t.Any
+    ) -> dict[str, t.Any]:
         with self.lan.enter(self.lan.hypervisor):
             networks = dnsmasq.parse([self.network(*hosts, **values)])
             return dhcp.ensure(networks, state, check_mode, self.directory)
@@ -196,8 +227,11 @@ class Site:
         out = pathlib.Path(f"{self.script}.out")
         out.unlink(missing_ok=True)
         with self.lan.enter(self.lan.hosts[0]):
-            subprocess.run(["busybox", "udhcpc", "-i", "eth0", "-qnf", "-t", "2", "-T", "1", "-O", "mtu", "-s",
-                            self.script], check=False, capture_output=True)
+            subprocess.run(
+                ["busybox", "udhcpc", "-i", "eth0", "-qnf", "-t", "2", "-T", "1", "-O", "mtu", "-s", self.script],
+                check=False,
+                capture_output=True,
+            )
         return out.read_text().strip() if out.exists() else None
 
     def pid(self) -> int:

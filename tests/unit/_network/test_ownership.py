@@ -146,7 +146,8 @@ def test_what_an_earlier_novalite_made_is_marked_where_it_is_beyond_doubt() -> N
     plain = Link("br7", "02::", 1450, True, "bridge", permanent_mac=True)
     spec = Bridge("br7", vxlan=bridge.Vxlan(7, "192.0.2.1"), mark=MINE)
     assert commands(bridge.plan_present(spec, host(plain, tunnel))) == [
-        f"link set dev br7 alias {MINE.text}", f"link set dev vxlan7 alias {MINE.text}"
+        f"link set dev br7 alias {MINE.text}",
+        f"link set dev vxlan7 alias {MINE.text}",
     ]
     steps, _kept = bridge.plan_absent(spec, host(plain, tunnel))
     assert commands(steps) == ["link set vxlan7 nomaster", "link del vxlan7", "link del br7"]

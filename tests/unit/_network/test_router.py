@@ -23,8 +23,11 @@ FLOATING = {"fixed": "10.20.0.5", "floating": "203.0.113.9", "interface": "eth0"
 BUILT_IN = {"nat": ("PREROUTING", "INPUT", "OUTPUT", "POSTROUTING"), "filter": ("INPUT", "FORWARD", "OUTPUT")}
 FOREIGN = {
     "nat": {"PREROUTING": ["-m addrtype --dst-type LOCAL -j DOCKER"], "DOCKER": ["-i docker0 -j RETURN"]},
-    "filter": {"FORWARD": ["-j nova-local", "-j DOCKER-USER", "-o docker0 -j ACCEPT"], "nova-local": [],
-               "DOCKER-USER": ["-j RETURN"]},
+    "filter": {
+        "FORWARD": ["-j nova-local", "-j DOCKER-USER", "-o docker0 -j ACCEPT"],
+        "nova-local": [],
+        "DOCKER-USER": ["-j RETURN"],
+    },
 }
 
 
@@ -56,20 +59,25 @@ def restored(table: str, current: t.Mapping[str, t.Sequence[str]], text: str) ->
 
 
 def host() -> dict[str, Chains]:
-    return {table: {**{name: [] for name in names}, **copy.deepcopy(FOREIGN[table])}
-            for table, names in BUILT_IN.items()}
+    return {
+        table: {**{name: [] for name in names}, **copy.deepcopy(FOREIGN[table])} for table, names in BUILT_IN.items()
+    }
 
 
 def applied(current: dict[str, Chains], wanted: router.TablesOf) -> dict[str, Chains]:
-    return {table: restored(table, current[table], rules.delta(table, current[table], wanted[table]))
-            for table in current}
+    return {
+        table: restored(table, current[table], rules.delta(table, current[table], wanted[table])) for table in current
+    }
 
 
 def of_nobody(tables: dict[str, Chains]) -> dict[str, Chains]:
     """Without what is a router's."""
     return {
-        table: {name: [rule for rule in chain if rules.option(rule, "-j") not in rules.CHAINS[table]]
-                for name, chain in chains.items() if name not in rules.CHAINS[table]}
+        table: {
+            name: [rule for rule in chain if rules.option(rule, "-j") not in rules.CHAINS[table]]
+            for name, chain in chains.items()
+            if name not in rules.CHAINS[table]
+        }
         for table, chains in tables.items()
     }
 
@@ -115,11 +123,18 @@ def test_security_groups_judge_before_a_router_accepts() -> None:
 
 ROUTERS = st.builds(
     lambda number, isolated, snat, floating: Router(
-        f"net{number}", f"br{number}", f"10.{number}.0.0/24", f"nova-br{number}" if isolated else None,
-        f"10.{number}.0.1", snat,
+        f"net{number}",
+        f"br{number}",
+        f"10.{number}.0.0/24",
+        f"nova-br{number}" if isolated else None,
+        f"10.{number}.0.1",
+        snat,
         tuple(Floating(f"10.{number}.0.{each}", f"203.0.{number}.{each}", "eth0") for each in sorted(floating)),
     ),
-    st.integers(1, 4), st.booleans(), st.booleans(), st.sets(st.integers(2, 5), max_size=3),
+    st.integers(1, 4),
+    st.booleans(),
+    st.booleans(),
+    st.sets(st.integers(2, 5), max_size=3),
 )
 ONE_EACH = st.lists(ROUTERS, max_size=4, unique_by=lambda gateway: gateway.bridge)
 
@@ -156,7 +171,8 @@ def test_an_isolated_network_lets_nothing_past_its_namespace() -> None:
     assert not any("physdev" in rule for rule in inside["nat"]["nova-postrouting"])
     tag = "-m comment --comment br100"
     assert inside["filter"]["nova-forward"][-2:] == [
-        f"-s 10.20.0.5/32 -o transit {tag} -j ACCEPT", f"-o transit {tag} -j DROP"
+        f"-s 10.20.0.5/32 -o transit {tag} -j ACCEPT",
+        f"-o transit {tag} -j DROP",
     ], "without SNAT, who has a floating IP reaches out, and nobody else"
 
 
@@ -189,9 +205,14 @@ def test_names_of_devices_fit(bridge: str) -> None:
 @pytest.mark.parametrize(
     "values",
     [
-        {"cidr": "10.20.0.1/24"}, {"bridge": "br 1"}, {"address": "10.21.0.1"}, {"namespace": "../x"},
-        {"namespace": "other"}, {"floating": [{**FLOATING, "fixed": "10.21.0.5"}]},
-        {"floating": [{**FLOATING, "floating": "203.0.113.9/24"}]}, {"floating": [{**FLOATING, "interface": "a;b"}]},
+        {"cidr": "10.20.0.1/24"},
+        {"bridge": "br 1"},
+        {"address": "10.21.0.1"},
+        {"namespace": "../x"},
+        {"namespace": "other"},
+        {"floating": [{**FLOATING, "fixed": "10.21.0.5"}]},
+        {"floating": [{**FLOATING, "floating": "203.0.113.9/24"}]},
+        {"floating": [{**FLOATING, "interface": "a;b"}]},
         {"floating": [FLOATING, {**FLOATING, "fixed": "10.20.0.6"}]},
     ],
 )

@@ -75,16 +75,26 @@ print(pings.recvfrom(99)[1][0], flush=True)
 def tenant(bridge: str, host: int, *remotes: int) -> dict[str, t.Any]:
     """A project's network as host 1 or 2 has it; all of them use the same addresses."""
     return {
-        "name": bridge, "namespace": f"nova-{bridge}", "mtu": 1450, "addresses": [f"10.0.0.{1 + host}/24"],
-        "vxlan": {"vni": int(bridge[2:]), "local": f"192.0.2.1{host}",
-                  "remotes": [f"192.0.2.1{remote}" for remote in remotes]},
+        "name": bridge,
+        "namespace": f"nova-{bridge}",
+        "mtu": 1450,
+        "addresses": [f"10.0.0.{1 + host}/24"],
+        "vxlan": {
+            "vni": int(bridge[2:]),
+            "local": f"192.0.2.1{host}",
+            "remotes": [f"192.0.2.1{remote}" for remote in remotes],
+        },
     }
 
 
 def way_out(bridge: str, *floating: tuple[str, str], snat: bool = True) -> dict[str, t.Any]:
     return {
-        "network": bridge, "bridge": bridge, "namespace": f"nova-{bridge}", "cidr": "10.0.0.0/24",
-        "address": "10.0.0.2", "snat": snat,
+        "network": bridge,
+        "bridge": bridge,
+        "namespace": f"nova-{bridge}",
+        "cidr": "10.0.0.0/24",
+        "address": "10.0.0.2",
+        "snat": snat,
         "floating": [{"fixed": fixed, "floating": address, "interface": "eth0"} for fixed, address in floating],
     }
 
@@ -145,8 +155,13 @@ def test_projects_with_the_same_addresses(bed: t.Any) -> None:
         if not any(name.startswith("tap") for name in links(bed.hv1)):
             break
         time.sleep(0.05)
-    calls = [["router", both, "absent"], ["router", both, "absent"], ["bridge", wanted, "absent", True],
-             ["bridge", wanted, "absent"], ["bridge", wanted, "absent"]]
+    calls = [
+        ["router", both, "absent"],
+        ["router", both, "absent"],
+        ["bridge", wanted, "absent", True],
+        ["bridge", wanted, "absent"],
+        ["bridge", wanted, "absent"],
+    ]
     assert done(bed.hv1.call(*calls)) == [True, False, True, True, False]
     assert set(links(bed.hv1)) == {"lo", "eth0"} and not bed.hv1.run("ip", "netns").stdout
     assert "nova" not in bed.hv1.run("iptables-save").stdout
@@ -173,12 +188,21 @@ def test_a_network_of_the_host(bed: t.Any) -> None:
     assert done(bed.hv1.call(["bridge", [bridge], "present"])) == [True]
     first, second = (bed.guest(bed.hv1, "br100", f"10.20.0.{number}/24", "10.20.0.1") for number in (5, 6))
     bed.outside.ip("route", "add", "10.20.0.0/24", "via", "192.0.2.11")  # only to see under which address they come
-    for rule in ("-A FORWARD -i br9 -j ACCEPT", "-t nat -A POSTROUTING -s 172.17.0.0/16 -j MASQUERADE",
-                 "-N nova-local", "-I FORWARD -j nova-local"):
+    for rule in (
+        "-A FORWARD -i br9 -j ACCEPT",
+        "-t nat -A POSTROUTING -s 172.17.0.0/16 -j MASQUERADE",
+        "-N nova-local",
+        "-I FORWARD -j nova-local",
+    ):
         bed.hv1.run("iptables", *rule.split())
     before = bed.hv1.run("iptables-save").stdout
-    wanted = {"network": "private", "bridge": "br100", "cidr": "10.20.0.0/24", "address": "10.20.0.1",
-              "floating": [{"fixed": "10.20.0.5", "floating": FLOAT, "interface": "eth0"}]}
+    wanted = {
+        "network": "private",
+        "bridge": "br100",
+        "cidr": "10.20.0.0/24",
+        "address": "10.20.0.1",
+        "floating": [{"fixed": "10.20.0.5", "floating": FLOAT, "interface": "eth0"}],
+    }
     calls = [["router", [wanted], "present", check] for check in (True, False, False)]
     assert done(bed.hv1.call(*calls)) == [True, True, False]
     rules = [line for line in bed.hv1.run("iptables-save", "-t", "filter").stdout.splitlines() if "-A FORWARD" in line]
@@ -211,8 +235,13 @@ def test_a_floating_ip_that_is_the_hosts_own_address_is_refused(bed: t.Any) -> N
         return bed.hv1.run("ip", "-4", "addr").stdout, bed.hv1.run("iptables-save").stdout.splitlines()[1:-1]
 
     assert done(bed.hv1.call(["bridge", [{"name": "br100", "addresses": ["10.20.0.1/24"]}], "present"])) == [True]
-    wanted = {"network": "private", "bridge": "br100", "cidr": "10.20.0.0/24", "address": "10.20.0.1",
-              "floating": [{"fixed": "10.20.0.5", "floating": FLOAT, "interface": "eth0"}]}
+    wanted = {
+        "network": "private",
+        "bridge": "br100",
+        "cidr": "10.20.0.0/24",
+        "address": "10.20.0.1",
+        "floating": [{"fixed": "10.20.0.5", "floating": FLOAT, "interface": "eth0"}],
+    }
     for prefix in (24, 32):
         bed.hv1.ip("addr", "add", f"{FLOAT}/{prefix}", "dev", "eth0")
         before = state()
@@ -310,19 +339,44 @@ def test_dhcp_and_router_advertisements_in_a_namespace(bed: t.Any) -> None:
     os.chmod(directory, 0o755)  # dnsmasq reads its files as its own user
     try:
         network: dict[str, t.Any] = {
-            "name": "tenant", "bridge": "br10000", "namespace": "nova-br10000", "listen": "10.0.0.2",
-            "cidr": "10.0.0.0/24", "gateway": "10.0.0.2", "ntp": ["192.0.2.123"], "mtu": 1450,
-            "cidr_v6": "fd00:20::/64", "listen_v6": "fd00:20::a00:2", "router_v6": False,
+            "name": "tenant",
+            "bridge": "br10000",
+            "namespace": "nova-br10000",
+            "listen": "10.0.0.2",
+            "cidr": "10.0.0.0/24",
+            "gateway": "10.0.0.2",
+            "ntp": ["192.0.2.123"],
+            "mtu": 1450,
+            "cidr_v6": "fd00:20::/64",
+            "listen_v6": "fd00:20::a00:2",
+            "router_v6": False,
             "hosts": [{"mac": mac, "ip": "10.0.0.5", "ipv6": own, "hostname": "web-1"}],
         }
-        calls = [["dhcp", [{**network, "hosts": []}], "present", False, directory],
-                 *(["dhcp", [network], "present", check, directory] for check in (True, False, False))]
+        calls = [
+            ["dhcp", [{**network, "hosts": []}], "present", False, directory],
+            *(["dhcp", [network], "present", check, directory] for check in (True, False, False)),
+        ]
         assert done(bed.hv1.call(*calls)) == [False, True, True, False], "it comes with its first host"
         script = pathlib.Path(directory, "script")
         script.write_text('#!/bin/sh\n[ "$1" != bound ] || echo "$ip $hostname $router $mtu $ntpsrv" > "$0.out"\n')
         script.chmod(0o755)
-        guest.run("busybox", "udhcpc", "-i", "eth0", "-qnf", "-t", "5", "-T", "1", "-O", "mtu", "-O", "ntpsrv", "-s",
-                  str(script))
+        guest.run(
+            "busybox",
+            "udhcpc",
+            "-i",
+            "eth0",
+            "-qnf",
+            "-t",
+            "5",
+            "-T",
+            "1",
+            "-O",
+            "mtu",
+            "-O",
+            "ntpsrv",
+            "-s",
+            str(script),
+        )
         assert pathlib.Path(f"{script}.out").read_text() == "10.0.0.5 web-1 10.0.0.2 1450 192.0.2.123\n"
         for _attempt in range(100):
             if own in guest.run("ip", "-6", "addr", "show", "dev", "eth0").stdout.replace("tentative", ""):
@@ -331,8 +385,9 @@ def test_dhcp_and_router_advertisements_in_a_namespace(bed: t.Any) -> None:
         assert own in guest.run("ip", "-6", "addr", "show", "dev", "eth0").stdout
         assert "default" not in guest.run("ip", "-6", "route").stdout, "there is no way out over IPv6"
         guest.ip("addr", "add", "10.0.0.5/24", "dev", "eth0")
-        names = {kind: guest.run(sys.executable, "-c", ASK, "web-1.novalocal", str(kind)).stdout.strip()
-                 for kind in (1, 28)}
+        names = {
+            kind: guest.run(sys.executable, "-c", ASK, "web-1.novalocal", str(kind)).stdout.strip() for kind in (1, 28)
+        }
         assert names == {1: "10.0.0.5", 28: own}
         with guest.running(BANNER) as speaker:
             assert speaker() == "ready"
@@ -348,8 +403,10 @@ def test_dhcp_and_router_advertisements_in_a_namespace(bed: t.Any) -> None:
         calls = [["dhcp", [told], "present", False, directory]] * 2
         assert done(bed.hv1.call(*calls)) == [True, False]
         assert guest.run(sys.executable, "-c", ASK, "far.novalocal", "1").stdout == "10.0.0.77\n"
-        calls = [["dhcp", [{**network, "hosts": [other]}], "present", False, directory],
-                 ["dhcp", [network], "absent", False, directory]]
+        calls = [
+            ["dhcp", [{**network, "hosts": [other]}], "present", False, directory],
+            ["dhcp", [network], "absent", False, directory],
+        ]
         assert done(bed.hv1.call(*calls)) == [True, True]
         assert mac not in (server / "leases").read_text(), "its lease would run for a day"
         assert (server / "pid").read_text() == pid, "and nobody was restarted"

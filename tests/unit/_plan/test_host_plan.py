@@ -148,10 +148,15 @@ def test_the_firewall_knows_every_address_and_the_own_dhcp_server() -> None:
 
 def servers_of(*nics: dict[str, t.Any]) -> tuple[list[str], list[str]]:
     server = instance(1, "hv1")
-    server["nics"] = [{**server["nics"][0], "id": f"{number}",
-                    **{key: nic[key] for key in nic if key in server["nics"][0]},
-                    "network": {**NETWORK, "bridge": f"br{number}", "id": number, "cidr_v6": "fd00::/64", **nic}}
-                   for number, nic in enumerate(nics, 1)]
+    server["nics"] = [
+        {
+            **server["nics"][0],
+            "id": f"{number}",
+            **{key: nic[key] for key in nic if key in server["nics"][0]},
+            "network": {**NETWORK, "bridge": f"br{number}", "id": number, "cidr_v6": "fd00::/64", **nic},
+        }
+        for number, nic in enumerate(nics, 1)
+    ]
     plan = plan_by_host([server], {"hv1": {"domain_type": "qemu"}}, render)["hv1"]
     (rules,) = plan["firewall_instances"]
     for bridge in plan["bridges"]:
@@ -198,21 +203,45 @@ def test_what_everybody_talks_to_is_not_judged_by_one_instances_groups() -> None
 def test_a_host_may_hold_its_guests_to_their_addresses_with_chains_of_its_own() -> None:
     server = instance(1, "hv1")
     server["nics"][0]["id"] = "0c0f9e5e-7d0e-4bb5-8f0c-0d6f1e1b2c3d"
-    server["nics"].append({**server["nics"][0], "id": "1c", "ipv6": "fd00::9", "mac": "fa:16:3e:00:01:01", "ip": None,
-                        "allowed_address_pairs": [{"ip_address": "10.9.0.0/24", "mac_address": "00:00:5e:00:01:01"}]})
+    server["nics"].append(
+        {
+            **server["nics"][0],
+            "id": "1c",
+            "ipv6": "fd00::9",
+            "mac": "fa:16:3e:00:01:01",
+            "ip": None,
+            "allowed_address_pairs": [{"ip_address": "10.9.0.0/24", "mac_address": "00:00:5e:00:01:01"}],
+        }
+    )
     plan = plan_by_host([server], {"hv1": {"domain_type": "qemu", "antispoof": "chains"}}, render)["hv1"]
     assert plan["filters"] == []
     assert plan["firewall_instances"][0]["ports"] == [
         {"device": "tap0c0f9e5e-7d", "mac": "fa:16:3e:00:00:01", "addresses": ["10.20.0.3"], "allowed_pairs": []},
-        {"device": "tap1c", "mac": "fa:16:3e:00:01:01", "addresses": ["fd00::9", "fe80::f816:3eff:fe00:101"],
-         "allowed_pairs": [{"mac": "00:00:5e:00:01:01", "cidr": "10.9.0.0/24"}]},
+        {
+            "device": "tap1c",
+            "mac": "fa:16:3e:00:01:01",
+            "addresses": ["fd00::9", "fe80::f816:3eff:fe00:101"],
+            "allowed_pairs": [{"mac": "00:00:5e:00:01:01", "cidr": "10.9.0.0/24"}],
+        },
     ]
 
 
 def volume(**values: t.Any) -> dict[str, t.Any]:
     """The root volume of an instance, about to be made of its image."""
-    return {"boot_index": 0, "volume_id": "v1", "backend": "file", "options": {}, "format": "raw", "made_at": None,
-            "image": "i1", "copied": False, "attached_at": None, "device": "/dev/vda", "readonly": False, **values}
+    return {
+        "boot_index": 0,
+        "volume_id": "v1",
+        "backend": "file",
+        "options": {},
+        "format": "raw",
+        "made_at": None,
+        "image": "i1",
+        "copied": False,
+        "attached_at": None,
+        "device": "/dev/vda",
+        "readonly": False,
+        **values,
+    }
 
 
 @pytest.mark.parametrize(
@@ -240,9 +269,17 @@ def test_hosts_mount_what_the_operator_vouches_for(
 
 def test_the_partition_to_inject_into_is_the_images_to_say() -> None:
     plans = [
-        plan_by_host([instance(1, "hv1", image={**instance(1, "hv1")["image"],
-                                                "properties": {"os_host_mount": "yes", **properties}})],
-                     {"hv1": {"domain_type": "qemu"}}, render)["hv1"]["injections"][0]["partition"]
+        plan_by_host(
+            [
+                instance(
+                    1,
+                    "hv1",
+                    image={**instance(1, "hv1")["image"], "properties": {"os_host_mount": "yes", **properties}},
+                )
+            ],
+            {"hv1": {"domain_type": "qemu"}},
+            render,
+        )["hv1"]["injections"][0]["partition"]
         for properties in ({}, {"os_partition": "0"}, {"os_partition": 2})
     ]
     assert plans == ["inspect", 0, 2]
@@ -251,10 +288,24 @@ def test_the_partition_to_inject_into_is_the_images_to_say() -> None:
 def test_a_guest_is_told_its_addresses_where_no_dhcp_does() -> None:
     server = instance(1, "hv1")
     assert plan_by_host([server], {}, lambda *_: "")["hv1"]["injections"][0]["network"] is None
-    flat = {**NETWORK, "dhcp": False, "cidr": "10.30.0.0/22", "gateway": "10.30.0.1", "cidr_v6": "fd00::/64",
-            "gateway_v6": "fd00::1", "dns": ["10.30.0.53"], "mtu": 1450}
-    static = {"id": "vif-b", "mac": "fa:16:3e:00:01:01", "ip": "10.30.0.9", "ipv6": "fd00::9", "dhcp_server": None,
-              "network": flat}
+    flat = {
+        **NETWORK,
+        "dhcp": False,
+        "cidr": "10.30.0.0/22",
+        "gateway": "10.30.0.1",
+        "cidr_v6": "fd00::/64",
+        "gateway_v6": "fd00::1",
+        "dns": ["10.30.0.53"],
+        "mtu": 1450,
+    }
+    static = {
+        "id": "vif-b",
+        "mac": "fa:16:3e:00:01:01",
+        "ip": "10.30.0.9",
+        "ipv6": "fd00::9",
+        "dhcp_server": None,
+        "network": flat,
+    }
     routed = {**static, "network": {**flat, "gateway": None, "gateway_v6": None}, "ipv6": None}
     routed["dhcp_server"] = "10.30.0.2"  # the host is the router
 
@@ -294,8 +345,11 @@ def test_what_a_guest_is_told_goes_with_the_ways_that_its_image_takes() -> None:
     image = instance(1, "hv1")["image"]
     whole = {"project": {"id": "p", "name": "p"}, "availability_zone": None, "metadata": {}}
     server = {**instance(1, "hv1", guest=told, config_drive=True), **whole}
-    server["image"] = {**image, "id": "5d7b1a3e-8a57-4a3c-9d34-6a9f0f5f8f41",
-                    "properties": {"os_host_mount": "yes", "os_partition": "none"}}
+    server["image"] = {
+        **image,
+        "id": "5d7b1a3e-8a57-4a3c-9d34-6a9f0f5f8f41",
+        "properties": {"os_host_mount": "yes", "os_partition": "none"},
+    }
     server["flavor"] = {**server["flavor"], "ephemeral_gb": 0, "swap_mb": 0}
     server["security_groups"] = [{"id": 3, "name": "default", "rules": [RULE]}]
     mounted = {**server["image"], "properties": {"os_host_mount": "yes"}}
@@ -317,10 +371,22 @@ def on_network(number: int, host: str, **changes: t.Any) -> dict[str, t.Any]:
 
 
 def test_a_vxlan_network_spans_its_hosts_from_namespaces_of_its_own() -> None:
-    tenant = {"bridge": "br10000", "bridge_interface": None, "manager": "vxlan", "vni": 10000, "isolated": True,
-              "mtu": 1450, "cidr_v6": "fd00:20::/64", "snat": True}
-    plan = plan_by_host([on_network(1, "hv1", **tenant)], {"hv1": {"domain_type": "qemu"}}, render,
-                        {1: {"hv1": "192.0.2.1", "hv2": "192.0.2.2"}})["hv1"]
+    tenant = {
+        "bridge": "br10000",
+        "bridge_interface": None,
+        "manager": "vxlan",
+        "vni": 10000,
+        "isolated": True,
+        "mtu": 1450,
+        "cidr_v6": "fd00:20::/64",
+        "snat": True,
+    }
+    plan = plan_by_host(
+        [on_network(1, "hv1", **tenant)],
+        {"hv1": {"domain_type": "qemu"}},
+        render,
+        {1: {"hv1": "192.0.2.1", "hv2": "192.0.2.2"}},
+    )["hv1"]
     assert plan["bridges"] == [
         {
             "name": "br10000",
@@ -334,17 +400,22 @@ def test_a_vxlan_network_spans_its_hosts_from_namespaces_of_its_own() -> None:
     ]
     (network,) = plan["dhcp_networks"]
     assert (network["namespace"], network["listen_v6"], network["router_v6"]) == (
-        "nova-br10000", "fd00:20::a14:1", False
+        "nova-br10000",
+        "fd00:20::a14:1",
+        False,
     )
     assert plan["routers"] == [
         {
-            "network": "private", "bridge": "br10000", "namespace": "nova-br10000", "cidr": "10.20.0.0/24",
-            "address": "10.20.0.1", "snat": True, "floating": [],
+            "network": "private",
+            "bridge": "br10000",
+            "namespace": "nova-br10000",
+            "cidr": "10.20.0.0/24",
+            "address": "10.20.0.1",
+            "snat": True,
+            "floating": [],
         }
     ]
-    assert plan["metadata_networks"] == [
-        {"bridge": "br10000", "namespace": "nova-br10000", "network": NETWORK["uuid"]}
-    ]
+    assert plan["metadata_networks"] == [{"bridge": "br10000", "namespace": "nova-br10000", "network": NETWORK["uuid"]}]
     (guest,) = plan["guests"]
     assert (guest["name"], guest["address"], guest["namespace"]) == ("web-1", "10.20.0.3", "nova-br10000")
 
@@ -388,14 +459,20 @@ def test_a_host_routes_only_where_there_is_something_to_route() -> None:
 
 
 def test_the_flavor_says_what_disks_there_are() -> None:
-    flavor = {"name": "f", "root_gb": 4, "ephemeral_gb": 10, "swap_mb": 512,
-              "extra_specs": {"novalite:disk_backend": "raw", "novalite:preallocation": "space"}}  # fmt: skip
+    flavor = {
+        "name": "f",
+        "root_gb": 4,
+        "ephemeral_gb": 10,
+        "swap_mb": 512,
+        "extra_specs": {"novalite:disk_backend": "raw", "novalite:preallocation": "space"},
+    }
     members = [instance(1, "hv1"), instance(2, "hv1", flavor=flavor)]
     small, large = plan_by_host(members, {"hv1": {"domain_type": "qemu"}}, render)["hv1"]["disks"]
     assert small | {"backend": "qcow2", "preallocation": "none", "ephemeral_gb": 0, "swap_mb": 0} == small
-    assert large | {
-        "virtual_size_gb": 4, "backend": "raw", "preallocation": "space", "ephemeral_gb": 10, "swap_mb": 512,
-    } == large  # fmt: skip
+    assert (
+        large | {"virtual_size_gb": 4, "backend": "raw", "preallocation": "space", "ephemeral_gb": 10, "swap_mb": 512}
+        == large
+    )
 
 
 def test_an_image_may_be_as_large_as_the_largest_flavor() -> None:

@@ -119,9 +119,7 @@ def test_a_group_is_kept_apart_and_together() -> None:
     ]
     assert balance.moves(hosts, pinned, OPTIONS) == []
     alone = Group("g", "affinity", 1, {"a-0": "a"})
-    (move,) = balance.moves(
-        hosts, [balance.Placed(dataclasses.replace(placed[0].request, group=alone), "a")], OPTIONS
-    )
+    (move,) = balance.moves(hosts, [balance.Placed(dataclasses.replace(placed[0].request, group=alone), "a")], OPTIONS)
     assert (move.uuid, move.target) == ("a-0", "b")
 
 

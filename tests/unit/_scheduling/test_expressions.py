@@ -84,7 +84,7 @@ def test_a_rank_is_a_number() -> None:
         ("vcpus memory_mb", "'memory_mb'"),
         ("__import__('os')", "\"('os')\""),
         ("vcpus = [1]", "'[1]'"),
-        ("'open", "\"'open\""),
+        ("'open", '"\'open"'),
         ("1x = 2", "'1x = 2'"),
         ("", "'the end'"),
     ],

@@ -12,11 +12,7 @@ import textwrap
 import pytest
 
 from ansible_collections.novalite.cloud.plugins.module_utils._errors import NovaliteError
-from ansible_collections.novalite.cloud.plugins.module_utils._scheduling import (
-    filters,
-    plugins,
-    weighers,
-)
+from ansible_collections.novalite.cloud.plugins.module_utils._scheduling import filters, plugins, weighers
 from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.options import Options
 from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.rows import HostState, Request
 from ansible_collections.novalite.cloud.plugins.module_utils._scheduling.select import select
@@ -65,8 +61,11 @@ def test_the_names_of_a_nova_conf(tmp_path: pathlib.Path) -> None:
         return [weigher.name for weigher in plugins.weighers_for(Options(enabled_weighers=names))]
 
     assert filters_of("ComputeFilter", "RamFilter", "IoOpsFilter", "AggregateInstanceExtraSpecsFilter", "json") == {
-        "compute", "io_ops", "aggregate_instance_extra_specs", "json"
-    }  # fmt: skip
+        "compute",
+        "io_ops",
+        "aggregate_instance_extra_specs",
+        "json",
+    }
     assert filters_of("nova.scheduler.filters.io_ops_filter.IoOpsFilter", "io_ops", "AllHostsFilter") == {"io_ops"}
     assert filters_of("nova.scheduler.filters.all_filters") == set(Options().enabled_filters) - PLACEMENT
     assert filters_of("AllHostsFilter") == set()

@@ -123,8 +123,10 @@ def test_a_refused_host_is_explained_as_what_was_claimed_since_left_it() -> None
     refusals = [{step.name: dict(step.removed) for step in decision.filters if step.removed} for decision in decisions]
     assert [decision.host for decision in decisions] == [None, "hv1", None]
     assert refusals == [
-        {"ram": {"hv1": "has 356 MiB in all, 512 are asked for"}}, {}, {"vcpu": {"hv1": "0 of 1 vCPUs free"}},
-    ]  # fmt: skip
+        {"ram": {"hv1": "has 356 MiB in all, 512 are asked for"}},
+        {},
+        {"vcpu": {"hv1": "0 of 1 vCPUs free"}},
+    ]
 
 
 @given(hosts_of_any_kind, requests_of_any_kind, st.sampled_from(CHOICES), st.randoms(use_true_random=False))
@@ -191,9 +193,7 @@ def test_a_negative_multiplier_packs() -> None:
 
 def test_the_subset_draws_among_the_best_only() -> None:
     hosts = [host(f"hv{number}", vcpus_used=number) for number in range(5)]
-    picks = {
-        chosen(hosts, [request()], host_subset_size=2, rng=random.Random(seed))[0] for seed in range(30)
-    }
+    picks = {chosen(hosts, [request()], host_subset_size=2, rng=random.Random(seed))[0] for seed in range(30)}
     assert picks == {"hv0", "hv1"}
 
 

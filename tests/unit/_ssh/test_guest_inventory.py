@@ -33,14 +33,24 @@ def nic(**changes: t.Any) -> dict[str, t.Any]:
 
 def instance(**changes: t.Any) -> dict[str, t.Any]:
     return {
-        "uuid": UUID, "name": "web", "hostname": "web", "domain_name": "instance-00000001",
-        "project": {"id": "d" * 32, "name": "demo"}, "host": "hv1", "vm_state": "active", "task_state": None,
+        "uuid": UUID,
+        "name": "web",
+        "hostname": "web",
+        "domain_name": "instance-00000001",
+        "project": {"id": "d" * 32, "name": "demo"},
+        "host": "hv1",
+        "vm_state": "active",
+        "task_state": None,
         "flavor": {"name": "m1.nano", "vcpus": 1, "memory_mb": 96, "root_gb": 0, "extra_specs": {}},
         "image": {"id": "i", "name": "ami", "source": "http://user:s3cret@images/ami", "properties": {}},
-        "key": {"name": "test", "public_key": "ssh-ed25519 AAAA"}, "metadata": {"role": "web"},
-        "security_groups": [{"id": 1, "name": "default", "rules": []}], "nics": [nic()],
-        "created_at": 1, "launched_at": 2, **changes,
-    }  # fmt: skip
+        "key": {"name": "test", "public_key": "ssh-ed25519 AAAA"},
+        "metadata": {"role": "web"},
+        "security_groups": [{"id": 1, "name": "default", "rules": []}],
+        "nics": [nic()],
+        "created_at": 1,
+        "launched_at": 2,
+        **changes,
+    }
 
 
 def listed(**changes: t.Any) -> dict[str, t.Any]:
@@ -56,9 +66,14 @@ def test_nothing_secret_becomes_a_variable() -> None:
 
 def test_groups_are_named_after_what_they_hold() -> None:
     assert groups(listed(metadata={"role": "web", "a b": "c-d"}), GROUPED_BY) == [
-        "project_demo", "zone_nova", "host_hv1", "metadata_a_b_c_d", "metadata_role_web", "security_group_default",
+        "project_demo",
+        "zone_nova",
+        "host_hv1",
+        "metadata_a_b_c_d",
+        "metadata_role_web",
+        "security_group_default",
         "network_private",
-    ]  # fmt: skip
+    ]
     assert groups(listed(host=None, metadata={}, nics=[], security_groups=[]), ["host", "network"]) == []
 
 

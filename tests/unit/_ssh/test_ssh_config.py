@@ -109,7 +109,9 @@ def test_a_guest_of_an_isolated_network_is_reached_from_inside_it(tmp_path: path
     with socket.create_server(("127.0.0.1", 0)) as server:
         command = options["proxycommand"].replace("%h", "127.0.0.1").replace("%p", str(server.getsockname()[1]))
         relay = subprocess.Popen(
-            ["sh", "-c", f"exec {command}"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            ["sh", "-c", f"exec {command}"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
             env={**os.environ, "PATH": f"{bin_dir}:{os.environ['PATH']}"},
         )
         server.settimeout(10)
@@ -130,10 +132,18 @@ def test_a_guest_of_an_isolated_network_is_reached_from_inside_it(tmp_path: path
     assert (received, out, relay.returncode) == ([sent], answer, 0)
 
 
-@pytest.mark.parametrize("arguments", [
-    [], ["nova-br1", "10.20.0.5"], ["../../proc/1/ns/net", "10.20.0.5", "22"], ["default", "10.20.0.5", "22"],
-    ["nova-br1", "example.org", "22"], ["nova-br1", "10.20.0.5", "ssh"], ["nova-br1", "10.20.0.5", "22", "more"],
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["nova-br1", "10.20.0.5"],
+        ["../../proc/1/ns/net", "10.20.0.5", "22"],
+        ["default", "10.20.0.5", "22"],
+        ["nova-br1", "example.org", "22"],
+        ["nova-br1", "10.20.0.5", "ssh"],
+        ["nova-br1", "10.20.0.5", "22", "more"],
+    ],
+)
 def test_what_sudo_may_run_enters_nothing_but_guests_networks(arguments: list[str]) -> None:
     command = [sys.executable, "-IS", str(REACH_FILE), *arguments]
     refused = subprocess.run(command, capture_output=True, text=True, check=False)

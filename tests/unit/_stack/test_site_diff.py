@@ -95,12 +95,15 @@ def test_the_table() -> None:
     rule = {"direction": "ingress", "ethertype": "IPv4", "protocol": "tcp", "cidr": "0.0.0.0/0", "remote_group": None}
     items = [
         Item("+", "flavor", "small", (Change("vcpus", None, 1), Change("memory_mb", None, 512))),
-        Item("~", "security_group", "web", (
-            Change("rules", [{**rule, "port_min": 80, "port_max": 80}], [{**rule, "port_min": 81, "port_max": 90}]),
-        )),
+        Item(
+            "~",
+            "security_group",
+            "web",
+            (Change("rules", [{**rule, "port_min": 80, "port_max": 80}], [{**rule, "port_min": 81, "port_max": 90}]),),
+        ),
         Item("-/+", "server", "db", (Change("image", "old", "new"), Change("key", None, "me")), "needs a new instance"),
         Item("-", "server", "web-10"),
-    ]  # fmt: skip
+    ]
     assert plan.table(items, "Site 'a':") == [
         "Site 'a':",
         "  +    flavor          small   vcpus 1, memory_mb 512",

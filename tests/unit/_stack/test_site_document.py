@@ -53,7 +53,9 @@ def refused(tmp_path: pathlib.Path, text: str) -> str:
 
 
 def test_counts_and_profiles_are_worked_in(tmp_path: pathlib.Path) -> None:
-    site = loaded(tmp_path, """
+    site = loaded(
+        tmp_path,
+        """
 project: {name: shop, quotas: {cores: 4}}
 profiles:
   base: {image: linux, metadata: {owner: me, role: none}}
@@ -62,7 +64,8 @@ servers:
   - {name: web, count: 2, profile: web, flavor: small}
   - {name: none, count: 0, profile: web}
   - {name: old, state: absent}
-""")
+""",
+    )
     assert (site.name, site.project, site.quotas, site.prune) == ("shop", "shop", {"cores": 4}, False)
     assert [(instance.name, instance.absent) for instance in site.servers] == [
         ("web-1", False),
@@ -70,7 +73,10 @@ servers:
         ("old", True),
     ]
     assert site.servers[1].fields == {
-        "image": "linux", "flavor": "small", "networks": ["front"], "metadata": {"owner": "me", "role": "web"},
+        "image": "linux",
+        "flavor": "small",
+        "networks": ["front"],
+        "metadata": {"owner": "me", "role": "web"},
     }
 
 
@@ -79,31 +85,50 @@ def test_a_document_may_stand_under_its_name(tmp_path: pathlib.Path) -> None:
     assert load({"name": "b"}, None).name == "b"
 
 
-@pytest.mark.parametrize(("text", "message"), [
-    ("flavours: []\n", "cloud.yml:1:1: the document: 'flavours' is no option here: did you mean 'flavors'?"),
-    ("name: a\nservers:\n  - name: web\n    count: three\n",
-     "cloud.yml:4:12: servers 'web': count is \"three\": give integer"),
-    ("site:\n  servers:\n    - {name: web, flavour: x}\n",
-     "cloud.yml:3:19: servers 'web': 'flavour' is no option here: did you mean 'flavor'?"),
-    ("flavors:\n  - vcpus: 1\n", "cloud.yml:2:5: flavors[0]: 'name' is missing"),
-    ("flavors:\n  - {name: a, vcpus: 0}\n", "cloud.yml:2:22: flavors 'a': vcpus is 0: give at least 1"),
-    ("servers:\n  - {name: a, state: gone}\n",
-     "cloud.yml:2:22: servers 'a': state is \"gone\": give present or absent"),
-    ("name: a b\n", "cloud.yml:1:7: name is \"a b\": it must match ^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"),
-    ("servers:\n  - {name: a, profile: nowhere}\n",
-     "cloud.yml:2:24: servers 'a': there is no profile 'nowhere': the document has none"),
-    ("profiles:\n  a: {profile: b}\n  b: {profile: a}\n",
-     "cloud.yml:2:6: profiles: a: the profile 'a' leads to itself: a -> b -> a"),
-    ("servers:\n  - {name: a}\n  - {name: b}\n  - {name: a}\n",
-     "cloud.yml:4:5: servers: 'a' is named twice (first at {tmp}/cloud.yml:2:5)"),
-    ("servers:\n  - {name: a-1}\n  - {name: a, count: 2}\n",
-     "cloud.yml:3:5: servers: 'a-1' is named twice (first at {tmp}/cloud.yml:2:5)"),
-    ("name: a\nname: b\n", "cloud.yml:2:1: 'name' stands here a second time (first in line 1): keep one of them"),
-    ("name: [a\n", "cloud.yml:2:1: this is not YAML: did not find expected ',' or ']'"),
-    ("", "cloud.yml: the file is empty: describe a site in it"),
-    ("servers: [{name: a, count: 600}, {name: b, count: 600}]\n",
-     "cloud.yml:1:34: servers: there are more than 1000: split the document"),
-])
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("flavours: []\n", "cloud.yml:1:1: the document: 'flavours' is no option here: did you mean 'flavors'?"),
+        (
+            "name: a\nservers:\n  - name: web\n    count: three\n",
+            "cloud.yml:4:12: servers 'web': count is \"three\": give integer",
+        ),
+        (
+            "site:\n  servers:\n    - {name: web, flavour: x}\n",
+            "cloud.yml:3:19: servers 'web': 'flavour' is no option here: did you mean 'flavor'?",
+        ),
+        ("flavors:\n  - vcpus: 1\n", "cloud.yml:2:5: flavors[0]: 'name' is missing"),
+        ("flavors:\n  - {name: a, vcpus: 0}\n", "cloud.yml:2:22: flavors 'a': vcpus is 0: give at least 1"),
+        (
+            "servers:\n  - {name: a, state: gone}\n",
+            "cloud.yml:2:22: servers 'a': state is \"gone\": give present or absent",
+        ),
+        ("name: a b\n", 'cloud.yml:1:7: name is "a b": it must match ^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$'),
+        (
+            "servers:\n  - {name: a, profile: nowhere}\n",
+            "cloud.yml:2:24: servers 'a': there is no profile 'nowhere': the document has none",
+        ),
+        (
+            "profiles:\n  a: {profile: b}\n  b: {profile: a}\n",
+            "cloud.yml:2:6: profiles: a: the profile 'a' leads to itself: a -> b -> a",
+        ),
+        (
+            "servers:\n  - {name: a}\n  - {name: b}\n  - {name: a}\n",
+            "cloud.yml:4:5: servers: 'a' is named twice (first at {tmp}/cloud.yml:2:5)",
+        ),
+        (
+            "servers:\n  - {name: a-1}\n  - {name: a, count: 2}\n",
+            "cloud.yml:3:5: servers: 'a-1' is named twice (first at {tmp}/cloud.yml:2:5)",
+        ),
+        ("name: a\nname: b\n", "cloud.yml:2:1: 'name' stands here a second time (first in line 1): keep one of them"),
+        ("name: [a\n", "cloud.yml:2:1: this is not YAML: did not find expected ',' or ']'"),
+        ("", "cloud.yml: the file is empty: describe a site in it"),
+        (
+            "servers: [{name: a, count: 600}, {name: b, count: 600}]\n",
+            "cloud.yml:1:34: servers: there are more than 1000: split the document",
+        ),
+    ],
+)
 def test_errors_name_line_and_column(tmp_path: pathlib.Path, text: str, message: str) -> None:
     assert refused(tmp_path, text) == message.replace("{tmp}", str(tmp_path))
 

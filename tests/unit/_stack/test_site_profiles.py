@@ -15,9 +15,10 @@ from ansible_collections.novalite.cloud.plugins.module_utils._stack.profiles imp
 leaves = st.none() | st.integers() | st.sampled_from(["", "x"]) | st.lists(st.integers(), max_size=2)
 keys = st.sampled_from(["a", "b", "c"])
 mappings: st.SearchStrategy[dict[str, t.Any]] = st.recursive(
-    st.dictionaries(keys, leaves, max_size=3), lambda inner: st.dictionaries(keys, leaves | inner, max_size=3),
+    st.dictionaries(keys, leaves, max_size=3),
+    lambda inner: st.dictionaries(keys, leaves | inner, max_size=3),
     max_leaves=8,
-)  # fmt: skip
+)
 
 
 def leaf_paths(value: t.Any, path: tuple[str, ...] = ()) -> dict[tuple[str, ...], t.Any]:
@@ -77,7 +78,8 @@ def test_merging_with_nothing_or_itself_changes_nothing(value: dict[str, t.Any])
 def test_a_null_takes_away_and_says_nothing() -> None:
     profiles = {"web": {"key": "mine", "metadata": {"a": "1", "b": "2"}}}
     assert resolved({"name": "x", "profile": "web", "key": None, "metadata": {"a": None}}, profiles) == {
-        "name": "x", "metadata": {"b": "2"},
+        "name": "x",
+        "metadata": {"b": "2"},
     }
     assert said({"a": None, "b": {"c": None}}) == {"b": {}}
 
@@ -90,7 +92,8 @@ def test_later_profiles_win_and_lists_are_replaced() -> None:
         "empty": None,
     }
     assert resolved({"profile": ["one", "two", "empty"]}, t.cast("dict[str, dict[str, t.Any]]", profiles)) == {
-        "security_groups": ["b", "c"], "metadata": {"x": "two", "y": "base"},
+        "security_groups": ["b", "c"],
+        "metadata": {"x": "two", "y": "base"},
     }
 
 

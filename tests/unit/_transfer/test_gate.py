@@ -52,10 +52,33 @@ class Host:
     def command(self, *arguments: str, user: str = LOGIN, key: str = "key") -> list[str]:
         relay = ["setpriv", f"--reuid={user}", "--clear-groups", "/usr/bin/python3", "-IS", "-c", _relay.TO_PATH]
         proxy = " ".join(f"'{word}'" for word in [*relay, gate.path_of(str(self.gate))])
-        return ["ssh", "-F", "/dev/null", "-T", "-i", str(self.directory / key), "-o", "IdentitiesOnly=yes",
-                "-o", "IdentityAgent=none", "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=no",
-                "-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR", "-o", f"ProxyCommand={proxy}",
-                "-o", "ExitOnForwardFailure=yes", "-l", "root", *arguments]
+        return [
+            "ssh",
+            "-F",
+            "/dev/null",
+            "-T",
+            "-i",
+            str(self.directory / key),
+            "-o",
+            "IdentitiesOnly=yes",
+            "-o",
+            "IdentityAgent=none",
+            "-o",
+            "BatchMode=yes",
+            "-o",
+            "StrictHostKeyChecking=no",
+            "-o",
+            "UserKnownHostsFile=/dev/null",
+            "-o",
+            "LogLevel=ERROR",
+            "-o",
+            f"ProxyCommand={proxy}",
+            "-o",
+            "ExitOnForwardFailure=yes",
+            "-l",
+            "root",
+            *arguments,
+        ]
 
     def run(self, *arguments: str, stdin: bytes = b"", **who: str) -> subprocess.CompletedProcess[bytes]:
         command = self.command(*arguments, **who)

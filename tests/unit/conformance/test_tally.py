@@ -35,8 +35,10 @@ def test_each_test_has_one_outcome() -> None:
         ("tearDownClass (a.b.One)", tally.FAILED, "left over"),
     ]
     assert [text.split() for text in tally.table(found)[1:]] == [
-        ["1", "1", "1", "a.b.One"], ["0", "2", "0", "a.b.Two"], ["1", "3", "1", "all"],
-    ]  # fmt: skip
+        ["1", "1", "1", "a.b.One"],
+        ["0", "2", "0", "a.b.Two"],
+        ["1", "3", "1", "all"],
+    ]
     assert tally.reasons(found) == ["skipped: no such feature", "  a.b.One.test_y"]
 
 

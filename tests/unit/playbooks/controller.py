@@ -50,9 +50,13 @@ class Controller:
         path = playbook if "/" in playbook else str(ROOT / "playbooks" / playbook)
         return subprocess.run(
             [str(command), "-i", "hosts.ini", path, *arguments],
-            cwd=self.elsewhere, env={**self.environment, **environment}, capture_output=True, text=True, check=False,
+            cwd=self.elsewhere,
+            env={**self.environment, **environment},
+            capture_output=True,
+            text=True,
+            check=False,
             timeout=120,
-        )  # fmt: skip
+        )
 
     def hosts_asked(self) -> set[str]:
         text = self.asked.read_text() if self.asked.exists() else ""

@@ -62,13 +62,32 @@ class Host:
         script = f"mount -t tmpfs none {self.scratch}/overlay; {PREPARE} {LEAVE} {FOUND}"
         (self.scratch / "overlay").mkdir()
         done = subprocess.run(
-            ["unshare", "--mount", "sh", "-euc", script.replace("$SCRATCH/$d", "$SCRATCH/overlay/$d"), "sh",
-             "-e", f"compute_node_state_dir={self.state} ansible_python_interpreter={sys.executable}"],
-            cwd=self.scratch, capture_output=True, text=True, check=False, timeout=120,
-            env={**os.environ, "SCRATCH": str(self.scratch), "STATE": str(self.state), "PROFILE": PROFILE,
-                 "THEIRS": THEIRS, "ANSIBLE_COLLECTIONS_PATH": f"{ROOT}/collections:{ROOT}/.cache/collections",
-                 "PATH": f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}", "ANSIBLE_NOCOLOR": "1"},
-        )  # fmt: skip
+            [
+                "unshare",
+                "--mount",
+                "sh",
+                "-euc",
+                script.replace("$SCRATCH/$d", "$SCRATCH/overlay/$d"),
+                "sh",
+                "-e",
+                f"compute_node_state_dir={self.state} ansible_python_interpreter={sys.executable}",
+            ],
+            cwd=self.scratch,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+            env={
+                **os.environ,
+                "SCRATCH": str(self.scratch),
+                "STATE": str(self.state),
+                "PROFILE": PROFILE,
+                "THEIRS": THEIRS,
+                "ANSIBLE_COLLECTIONS_PATH": f"{ROOT}/collections:{ROOT}/.cache/collections",
+                "PATH": f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}",
+                "ANSIBLE_NOCOLOR": "1",
+            },
+        )
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
@@ -85,7 +104,8 @@ def test_all_that_carries_novalites_mark_goes(host: Host) -> None:
     assert said.splitlines()[-1:] == ["/usr/local/sbin/theirs"] and "novalite-" not in said.splitlines()[-2]
     assert (host.scratch / "profile").read_text() == THEIRS
     assert (host.scratch / "parsed").read_text().split() == [
-        "--replace", "/etc/apparmor.d/usr.lib.libvirt.virt-aa-helper"
+        "--replace",
+        "/etc/apparmor.d/usr.lib.libvirt.virt-aa-helper",
     ]
     assert not host.state.exists()
 

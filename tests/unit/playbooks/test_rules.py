@@ -61,12 +61,15 @@ def test_a_secret_is_in_no_message() -> None:
         ("launch", {"ansible_user": "me", "spawn_wait_timeout": "5"}, {"spawn_wait_timeout": 5}),
         ("launch", {"novalite_cpu_ratio": "5"}, {}),
         ("stop", {"shutdown_timeout": "0"}, {"shutdown_timeout": 0}),
-        ("volumes", {"name": "data", "size": "10", "state": "absent"},
-         {"volume": "data", "volume_size": 10, "volume_state": "absent"}),
+        (
+            "volumes",
+            {"name": "data", "size": "10", "state": "absent"},
+            {"volume": "data", "volume_size": 10, "volume_state": "absent"},
+        ),
         ("floating_ips", {"server": "", "address": "192.0.2.9"}, {"server": "", "floating_ip": "192.0.2.9"}),
         ("site", {"site": {"name": "s"}, "prune": "False"}, {"site": {"name": "s"}, "prune": False}),
     ],
-)  # fmt: skip
+)
 def test_meant(playbook: str, extra: dict[str, t.Any], values: dict[str, t.Any]) -> None:
     assert meant(playbook, extra, {playbook}, False, ["novalite_cpu_*"]) == values
 
@@ -107,8 +110,16 @@ def test_misspelt_in_the_inventory() -> None:
         ("server_move", {"hosts": {"hv1": {"arriving": []}, "hv2": {"leaving": []}}}),
         ("server_interface", {"hosts": {"hv2": {}}, "peers": {}}),
         ("volume_action", {"hosts": {"hv2": {}}}),
-        ("volume", {"begun": ["a"], "volumes": [{"id": "a", "host": "hv2", "attachments": []},
-                                                {"id": "b", "host": "hv3", "attachments": []}]}),
+        (
+            "volume",
+            {
+                "begun": ["a"],
+                "volumes": [
+                    {"id": "a", "host": "hv2", "attachments": []},
+                    {"id": "b", "host": "hv3", "attachments": []},
+                ],
+            },
+        ),
         ("volume", {"begun": ["a"], "volumes": [{"id": "a", "host": None, "attachments": [{"host": "hv2"}]}]}),
     ],
 )

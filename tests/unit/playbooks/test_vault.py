@@ -54,10 +54,20 @@ def vaulted(controller: Controller, text: str) -> None:
     password = controller.elsewhere / "password"
     password.write_text("vault's own\n")
     encrypted = subprocess.run(
-        [pathlib.Path(sys.executable).with_name("ansible-vault"), "encrypt_string", "--vault-password-file", password,
-         "--name", "novalite_ledger_url", text],
-        capture_output=True, text=True, check=True, env=controller.environment,
-    ).stdout  # fmt: skip
+        [
+            pathlib.Path(sys.executable).with_name("ansible-vault"),
+            "encrypt_string",
+            "--vault-password-file",
+            password,
+            "--name",
+            "novalite_ledger_url",
+            text,
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=controller.environment,
+    ).stdout
     assert SECRET not in encrypted
     (controller.elsewhere / "group_vars/all.yml").write_text(encrypted)
     controller.environment["ANSIBLE_VAULT_PASSWORD_FILE"] = str(password)
@@ -73,8 +83,10 @@ def test_the_url_is_used_and_never_shown(controller: Controller, url: str, tmp_p
     assert done.returncode == 0 and SECRET not in said, said
     engine = open_ledger(url=url)
     with reading(engine) as connection:
-        names = {*connection.execute(sa.select(tables.project.c.name)).scalars(),
-                 *connection.execute(sa.select(tables.compute_host.c.name)).scalars()}  # fmt: skip
+        names = {
+            *connection.execute(sa.select(tables.project.c.name)).scalars(),
+            *connection.execute(sa.select(tables.compute_host.c.name)).scalars(),
+        }
     engine.dispose()
     assert names == {"demo", "vaulted", "hv1"} and not (controller.home / "ledger.sqlite").exists()
 

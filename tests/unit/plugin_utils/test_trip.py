@@ -42,9 +42,12 @@ class Host:
         argv = [sys.executable, "-I", "-c", _trip.BOOT, str(self.directory), DIGEST, keep]
         deflated = zlib.compress(code) if code else b""
         done = subprocess.run(
-            argv, input=b"%d\n%s%s" % (len(deflated), deflated, asked), capture_output=True, check=False,
+            argv,
+            input=b"%d\n%s%s" % (len(deflated), deflated, asked),
+            capture_output=True,
+            check=False,
             env={**os.environ, "HOME": str(self.state.parent)},
-        )  # fmt: skip
+        )
         lines = [line for line in done.stdout.decode().splitlines() if line.startswith(_trip.MARK)]
         assert lines, done.stderr.decode()
         said = lines[-1].removeprefix(_trip.MARK)

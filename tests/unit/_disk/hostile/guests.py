@@ -203,38 +203,61 @@ NO_EXTENTS = ("-O", "^has_journal,^extent,^64bit")
 GUESTS: tuple[HostileGuest, ...] = (
     HostileGuest("as it should be", INJECTED),
     # a link at every component of every path that is written
-    *(HostileGuest(f"{path} -> {to}", None, _link(path, to))
-      for path in ("root", "root/.ssh", "etc") for to in ESCAPES),
+    *(
+        HostileGuest(f"{path} -> {to}", None, _link(path, to))
+        for path in ("root", "root/.ssh", "etc")
+        for to in ESCAPES
+    ),
     *(HostileGuest(f"{KEYS} -> {to}", "symbolic link|directory", _link(KEYS, f"{to}/file")) for to in ESCAPES),
-    *(HostileGuest(f"{path} -> nothing", "no /etc|leads nowhere", _link(path, "/nothing"))
-      for path in ("root", "root/.ssh", "etc")),
+    *(
+        HostileGuest(f"{path} -> nothing", "no /etc|leads nowhere", _link(path, "/nothing"))
+        for path in ("root", "root/.ssh", "etc")
+    ),
     HostileGuest("hostname is a link", "symbolic link", _link("etc/hostname", f"{VICTIM}/file")),
     HostileGuest("hostname is a link that climbs", "symbolic link", _link("etc/hostname", f"../../..{VICTIM}/file")),
     HostileGuest("passwd is a link", INJECTED, _link("etc/passwd", f"../..{VICTIM}/passwd")),
-    HostileGuest("passwd is a link to the host's, for a user of the host", "has no user", _link("etc/passwd",
-                 "/proc/self/root/etc/passwd"), user="daemon"),
-    HostileGuest("rc.local is a link", "symbolic link",
-                 _all(lambda tree: (tree / "etc/selinux").mkdir(), _link("etc/rc.local", f"{VICTIM}/file"))),
+    HostileGuest(
+        "passwd is a link to the host's, for a user of the host",
+        "has no user",
+        _link("etc/passwd", "/proc/self/root/etc/passwd"),
+        user="daemon",
+    ),
+    HostileGuest(
+        "rc.local is a link",
+        "symbolic link",
+        _all(lambda tree: (tree / "etc/selinux").mkdir(), _link("etc/rc.local", f"{VICTIM}/file")),
+    ),
     HostileGuest("a chain of links", "symbolic link", _chain),
     HostileGuest("a link to itself", "symbolic link", _link("root", "/root")),
     HostileGuest("two links to each other", "symbolic link", _all(_link("root", "/roof"), _link("roof", "/root"))),
     HostileGuest("a link to a name of 900 bytes", None, _link("root", "/" + "x/" * 450)),
     HostileGuest("a hard link to shadow", "2 hard links", _hard_link("etc/shadow")),
     # what is no file
-    *(HostileGuest(f"authorized_keys is a {name}", "not a regular file|device|directory", _replaced(KEYS, make))
-      for name, make in (
-          ("fifo", _node(stat.S_IFIFO)), ("kernel log", _node(stat.S_IFCHR, 1, 11)),
-          ("memory device", _node(stat.S_IFCHR, 1, 1)), ("disk", _node(stat.S_IFBLK, 8, 0)),
-          ("loop control", _node(stat.S_IFCHR, 10, 237)), ("socket", _socket), ("directory", lambda path: path.mkdir()),
-      )),
-    *(HostileGuest(f"hostname is a {name}", "not a regular file|device|directory", _replaced("etc/hostname", make))
-      for name, make in (("fifo", _node(stat.S_IFIFO)), ("tty", _node(stat.S_IFCHR, 5, 0)))),
+    *(
+        HostileGuest(f"authorized_keys is a {name}", "not a regular file|device|directory", _replaced(KEYS, make))
+        for name, make in (
+            ("fifo", _node(stat.S_IFIFO)),
+            ("kernel log", _node(stat.S_IFCHR, 1, 11)),
+            ("memory device", _node(stat.S_IFCHR, 1, 1)),
+            ("disk", _node(stat.S_IFBLK, 8, 0)),
+            ("loop control", _node(stat.S_IFCHR, 10, 237)),
+            ("socket", _socket),
+            ("directory", lambda path: path.mkdir()),
+        )
+    ),
+    *(
+        HostileGuest(f"hostname is a {name}", "not a regular file|device|directory", _replaced("etc/hostname", make))
+        for name, make in (("fifo", _node(stat.S_IFIFO)), ("tty", _node(stat.S_IFCHR, 5, 0)))
+    ),
     HostileGuest("passwd is a fifo", "not a regular file", _replaced("etc/passwd", _node(stat.S_IFIFO))),
     HostileGuest("home is a device", "not a directory", _replaced("root", _node(stat.S_IFBLK, 8, 0))),
     HostileGuest("ssh directory is a file", "not a directory", _replaced("root/.ssh", _text)),
     # modes and owners
-    HostileGuest("setuid everywhere", INJECTED, _all(_file(KEYS, b"", 0o6777), _mode("root/.ssh", 0o7777),
-                                                     _file("etc/x", b"#!/bin/sh\n", 0o6755))),
+    HostileGuest(
+        "setuid everywhere",
+        INJECTED,
+        _all(_file(KEYS, b"", 0o6777), _mode("root/.ssh", 0o7777), _file("etc/x", b"#!/bin/sh\n", 0o6755)),
+    ),
     HostileGuest("nobody may read", INJECTED, _all(_file(KEYS, b"", 0), _mode("root/.ssh", 0), _mode("root", 0))),
     # what is in files
     HostileGuest("authorized_keys of 2 MiB", "larger than", _file(KEYS, b"x" * 2 * MIB)),
@@ -244,14 +267,24 @@ GUESTS: tuple[HostileGuest, ...] = (
     HostileGuest("home that is relative", "not an absolute path", _file("etc/passwd", b"root:x:0:0::victim:/bin/sh\n")),
     HostileGuest("home of control characters", None, _file("etc/passwd", b"root:x:0:0::/\x1b[2J\x07:/bin/sh\n")),
     HostileGuest("home with a zero byte", "not an absolute path", _file("etc/passwd", b"root:x:0:0::/a\0b:/bin/sh\n")),
-    HostileGuest("ids beyond all ids", "impossible ids",
-                 _file("etc/passwd", b"me:x:99999999999999999999:0::/home/me:/bin/sh\n"), user="me"),
-    HostileGuest("ids that mean nobody", "impossible ids",
-                 _file("etc/passwd", b"me:x:4294967295:4294967295::/home/me:/bin/sh\n"), user="me"),
+    HostileGuest(
+        "ids beyond all ids",
+        "impossible ids",
+        _file("etc/passwd", b"me:x:99999999999999999999:0::/home/me:/bin/sh\n"),
+        user="me",
+    ),
+    HostileGuest(
+        "ids that mean nobody",
+        "impossible ids",
+        _file("etc/passwd", b"me:x:4294967295:4294967295::/home/me:/bin/sh\n"),
+        user="me",
+    ),
     HostileGuest("names of control characters", INJECTED, _names),
     # paths that are asked for
-    *(HostileGuest(f"file {path!r}", "not an absolute path", files=(path,))
-      for path in (f"/../../..{VICTIM}/x", f"/etc/../../..{VICTIM}/x", "etc/x", "/", "", "/etc/a\0b")),
+    *(
+        HostileGuest(f"file {path!r}", "not an absolute path", files=(path,))
+        for path in (f"/../../..{VICTIM}/x", f"/etc/../../..{VICTIM}/x", "etc/x", "/", "", "/etc/a\0b")
+    ),
     HostileGuest("file under a link", None, _link("etc/cron.d", VICTIM), files=("/etc/cron.d/x",)),
     HostileGuest("file under a file", "not a directory", files=("/etc/passwd/x",)),
     # the file system itself
@@ -260,11 +293,19 @@ GUESTS: tuple[HostileGuest, ...] = (
     HostileGuest("no journal, 128 byte inodes", INJECTED, options=(*NO_JOURNAL, "-I", "128")),
     _spoilt("panic on errors", INJECTED, (0x3C, "H", 3)),
     _spoilt("panic on errors, in error", None, (0x3C, "H", 3), (0x3A, "H", 2)),
-    _spoilt("journal on another device", "journal on another device", (0x60, "I", 0x2C2 | 8), (0xE0, "I", 0),
-            (0xE4, "I", 0x700)),
+    _spoilt(
+        "journal on another device",
+        "journal on another device",
+        (0x60, "I", 0x2C2 | 8),
+        (0xE0, "I", 0),
+        (0xE4, "I", 0x700),
+    ),
     HostileGuest("wrong checksum of the superblock", "damaged", spoil=_superblock((0x64, "I", 0x80000000))),
-    HostileGuest("a volume of 64 KiB that says it has 16 MiB", "damaged|refused",
-                 spoil=lambda image: os.truncate(image, 64 << 10)),
+    HostileGuest(
+        "a volume of 64 KiB that says it has 16 MiB",
+        "damaged|refused",
+        spoil=lambda image: os.truncate(image, 64 << 10),
+    ),
     _spoilt("journal in an inode that is none", "damaged|refused", (0xE0, "I", 0xFFFFFF)),
     _spoilt("journal in the root directory", "damaged|refused", (0xE0, "I", 2)),
     _spoilt("features that nobody knows", "damaged|refused", (0x60, "I", 0x80000000 | 0x2C2)),
@@ -284,13 +325,26 @@ GUESTS: tuple[HostileGuest, ...] = (
     HostileGuest("home has the inode of etc", None, spoil=_debugfs("unlink root", "link <2> root")),
     HostileGuest("authorized_keys is the journal", None, spoil=_debugfs(f"link <8> {KEYS}")),
     HostileGuest("authorized_keys is the root directory", None, spoil=_debugfs(f"link <2> {KEYS}")),
-    HostileGuest("authorized_keys of 2^60 bytes", "larger than|damaged|refused|cannot|not touched", _file(KEYS, b"x"),
-                 spoil=_debugfs(f"set_inode_field {KEYS} size 1152921504606846976"), options=NO_JOURNAL),
-    HostileGuest("authorized_keys on the superblock", None, _file(KEYS, b"x"),
-                 spoil=_debugfs(f"set_inode_field {KEYS} flags 0", f"set_inode_field {KEYS} block[0] 1"),
-                 options=NO_EXTENTS),
-    HostileGuest("immutable files", "not touched|.", _file(KEYS, b"x"),
-                 spoil=_debugfs(f"set_inode_field {KEYS} flags 0x80010", "set_inode_field etc/hostname flags 0x80010")),
+    HostileGuest(
+        "authorized_keys of 2^60 bytes",
+        "larger than|damaged|refused|cannot|not touched",
+        _file(KEYS, b"x"),
+        spoil=_debugfs(f"set_inode_field {KEYS} size 1152921504606846976"),
+        options=NO_JOURNAL,
+    ),
+    HostileGuest(
+        "authorized_keys on the superblock",
+        None,
+        _file(KEYS, b"x"),
+        spoil=_debugfs(f"set_inode_field {KEYS} flags 0", f"set_inode_field {KEYS} block[0] 1"),
+        options=NO_EXTENTS,
+    ),
+    HostileGuest(
+        "immutable files",
+        "not touched|.",
+        _file(KEYS, b"x"),
+        spoil=_debugfs(f"set_inode_field {KEYS} flags 0x80010", "set_inode_field etc/hostname flags 0x80010"),
+    ),
     HostileGuest("every block is free", None, spoil=_debugfs("freeb 1 8000")),
     HostileGuest("no room for blocks", "full", spoil=_no_blocks, options=("-m", "0")),
     HostileGuest("no room for inodes", "full", spoil=_no_inodes, options=("-N", "32")),

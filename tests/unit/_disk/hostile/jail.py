@@ -118,9 +118,10 @@ def host(upper: str) -> dict[str, t.Any]:
     found.update({f"run/{path}": entry for path, entry in snapshot("/run").items()})
     # a directory on the way to a changed file shows up in the overlay's upper directory, unchanged
     return {
-        path: entry for path, entry in found.items()
+        path: entry
+        for path, entry in found.items()
         if not f"{state}/".startswith(f"{path}/") and not path.startswith(ALLOWED)
-    }  # fmt: skip
+    }
 
 
 def differences(before: dict[str, t.Any], after: dict[str, t.Any]) -> list[str]:
@@ -168,8 +169,11 @@ def measured(work: t.Callable[[], dict[str, t.Any]]) -> dict[str, t.Any]:
         text = handle.read()
     _pid, _status, usage = os.wait4(pid, 0)
     result: dict[str, t.Any] = json.loads(text or '{"crash": "it was killed"}')
-    result.update(seconds=round(time.monotonic() - began, 2), cpu=round(usage.ru_utime + usage.ru_stime, 2),
-                  memory=usage.ru_maxrss << 10)
+    result.update(
+        seconds=round(time.monotonic() - began, 2),
+        cpu=round(usage.ru_utime + usage.ru_stime, 2),
+        memory=usage.ru_maxrss << 10,
+    )
     return result
 
 
@@ -236,16 +240,41 @@ def planned_instance(
 ) -> dict[str, t.Any]:
     """An Instance dict, as the ledger has it, of an image with these properties."""
     image = {
-        "id": "i1", "name": "theirs", "disk_format": "raw", "source": source, "checksum": checksum, "size": size,
-        "virtual_size": size, "kernel": None, "ramdisk": None, "cmdline": "", "properties": properties,
-    }  # fmt: skip
+        "id": "i1",
+        "name": "theirs",
+        "disk_format": "raw",
+        "source": source,
+        "checksum": checksum,
+        "size": size,
+        "virtual_size": size,
+        "kernel": None,
+        "ramdisk": None,
+        "cmdline": "",
+        "properties": properties,
+    }
     flavor = {"name": "m1", "vcpus": 1, "memory_mb": 64, "root_gb": 0, "ephemeral_gb": 0, "swap_mb": 0}
     return {
-        "id": 1, "uuid": number, "name": "web-1", "hostname": "web-1", "domain_name": "instance-00000001",
-        "host": "hv1", "flavor": flavor, "image": image, "key": {"name": "me", "public_key": KEY}, "nics": [],
-        "security_groups": [], "volumes": [], "metadata": {}, "availability_zone": None, "vm_state": "building",
-        "project": {"id": "p", "name": "p"}, "launched_at": None, "created_at": 0, "index": 0, "tags": [],
-    }  # fmt: skip
+        "id": 1,
+        "uuid": number,
+        "name": "web-1",
+        "hostname": "web-1",
+        "domain_name": "instance-00000001",
+        "host": "hv1",
+        "flavor": flavor,
+        "image": image,
+        "key": {"name": "me", "public_key": KEY},
+        "nics": [],
+        "security_groups": [],
+        "volumes": [],
+        "metadata": {},
+        "availability_zone": None,
+        "vm_state": "building",
+        "project": {"id": "p", "name": "p"},
+        "launched_at": None,
+        "created_at": 0,
+        "index": 0,
+        "tags": [],
+    }
 
 
 def _renounce(*capabilities: int) -> None:
@@ -300,8 +329,11 @@ def main() -> None:
             print(json.dumps({"name": "self-test", "seen": differences(before, host(upper))}))
             return
         corpora: dict[str, tuple[HostileGuest | HostileImage, ...]] = {
-            "guests": GUESTS, "images": IMAGES, "tenants": GUESTS, "vouched": GUESTS[:1],
-        }  # fmt: skip
+            "guests": GUESTS,
+            "images": IMAGES,
+            "tenants": GUESTS,
+            "vouched": GUESTS[:1],
+        }
         cases = corpora[sys.argv[1]]
         for case in cases:
             directory = pathlib.Path(tempfile.mkdtemp(dir="/tmp"))

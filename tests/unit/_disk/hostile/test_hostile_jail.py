@@ -84,14 +84,17 @@ def test_what_the_operator_vouches_for_needs_the_kernel() -> None:
 def test_hostile_images_change_nothing_at_all() -> None:
     results = jailed("images")
     assert len(results) == len(IMAGES) >= 40
-    found = {name: [*harm(result), *([] if result["refusal"] and not result["cached"] else ["accepted"])]
-             for name, result in results.items()}
+    found = {
+        name: [*harm(result), *([] if result["refusal"] and not result["cached"] else ["accepted"])]
+        for name, result in results.items()
+    }
     assert {name: problems for name, problems in found.items() if problems} == {}
 
 
 def test_the_jail_sees_what_is_written() -> None:
     """The proof is worth nothing unless a write anywhere is seen."""
     before = os.stat("/etc/passwd").st_mode, os.path.exists("/etc/group")
-    assert jailed("self-test") == {"self-test": {"seen": [
-        "etc", "etc/group", "etc/new", "etc/new/x", "etc/passwd", "run/y", "usr", "usr/z"]}}  # fmt: skip
+    assert jailed("self-test") == {
+        "self-test": {"seen": ["etc", "etc/group", "etc/new", "etc/new/x", "etc/passwd", "run/y", "usr", "usr/z"]}
+    }
     assert (os.stat("/etc/passwd").st_mode, os.path.exists("/etc/group")) == before

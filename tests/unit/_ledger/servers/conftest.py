@@ -98,9 +98,7 @@ class Cloud:
                         tables.fixed_ip.c.owner.is_(None), tables.fixed_ip.c.reserved.is_(None)
                     )
                 ).scalar_one()
-                connection.execute(
-                    sa.update(tables.fixed_ip).where(tables.fixed_ip.c.ip == free).values(owner=owner)
-                )
+                connection.execute(sa.update(tables.fixed_ip).where(tables.fixed_ip.c.ip == free).values(owner=owner))
 
     def add_network(self, name: str, first: int, owner: str = "") -> None:
         """A /28 whose first address is the number `first`."""

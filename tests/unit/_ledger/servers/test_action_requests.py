@@ -76,9 +76,7 @@ def test_by_name_it_begins_and_a_second_time_there_is_nothing_to_do(cloud: t.Any
         "names": ["web"],
         "uuids": [web],
         "starts": False,
-        "domains": [
-            {"uuid": web, "name": "instance-00000001", "xml": None, "hard": False, "shutdown_timeout": None}
-        ],
+        "domains": [{"uuid": web, "name": "instance-00000001", "xml": None, "hard": False, "shutdown_timeout": None}],
     }
     rows = {"hv1": [{"uuid": web, "state": "shutoff"}], "hv2": [{"uuid": db, "state": "shutoff"}]}
     outcomes = [{"host": host, "results": results} for host, results in rows.items()]
@@ -137,24 +135,42 @@ def test_by_uuid_it_goes_on_with_what_was_begun(cloud: t.Any) -> None:
 
 
 def test_what_failed_is_told_for_each(cloud: t.Any) -> None:
-    web, db, cache, far = (server(cloud, name, host=host) for name, host in (
-        ("web", "hv1"), ("db", "hv1"), ("cache", "hv2"), ("far", "hv3")))
+    web, db, cache, far = (
+        server(cloud, name, host=host)
+        for name, host in (("web", "hv1"), ("db", "hv1"), ("cache", "hv2"), ("far", "hv3"))
+    )
     begun = ask(cloud, "stop", "web", "db", "cache", "far")
-    result = ask(cloud, "stop", plans=begun["hosts"], outcomes=[
-        {"host": "hv1", "results": [
-            {"uuid": web, "state": "shutoff", "error": None}, {"uuid": db, "state": "running", "error": "it hangs"},
-        ]},
-        {"host": "hv2", "error": "Stop them: libvirtd does not answer"},
-    ])
+    result = ask(
+        cloud,
+        "stop",
+        plans=begun["hosts"],
+        outcomes=[
+            {
+                "host": "hv1",
+                "results": [
+                    {"uuid": web, "state": "shutoff", "error": None},
+                    {"uuid": db, "state": "running", "error": "it hangs"},
+                ],
+            },
+            {"host": "hv2", "error": "Stop them: libvirtd does not answer"},
+        ],
+    )
     assert sorted(error["message"] for error in result["errors"]) == [
-        "'cache': Stop them: libvirtd does not answer", "'db': it hangs", "'far': host hv3 did not answer",
+        "'cache': Stop them: libvirtd does not answer",
+        "'db': it hangs",
+        "'far': host hv3 did not answer",
     ]
     assert states(cloud) == {
-        "web": ("stopped", None, 4), "db": ("active", None, 1), "cache": ("active", None, 1), "far": ("active", None, 1)
+        "web": ("stopped", None, 4),
+        "db": ("active", None, 1),
+        "cache": ("active", None, 1),
+        "far": ("active", None, 1),
     }
     messages = {instance["name"]: instance["actions"][0]["message"] for instance in cloud.info(actions=True)}
     assert messages == {
-        "web": None, "db": "it hangs", "cache": "Stop them: libvirtd does not answer",
+        "web": None,
+        "db": "it hangs",
+        "cache": "Stop them: libvirtd does not answer",
         "far": "host hv3 did not answer",
     }
     assert (db, cache, far) == tuple(error["uuid"] for error in result["errors"])
@@ -182,7 +198,10 @@ def test_an_action_whose_run_died_can_be_taken_over(cloud: t.Any) -> None:
     assert ask(cloud, "stop", "web")["instances"][0]["task_state"] == "powering-off"
     actions = cloud.info(actions=True)[0]["actions"]
     assert [(action["action"], action["finished_at"] is None) for action in actions] == [
-        ("stop", True), ("pause", False), ("stop", False), ("create", False),
+        ("stop", True),
+        ("pause", False),
+        ("stop", False),
+        ("create", False),
     ]
 
 

@@ -41,24 +41,33 @@ FIRST = 0x0A140000  # of the network private, 10.20.0.0/28
 MAC = "52:54:00:12:34:56"
 GIB = 1 << 30
 NOTHING: dict[str, t.Any] = {
-    "disks": [], "files": {}, "volumes": [], "missing_bases": {}, "residue": [], "filters": [], "chains": [],
+    "disks": [],
+    "files": {},
+    "volumes": [],
+    "missing_bases": {},
+    "residue": [],
+    "filters": [],
+    "chains": [],
     "dhcp_networks": [],
-}  # fmt: skip
+}
 
 
 def domain(**fields: t.Any) -> dict[str, t.Any]:
     usual = {
-        "uuid": str(uuid.uuid4()), "name": "db", "state": "running", "vcpus": 2, "memory_mb": 4096, "disk_gb": 30,
+        "uuid": str(uuid.uuid4()),
+        "name": "db",
+        "state": "running",
+        "vcpus": 2,
+        "memory_mb": 4096,
+        "disk_gb": 30,
         "disks": [
             {"dev": "vda", "bus": "virtio", "source": "/srv/db.qcow2", "format": "qcow2", "size": 20 * GIB - 1},
             {"dev": "vdb", "bus": "virtio", "source": "/srv/data.img", "format": "raw", "size": 10 * GIB},
         ],
-        "nics": [
-            {"mac": MAC, "bridge": "br-private", "network": None, "device": "vnet3", "addresses": ["10.20.0.9"]},
-        ],
+        "nics": [{"mac": MAC, "bridge": "br-private", "network": None, "device": "vnet3", "addresses": ["10.20.0.9"]}],
         "marked": False,
         "adopted_by": None,
-    }  # fmt: skip
+    }
     return {**usual, **fields}
 
 
@@ -168,14 +177,23 @@ def test_a_flavor_that_fits_exactly_is_its_flavor(cloud: t.Any) -> None:
         ({}, {"address": "10.20.0.15"}, "is reserved in network 'private'"),
         ({}, {"address": "x"}, "address 'x' is no IPv4 address"),
         ({}, {"network": "none", "address": "10.20.0.9"}, "no interface of 'db' is to be recorded"),
-        ({"nics": [{"mac": MAC, "bridge": "virbr0", "network": "default", "addresses": []}]}, {},
-         "is on a network of this project .private is bridge br-private."),
-        ({"nics": [{"mac": MAC, "bridge": "br-private", "network": None, "addresses": []}]}, {},
-         "10.20.0.0/28. is not known here: give address="),
-        ({"nics": [{"mac": MAC, "bridge": "br-private", "network": None, "addresses": ["10.20.0.5", "10.20.0.6"]}]}, {},
-         "is one of 10.20.0.5, 10.20.0.6: give address="),
+        (
+            {"nics": [{"mac": MAC, "bridge": "virbr0", "network": "default", "addresses": []}]},
+            {},
+            "is on a network of this project .private is bridge br-private.",
+        ),
+        (
+            {"nics": [{"mac": MAC, "bridge": "br-private", "network": None, "addresses": []}]},
+            {},
+            "10.20.0.0/28. is not known here: give address=",
+        ),
+        (
+            {"nics": [{"mac": MAC, "bridge": "br-private", "network": None, "addresses": ["10.20.0.5", "10.20.0.6"]}]},
+            {},
+            "is one of 10.20.0.5, 10.20.0.6: give address=",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_told_or_had_is_said_and_nothing_is_written(
     fields: dict[str, t.Any], params: dict[str, t.Any], message: str, cloud: t.Any
 ) -> None:

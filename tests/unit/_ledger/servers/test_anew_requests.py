@@ -12,11 +12,7 @@ import pytest
 import sqlalchemy as sa
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
-from ansible_collections.novalite.cloud.plugins.module_utils._errors import (
-    ConflictError,
-    ForbiddenError,
-    NovaliteError,
-)
+from ansible_collections.novalite.cloud.plugins.module_utils._errors import ConflictError, ForbiddenError, NovaliteError
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.compute import plans, server_actions
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db import tables
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine import transaction

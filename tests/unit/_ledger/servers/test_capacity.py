@@ -52,6 +52,9 @@ def test_moves_are_proposed_as_commands(cloud: t.Any) -> None:
     assert terminate[1] == "playbooks/terminate.yml" and json.loads(terminate[3])["servers"] == [{"name": move["name"]}]
     (server,) = json.loads(launch[3])["servers"]
     assert (server["flavor"], server["image"], server["key"], server["rank"]) == (
-        "m1.large", "ami-tiny", "test", 'name = "hv2"'
+        "m1.large",
+        "ami-tiny",
+        "test",
+        'name = "hv2"',
     )
     assert len(ask(cloud, balance_plan, max_moves=1)["moves"]) == 1

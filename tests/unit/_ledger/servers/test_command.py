@@ -62,9 +62,14 @@ def called(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> t.Callabl
         program = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from api import cli; "
         program += f"sys.executable = {str(programs / 'python')!r}; cli.main()"
         done = subprocess.run(
-            [sys.executable, "-c", program, *words], cwd=tmp_path, capture_output=True, text=True, check=False,
-            env={**os.environ, "PATH": f"{programs}:{os.environ['PATH']}", "HOME": str(tmp_path)}, timeout=60,
-        )  # fmt: skip
+            [sys.executable, "-c", program, *words],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "PATH": f"{programs}:{os.environ['PATH']}", "HOME": str(tmp_path)},
+            timeout=60,
+        )
         assert done.returncode == 7, done.stderr  # the program's own
         return t.cast("dict[str, t.Any]", json.loads(log.read_text()))
 
@@ -150,9 +155,10 @@ def test_completion_offers_servers(cloud: Cloud, novalite: t.Callable[..., str])
     active(cloud, "web")
     active(cloud, "db", "hv2")
     program = click.testing.CliRunner().invoke(
-        cli.main, env={"_NOVALITE_COMPLETE": "bash_complete", "COMP_WORDS": "novalite ssh w", "COMP_CWORD": "2"},
+        cli.main,
+        env={"_NOVALITE_COMPLETE": "bash_complete", "COMP_WORDS": "novalite ssh w", "COMP_CWORD": "2"},
         prog_name="novalite",
-    )  # fmt: skip
+    )
     assert program.output.split() == ["plain,web"]
 
 

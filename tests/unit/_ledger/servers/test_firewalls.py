@@ -23,8 +23,10 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.
 )
 from tests.unit._ledger.servers.test_group_members import addresses, launch
 
-OPERATIONS = {operation.__name__: operation for operation in (
-    firewall_plan, server_security_groups, reachability, security_group_info, security_group)}
+OPERATIONS = {
+    operation.__name__: operation
+    for operation in (firewall_plan, server_security_groups, reachability, security_group_info, security_group)
+}
 DEFAULTS: dict[str, dict[str, t.Any]] = {
     "security_group": {"project": "demo", "state": "present", "plan": True},
     "server_security_groups": {"project": "demo", "state": "present", "exclusive": False},
@@ -107,14 +109,17 @@ def test_who_joins_and_leaves(cloud: t.Any) -> None:
     planned = call(cloud, "server_security_groups", check_mode=True, servers=web)
     joined = call(cloud, "server_security_groups", servers=web)
     assert planned == joined
-    assert joined["diff"] == {"before": {"servers": {"alone": ["alone"]}},
-                              "after": {"servers": {"alone": ["alone", "web"]}}}
+    assert joined["diff"] == {
+        "before": {"servers": {"alone": ["alone"]}},
+        "after": {"servers": {"alone": ["alone", "web"]}},
+    }
     assert sorted(joined["hosts"]) == ["hv1", "hv3"]  # hv2 has a member, but nobody there asks who the others are
     (alone,) = joined["hosts"]["hv3"]["instances"]
     assert sorted(alone["security_groups"]) == sorted([number["alone"], number["web"]])
     both = sorted([*addresses(made["web"]), *addresses(made["alone"])])
     assert joined["hosts"]["hv1"] == {
-        **NOTHING, "security_groups": [{"id": number["web"], "members": both}],
+        **NOTHING,
+        "security_groups": [{"id": number["web"], "members": both}],
         "ledger": joined["hosts"]["hv3"]["ledger"],
     }
     assert not call(cloud, "server_security_groups", servers=web)["changed"]
@@ -125,8 +130,12 @@ def test_who_joins_and_leaves(cloud: t.Any) -> None:
 
 def test_exclusive_membership(cloud: t.Any) -> None:
     three(cloud)
-    only = call(cloud, "server_security_groups", exclusive=True,
-                servers=[{"name": "web", "security_groups": ["alone", "default"]}])
+    only = call(
+        cloud,
+        "server_security_groups",
+        exclusive=True,
+        servers=[{"name": "web", "security_groups": ["alone", "default"]}],
+    )
     assert only["servers"] == [{"name": "web", "security_groups": ["alone", "default"]}]
     assert sorted(only["hosts"]) == ["hv1", "hv2"]  # hv1 names the group that it left
     none = call(cloud, "server_security_groups", exclusive=True, servers=[{"name": "web", "security_groups": []}])
@@ -135,8 +144,10 @@ def test_exclusive_membership(cloud: t.Any) -> None:
 
 @pytest.mark.parametrize(
     ("servers", "named"),
-    [([{"name": "nobody", "security_groups": ["web"]}], "unknown server 'nobody'"),
-     ([{"name": "web", "security_groups": ["nothing"]}], "unknown security group 'nothing'")],
+    [
+        ([{"name": "nobody", "security_groups": ["web"]}], "unknown server 'nobody'"),
+        ([{"name": "web", "security_groups": ["nothing"]}], "unknown security group 'nothing'"),
+    ],
 )
 def test_unknown_names_are_refused(cloud: t.Any, servers: list[dict[str, t.Any]], named: str) -> None:
     three(cloud)

@@ -21,7 +21,8 @@ FACTS = {"domain_type": "qemu", "arch": "x86_64", "machine": "pc", "emulator": "
 
 def launch(cloud: t.Any, name: str, host: str, *groups: str) -> dict[str, t.Any]:
     (instance,) = cloud.server(
-        {"name": name, "flavor": "m1.nano", "image": "ami-tiny", "security_groups": list(groups)})["to_build"]
+        {"name": name, "flavor": "m1.nano", "image": "ami-tiny", "security_groups": list(groups)}
+    )["to_build"]
     cloud.place(instance["uuid"], host)
     (placed,) = cloud.info(names=[name])
     return t.cast("dict[str, t.Any]", placed)
@@ -32,13 +33,17 @@ def plan(cloud: t.Any, **params: t.Any) -> dict[str, t.Any]:
     with transaction(cloud.engine) as connection:
         return server_plan(
             connection,
-            {"instances": [], "existing": [], "leaving": [], "compute_hosts": facts, "state_dir": "/x", **params}
+            {"instances": [], "existing": [], "leaving": [], "compute_hosts": facts, "state_dir": "/x", **params},
         )["hosts"]
 
 
 def addresses(*ones: dict[str, t.Any]) -> list[str]:
-    return sorted(address for instance in ones for nic in instance["nics"]
-                  for address in (nic["ip"], eui64("fe80::/64", nic["mac"])))
+    return sorted(
+        address
+        for instance in ones
+        for nic in instance["nics"]
+        for address in (nic["ip"], eui64("fe80::/64", nic["mac"]))
+    )
 
 
 def groups(cloud: t.Any) -> dict[str, int]:
@@ -46,8 +51,18 @@ def groups(cloud: t.Any) -> dict[str, int]:
         return {"name": name, "description": None, "rules": [{"protocol": "any", **rule} for rule in rules]}
 
     with transaction(cloud.engine) as connection:
-        made = security_group(connection, {"project": "demo", "state": "present", "security_groups": [
-            group("db", {"remote_group": "web"}), group("web"), group("own", {"remote_group": "own"})]})
+        made = security_group(
+            connection,
+            {
+                "project": "demo",
+                "state": "present",
+                "security_groups": [
+                    group("db", {"remote_group": "web"}),
+                    group("web"),
+                    group("own", {"remote_group": "own"}),
+                ],
+            },
+        )
     return {record["name"]: record["id"] for record in made["security_groups"]}
 
 
@@ -67,13 +82,20 @@ def test_other_hosts_are_told_who_joins_and_who_leaves(cloud: t.Any) -> None:
     launch(cloud, "db", "hv1", "db")
     first = launch(cloud, "web", "hv2", "web")
     second = launch(cloud, "web-2", "hv2", "web")
-    cloud.write(sa.update(tables.vif).where(tables.vif.c.instance_uuid == second["uuid"]).values(
-        allowed_address_pairs=[{"ip_address": "10.20.0.99"}, {"ip_address": "10.9.0.0/16"},
-                               {"ip_address": "10.8.0.0/31"}]))
+    cloud.write(
+        sa.update(tables.vif)
+        .where(tables.vif.c.instance_uuid == second["uuid"])
+        .values(
+            allowed_address_pairs=[
+                {"ip_address": "10.20.0.99"},
+                {"ip_address": "10.9.0.0/16"},
+                {"ip_address": "10.8.0.0/31"},
+            ]
+        )
+    )
     hosts = plan(cloud, instances=[second])
     assert set(hosts) == {"hv1", "hv2"}
-    joined = {"id": ids["web"], "members": sorted(
-        [*addresses(first, second), "10.20.0.99", "10.8.0.0", "10.8.0.1"])}
+    joined = {"id": ids["web"], "members": sorted([*addresses(first, second), "10.20.0.99", "10.8.0.0", "10.8.0.1"])}
     assert hosts["hv1"]["groups"] == {"security_groups": [joined], "ledger": hosts["hv2"]["build"]["ledger"]}
     assert "groups" not in hosts["hv2"]
     left = plan(cloud, leaving=[second])["hv1"]["groups"]["security_groups"]
@@ -89,9 +111,15 @@ def test_a_pair_never_covers_the_address_of_another_projects_port(cloud: t.Any) 
     cloud.write(
         sa.insert(tables.project).values(id="stranger", name="stranger", created_at=1),
         sa.update(tables.instance).where(tables.instance.c.uuid == victim["uuid"]).values(project_id="stranger"),
-        sa.update(tables.vif).where(tables.vif.c.instance_uuid == web["uuid"]).values(
-            allowed_address_pairs=[{"ip_address": addresses_of["mate"], "mac_address": None},
-                                   {"ip_address": "10.20.0.0/28", "mac_address": None}]))
+        sa.update(tables.vif)
+        .where(tables.vif.c.instance_uuid == web["uuid"])
+        .values(
+            allowed_address_pairs=[
+                {"ip_address": addresses_of["mate"], "mac_address": None},
+                {"ip_address": "10.20.0.0/28", "mac_address": None},
+            ]
+        ),
+    )
     (placed,) = cloud.info(names=["web"])
     host = plan(cloud, instances=[placed])
     allowed = [pair["cidr"] for pair in host["hv2"]["build"]["firewall_instances"][0]["allowed_pairs"]]
@@ -127,7 +155,10 @@ def test_members_on_an_isolated_network_are_told_apart(cloud: t.Any) -> None:
     (db,) = cloud.info(names=["db"])
     here = {"bridge": nic["network"]["bridge"], "addresses": addresses(web)}
     assert plan(cloud, instances=[db])["hv1"]["build"]["security_groups"][1] == {
-        "id": ids["web"], "members": [], "scoped_members": [here]}
+        "id": ids["web"],
+        "members": [],
+        "scoped_members": [here],
+    }
     (web,) = cloud.info(names=["web"])
     told = plan(cloud, leaving=[web])["hv1"]["groups"]["security_groups"]
     assert told == [{"id": ids["web"], "members": []}]

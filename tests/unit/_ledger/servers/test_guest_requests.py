@@ -63,8 +63,9 @@ def test_recorded_but_shown_to_nobody(cloud: t.Any) -> None:
     assert base64.b64decode(row.user_data).decode() == USER_DATA
     assert row.config_drive and row.files == [{"path": "/etc/app", "content": b64(CANARY)}]
     salt = row.password_hash.split("$")[2]
-    said = subprocess.run(["openssl", "passwd", "-6", "-salt", salt, "-stdin"], input=CANARY, capture_output=True,
-                          text=True, check=True)
+    said = subprocess.run(
+        ["openssl", "passwd", "-6", "-salt", salt, "-stdin"], input=CANARY, capture_output=True, text=True, check=True
+    )
     assert row.password_hash.startswith("$6$") and said.stdout.strip() == row.password_hash
     details = cloud.rows(sa.select(tables.instance_action.c.details))
     shown = json.dumps([result, cloud.info(actions=True), details], default=str)
@@ -77,8 +78,12 @@ def test_the_plan_of_a_host_has_it_and_says_that_it_is_secret(cloud: t.Any) -> N
     for entry in (ASK, plain):
         (instance,) = ask(cloud, entry)["to_build"]
         cloud.place(instance["uuid"])
-    params: dict[str, t.Any] = {"existing": [], "leaving": [], "compute_hosts": [{"name": "hv1", **FACTS}],
-                                "state_dir": "/var/lib/novalite"}
+    params: dict[str, t.Any] = {
+        "existing": [],
+        "leaving": [],
+        "compute_hosts": [{"name": "hv1", **FACTS}],
+        "state_dir": "/var/lib/novalite",
+    }
     web, db = (cloud.info(name=name)[0] for name in ("web", "db"))
     with transaction(cloud.engine) as connection:
         result = server_plan(connection, {**params, "instances": [web, db]})
@@ -102,8 +107,10 @@ def test_tasks_hide_secrets_and_leave_names_alone(cloud: t.Any) -> None:
     (instance,) = result["to_build"]
     assert instance["name"] == "web" and CANARY not in json.dumps(result) and "_ansible_no_log" not in result
     cloud.place(instance["uuid"])
-    plan = task(PlanAction, {"instances": cloud.info(name="web"), "compute_hosts": [{"name": "hv1", **FACTS}],
-                             "ledger_url": cloud.url})
+    plan = task(
+        PlanAction,
+        {"instances": cloud.info(name="web"), "compute_hosts": [{"name": "hv1", **FACTS}], "ledger_url": cloud.url},
+    )
     assert plan["_ansible_no_log"] is True and "secret" not in plan
     with pytest.raises(AnsibleActionFail) as caught:
         task(ServerAction, {"servers": [{**ASK, "count": 1, "surprise": 1}], "ledger_url": cloud.url})
@@ -153,20 +160,23 @@ def test_a_failed_server_is_begun_anew_with_other_user_data(cloud: t.Any) -> Non
         assert failed(**change)["uuid"] != first["uuid"]
 
 
-@pytest.mark.parametrize(("change", "message"), [
-    ({"user_data": "#" * 49152}, "has 65536 bytes in base64: at most 65535"),
-    ({"config_drive": "maybe"}, "say true or false"),
-    ({"files": [{"path": "etc/x", "content": "x"}]}, "a path must be absolute"),
-    ({"files": [{"path": "/etc/../x", "content": "x"}]}, "a path must be absolute"),
-    ({"files": [{"path": "/etc/\nx", "content": "x"}]}, "a path must be absolute"),
-    ({"files": [{"path": "/", "content": "x"}]}, "a path must be absolute"),
-    ({"files": [{"path": "/x", "content": "&", "encoding": "base64"}]}, "is not base64"),
-    ({"files": [{"path": "/x", "content": "x"}] * 2}, "named twice"),
-    ({"files": [{"path": "/x"}]}, "a path and a content"),
-    ({"admin_password": "two\nlines"}, "without control characters"),
-    ({"admin_password": ""}, "without control characters"),
-    ({"admin_password": "x" * 513}, "at most 512 bytes"),
-])
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"user_data": "#" * 49152}, "has 65536 bytes in base64: at most 65535"),
+        ({"config_drive": "maybe"}, "say true or false"),
+        ({"files": [{"path": "etc/x", "content": "x"}]}, "a path must be absolute"),
+        ({"files": [{"path": "/etc/../x", "content": "x"}]}, "a path must be absolute"),
+        ({"files": [{"path": "/etc/\nx", "content": "x"}]}, "a path must be absolute"),
+        ({"files": [{"path": "/", "content": "x"}]}, "a path must be absolute"),
+        ({"files": [{"path": "/x", "content": "&", "encoding": "base64"}]}, "is not base64"),
+        ({"files": [{"path": "/x", "content": "x"}] * 2}, "named twice"),
+        ({"files": [{"path": "/x"}]}, "a path and a content"),
+        ({"admin_password": "two\nlines"}, "without control characters"),
+        ({"admin_password": ""}, "without control characters"),
+        ({"admin_password": "x" * 513}, "at most 512 bytes"),
+    ],
+)
 def test_bounds(change: dict[str, t.Any], message: str) -> None:
     with pytest.raises(NovaliteError, match=message) as caught:
         (entry,) = guest_requests.with_hashes([{**ASK, **change}])
@@ -174,11 +184,14 @@ def test_bounds(change: dict[str, t.Any], message: str) -> None:
     assert CANARY not in str(caught.value) and len(str(caught.value)) < 200
 
 
-@pytest.mark.parametrize(("files", "message"), [
-    ([{"path": f"/{n}", "content": ""} for n in range(6)], "injected_files is 6, at most 5"),
-    ([{"path": "/" + "x" * 255, "content": ""}], "injected_file_path_length is 256, at most 255"),
-    ([{"path": "/x", "content": "x" * 10241}], "injected_file_content_bytes is 10241, at most 10240"),
-])
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ([{"path": f"/{n}", "content": ""} for n in range(6)], "injected_files is 6, at most 5"),
+        ([{"path": "/" + "x" * 255, "content": ""}], "injected_file_path_length is 256, at most 255"),
+        ([{"path": "/x", "content": "x" * 10241}], "injected_file_content_bytes is 10241, at most 10240"),
+    ],
+)
 def test_novas_quotas_hold(cloud: t.Any, files: list[dict[str, str]], message: str) -> None:
     with pytest.raises(QuotaError, match=message):
         ask(cloud, {**ASK, "files": files})

@@ -160,11 +160,18 @@ def test_a_guest_whose_move_was_killed_before_it_started_is_started(
     check = compare(cloud, found, check_mode=True)
     assert now(cloud) == ("resized", None)
     result = compare(cloud, found)
-    assert told(result) == told(check) == [
-        ("disk.eph0, disk.swap of web", "missing", "made again"),
-        (f"domain {web['domain_name']} (web)", "missing" if state[0] == "missing" else "shutoff (shutdown)",
-         "defined and started" if state[0] == "missing" else "started"),
-    ]  # fmt: skip
+    assert (
+        told(result)
+        == told(check)
+        == [
+            ("disk.eph0, disk.swap of web", "missing", "made again"),
+            (
+                f"domain {web['domain_name']} (web)",
+                "missing" if state[0] == "missing" else "shutoff (shutdown)",
+                "defined and started" if state[0] == "missing" else "started",
+            ),
+        ]
+    )
     assert (
         [instance["uuid"] for instance in result["restart"]]
         == [web["uuid"]]
@@ -198,9 +205,10 @@ def test_copies_that_a_resize_left_go_or_are_the_disks(
     there = [{"uuid": web["uuid"], "id": web["uuid"]}]
     assert (result["restore"], result["forget"]) == ((there, []) if back else ([], there))
     assert told(result)[0] == (
-        ("disks of web", "of the other size", "brought back") if back
+        ("disks of web", "of the other size", "brought back")
+        if back
         else ("copies of the disks of web", "there", "removed")
-    )  # fmt: skip
+    )
     assert [instance["uuid"] for instance in result["restart"]] == ([web["uuid"]] if state == "shutoff" else [])
 
 
@@ -311,7 +319,7 @@ def test_volumes_that_are_gone_or_that_nobody_goes_on_with(cloud: t.Any) -> None
         cloud.write(sa.insert(volume).values(**values, **more, created_at=old, updated_at=old))
     nothing: Result = {
         name: [] for name in ("domains", "disks", "residue", "filters", "chains", "dhcp_networks", "bridges")
-    }  # fmt: skip
+    }
     found = {**nothing, "files": {}, "missing_bases": {}, "volumes": [ids["kept"]]}
     assert told(compare(cloud, found)) == [("volume lost", "missing", "volume to error")]
     assert compare(cloud, found)["rows"] == []
@@ -349,8 +357,12 @@ def test_the_report_has_all_of_it(cloud: t.Any, web: Result) -> None:
     with transaction(cloud.engine) as connection:
         result = difference_report(connection, given)
     assert [difference["object"] for difference in result["report"]["differences"]] == [
-        "vif x", "instance old", "bridge br1", f"chain nova-inst-{web['id']} (web)", "chain nova-local",
-    ]  # fmt: skip
+        "vif x",
+        "instance old",
+        "bridge br1",
+        f"chain nova-inst-{web['id']} (web)",
+        "chain nova-local",
+    ]
     assert result["report"]["failures"] == ["hv3: it did not answer"] and result["pending"] == 5
     assert result["in_words"] == "5 differences, 1 failed"
     assert result["table"][0].split() == ["HOST", "OBJECT", "THE", "LEDGER", "SAYS", "IS", "THERE", "REPAIR"]

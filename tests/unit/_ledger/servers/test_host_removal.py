@@ -83,9 +83,16 @@ def test_a_move_that_waits_for_its_end_keeps_both_hosts(side: str, cloud: t.Any)
     instance = server(cloud, "hv2")
     flavor = {"name": "m1.tiny"}
     move = {
-        "uuid": "m", "instance_uuid": instance["uuid"], "type": "resize", "old_flavor": flavor, "new_flavor": flavor,
-        "old_vm_state": "active", "created_at": 1, "updated_at": 1, side: "hv1",
-    }  # fmt: skip
+        "uuid": "m",
+        "instance_uuid": instance["uuid"],
+        "type": "resize",
+        "old_flavor": flavor,
+        "new_flavor": flavor,
+        "old_vm_state": "active",
+        "created_at": 1,
+        "updated_at": 1,
+        side: "hv1",
+    }
     cloud.write(sa.insert(migration).values(**move, status="finished"))
     with pytest.raises(HostInUseError, match="moves that are not done: resize of web"):
         leave(cloud)
@@ -95,9 +102,18 @@ def test_a_move_that_waits_for_its_end_keeps_both_hosts(side: str, cloud: t.Any)
 
 def test_a_volume_keeps_its_host(cloud: t.Any) -> None:
     row = {
-        "id": "v", "project_id": DEMO, "name": "data", "size_gb": 1, "type_id": "t", "format": "raw", "host": "hv1",
-        "status": "available", "metadata": {}, "created_at": 1, "updated_at": 1,
-    }  # fmt: skip
+        "id": "v",
+        "project_id": DEMO,
+        "name": "data",
+        "size_gb": 1,
+        "type_id": "t",
+        "format": "raw",
+        "host": "hv1",
+        "status": "available",
+        "metadata": {},
+        "created_at": 1,
+        "updated_at": 1,
+    }
     kind = {"id": "t", "name": "local", "backend": "file", "options": {}, "extra_specs": {}, "created_at": 1}
     cloud.write(sa.insert(volume_type).values(**kind), sa.insert(volume).values(**row))
     with pytest.raises(HostInUseError, match="volumes: data"):

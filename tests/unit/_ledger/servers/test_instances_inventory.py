@@ -36,11 +36,18 @@ class Inventory:
         return subprocess.run(
             [command, "--list", *(f"--inventory={source}" for source in sources)],
             env={
-                **inherited, "NOVALITE_HOME": str(self.home), "ANSIBLE_COLLECTIONS_PATH": str(ROOT / "collections"),
-                "ANSIBLE_LOCAL_TEMP": str(self.home / "tmp"), "COLUMNS": "400",
+                **inherited,
+                "NOVALITE_HOME": str(self.home),
+                "ANSIBLE_COLLECTIONS_PATH": str(ROOT / "collections"),
+                "ANSIBLE_LOCAL_TEMP": str(self.home / "tmp"),
+                "COLUMNS": "400",
             },
-            cwd=self.home, capture_output=True, text=True, timeout=60, check=False,
-        )  # fmt: skip
+            cwd=self.home,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
 
     def hosts(self, options: dict[str, t.Any]) -> dict[str, dict[str, t.Any]]:
         source = self.home / "test.novalite.yml"
@@ -121,9 +128,10 @@ def test_no_instance_is_called_as_a_group_that_is_made_of_others(cloud: t.Any, i
     launch(cloud, "alpha", metadata={"role": "web"})
     evil = launch(cloud, "web", metadata={"role": "db"}) + launch(cloud, "empty", metadata={"role": "x"})
     options = {
-        "strict": True, "groups": {"web": "novalite_metadata.role | default('') == 'web'", "empty": "false"},
+        "strict": True,
+        "groups": {"web": "novalite_metadata.role | default('') == 'web'", "empty": "false"},
         "keyed_groups": [{"key": "novalite_metadata.role | default('')", "prefix": "", "separator": ""}],
-    }  # fmt: skip
+    }
     source = inventory.home / "groups.novalite.yml"
     source.write_text(yaml.safe_dump({**PLUGIN, **options}))
     found = inventory.read(source)

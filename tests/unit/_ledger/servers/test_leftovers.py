@@ -20,7 +20,12 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.operations.
 from ansible_collections.novalite.cloud.plugins.module_utils._network.ownership import Mark
 
 NOTHING: dict[str, list[t.Any]] = {
-    "domains": [], "disks": [], "filters": [], "chains": [], "dhcp_networks": [], "bridges": []
+    "domains": [],
+    "disks": [],
+    "filters": [],
+    "chains": [],
+    "dhcp_networks": [],
+    "bridges": [],
 }
 
 
@@ -57,8 +62,10 @@ def web(cloud: t.Any) -> dict[str, t.Any]:
 
 def test_nothing_of_a_placed_instance_is_left_over(cloud: t.Any, web: dict[str, t.Any]) -> None:
     result = compare(cloud, "hv2", traces(web))
-    assert not result["left"] and not result["changed"] and not any(
-        value for key, value in result["plan"].items() if key != "ledger"
+    assert (
+        not result["left"]
+        and not result["changed"]
+        and not any(value for key, value in result["plan"].items() if key != "ledger")
     )
 
 
@@ -114,9 +121,7 @@ def test_what_others_made_is_not_left_over(cloud: t.Any, web: dict[str, t.Any]) 
         plan = compare(cloud, "hv1", {**found, "bridge_owners": {"br-private": owners}})["plan"]
         assert plan["last_bridges"] == plan["last_routers"] == plan["last_metadata_networks"] == []
     assert plan["dhcp_networks"]  # without a mark: made before there were any
-    assert not compare(
-        cloud, "hv1", {**found, "bridge_owners": {}, "dhcp_owners": {"br-private": other}}
-    )["left"]
+    assert not compare(cloud, "hv1", {**found, "bridge_owners": {}, "dhcp_owners": {"br-private": other}})["left"]
 
 
 def test_an_address_of_the_hosts_own_goes_with_its_last_instance(cloud: t.Any, web: dict[str, t.Any]) -> None:
@@ -125,9 +130,7 @@ def test_an_address_of_the_hosts_own_goes_with_its_last_instance(cloud: t.Any, w
     assert not compare(cloud, "hv2", NOTHING)["changed"]
     assert [row.owner for row in cloud.rows(held)] == ["dhcp:hv2"]
     # built elsewhere in the end
-    cloud.write(
-        sa.delete(tables.allocation), sa.update(tables.instance).values(host="hv1")
-    )
+    cloud.write(sa.delete(tables.allocation), sa.update(tables.instance).values(host="hv1"))
     result = compare(cloud, "hv2", NOTHING)
     assert result["changed"] and result["diff"]["before"] == {"host_addresses": ["private"]}
     assert cloud.rows(held) == []

@@ -162,8 +162,13 @@ def test_a_check_changes_nothing(cloud: t.Any) -> None:
 def test_disks_that_did_not_arrive_leave_it_where_it_was(cloud: t.Any) -> None:
     uuid = server(cloud)
     begun = ask(cloud, "migrate", "web")
-    failed = ask(cloud, "migrate", state="commit", moves=begun["moves"], outcomes=[
-        {"host": "hv1"}, {"host": "hv2", "error": "no space left"}])  # fmt: skip
+    failed = ask(
+        cloud,
+        "migrate",
+        state="commit",
+        moves=begun["moves"],
+        outcomes=[{"host": "hv1"}, {"host": "hv2", "error": "no space left"}],
+    )
     assert [error["message"] for error in failed["errors"]] == ["'web': no space left"]
     now = row(cloud, uuid)
     assert (now.vm_state, now.task_state, now.host, status(cloud)) == ("active", None, "hv1", "error")
@@ -212,8 +217,14 @@ def test_a_guest_that_does_not_come_up_goes_back(cloud: t.Any) -> None:
     begun = ask(cloud, "resize", "web", flavor="m1.tiny")
     ask(cloud, "resize", state="commit", moves=begun["moves"], outcomes=well("hv1", "hv2"))
     assert row(cloud, uuid).host == "hv2"
-    failed = ask(cloud, "resize", state="end", moves=begun["moves"], parts=["to_host"], outcomes=[
-        {"host": "hv2", "error": "out of memory"}])  # fmt: skip
+    failed = ask(
+        cloud,
+        "resize",
+        state="end",
+        moves=begun["moves"],
+        parts=["to_host"],
+        outcomes=[{"host": "hv2", "error": "out of memory"}],
+    )
     assert failed["lost"][0]["uuid"] == uuid
     now = row(cloud, uuid)
     assert (now.host, now.flavor["name"], now.vm_state, now.task_state) == ("hv1", "m1.nano", "active", None)
@@ -338,7 +349,12 @@ def boots_from_volume(cloud: t.Any, uuid: str, host: str | None) -> None:
         made = create_volume(connection, project, {"size_gb": 1, "name": "root", "bootable": True})
         connection.execute(
             sa.insert(volumes.volume_attachment).values(
-                id=made["id"], volume_id=made["id"], instance_uuid=uuid, device="/dev/vda", boot_index=0, created_at=0,
+                id=made["id"],
+                volume_id=made["id"],
+                instance_uuid=uuid,
+                device="/dev/vda",
+                boot_index=0,
+                created_at=0,
                 delete_on_termination=True,
             )
         )
@@ -426,8 +442,9 @@ def test_who_is_deleted_while_resized_leaves_nothing(cloud: t.Any) -> None:
 def test_two_begin_at_once_and_one_wins(cloud: t.Any) -> None:
     uuid = server(cloud)
     with transaction(cloud.engine) as connection:
-        flavor = flavor_of(dict(connection.execute(sa.select(tables.flavor).where(tables.flavor.c.name == "m1.tiny"))
-                                .mappings().one()))  # fmt: skip
+        flavor = flavor_of(
+            dict(connection.execute(sa.select(tables.flavor).where(tables.flavor.c.name == "m1.tiny")).mappings().one())
+        )
         move_begin.begin_move(connection, "resize", [uuid], request_id="req-1", flavor=flavor)
     with pytest.raises(ConflictError, match="task_state resize_prep"), transaction(cloud.engine) as connection:
         move_begin.begin_move(connection, "migrate", [uuid], request_id="req-2")

@@ -51,9 +51,7 @@ def tenant(cloud: t.Any) -> t.Any:
     cloud.write(
         sa.update(tables.network).values(manager="vxlan", vni=10000, isolated=True, bridge="br10000", mtu=1450),
         *(
-            sa.update(tables.compute_host)
-            .where(tables.compute_host.c.name == host)
-            .values(facts={"address": end})
+            sa.update(tables.compute_host).where(tables.compute_host.c.name == host).values(facts={"address": end})
             for host, end in ENDS.items()
         ),
     )
@@ -69,8 +67,11 @@ def launched(cloud: t.Any, name: str, host: str) -> dict[str, t.Any]:
 def float_to(cloud: t.Any, instance: dict[str, t.Any], address: str) -> None:
     cloud.write(
         sa.insert(tables.floating_ip).values(
-            id=str(uuid.uuid4()), pool="public", address=int(ipaddress.IPv4Address(address)),
-            project_id=instance["project"]["id"], vif_id=instance["nics"][0]["id"],
+            id=str(uuid.uuid4()),
+            pool="public",
+            address=int(ipaddress.IPv4Address(address)),
+            project_id=instance["project"]["id"],
+            vif_id=instance["nics"][0]["id"],
         )
     )
 
@@ -98,9 +99,7 @@ def test_two_deletions_at_the_same_time_do_not_leave_the_bridge_to_each_other(te
     first, second = launched(tenant, "a", "hv2"), launched(tenant, "b", "hv2")
     assert plan(tenant, leaving=[first])["hv2"]["remove"]["last_bridges"] == [], "the second needs it"
     uuids = [first["uuid"], second["uuid"]]
-    tenant.write(
-        sa.update(tables.instance).where(tables.instance.c.uuid.in_(uuids)).values(task_state="deleting")
-    )
+    tenant.write(sa.update(tables.instance).where(tables.instance.c.uuid.in_(uuids)).values(task_state="deleting"))
     for leaver in (first, second):
         assert [of["name"] for of in plan(tenant, leaving=[leaver])["hv2"]["remove"]["last_bridges"]] == ["br10000"]
 

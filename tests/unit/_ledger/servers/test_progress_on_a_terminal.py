@@ -28,11 +28,7 @@ PLAYBOOK: list[dict[str, t.Any]] = [
         "name": "Decide",
         "hosts": "localhost",
         "tasks": [
-            {
-                "name": "Ask for them",
-                "novalite.cloud.server": {"servers": [SERVERS]},
-                "register": "asked",
-            },
+            {"name": "Ask for them", "novalite.cloud.server": {"servers": [SERVERS]}, "register": "asked"},
             {
                 "name": "Choose a host",
                 "novalite.cloud.scheduler": {"instances": "{{ asked.to_build }}", "compute_hosts": "{{ seen }}"},
@@ -62,12 +58,7 @@ PLAYBOOK: list[dict[str, t.Any]] = [
     {
         "name": "Record",
         "hosts": "localhost",
-        "tasks": [
-            {
-                "name": "Record how it went",
-                "novalite.cloud.server_state": {"outcomes": [OUTCOME]},
-            },
-        ],
+        "tasks": [{"name": "Record how it went", "novalite.cloud.server_state": {"outcomes": [OUTCOME]}}],
     },
 ]
 
@@ -79,10 +70,15 @@ def command(cloud: t.Any, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatc
     for name in [name for name in os.environ if name.startswith(("ANSIBLE_", "NOVALITE_"))]:
         monkeypatch.delenv(name)
     for name, value in {
-        "NOVALITE_HOME": str(tmp_path), "ANSIBLE_COLLECTIONS_PATH": str(ROOT / "collections"), "TERM": "xterm",
-        "ANSIBLE_STDOUT_CALLBACK": "novalite.cloud.progress", "ANSIBLE_LOCAL_TEMP": str(tmp_path / "tmp"),
-        "ANSIBLE_LOCALHOST_WARNING": "False", "ANSIBLE_NOCOLOR": "1", "ANSIBLE_FORCE_COLOR": "0",
-    }.items():  # fmt: skip
+        "NOVALITE_HOME": str(tmp_path),
+        "ANSIBLE_COLLECTIONS_PATH": str(ROOT / "collections"),
+        "TERM": "xterm",
+        "ANSIBLE_STDOUT_CALLBACK": "novalite.cloud.progress",
+        "ANSIBLE_LOCAL_TEMP": str(tmp_path / "tmp"),
+        "ANSIBLE_LOCALHOST_WARNING": "False",
+        "ANSIBLE_NOCOLOR": "1",
+        "ANSIBLE_FORCE_COLOR": "0",
+    }.items():
         monkeypatch.setenv(name, value)
     common = {"gather_facts": False, "connection": "local"}
     (tmp_path / "play.yml").write_text(yaml.safe_dump([{**common, **play} for play in PLAYBOOK]))

@@ -37,8 +37,15 @@ LOST = ("secret", "instance_action", "instance_action_event", "user", "role_assi
 
 def group(cloud: Cloud, project: str, name: str, *rules: dict[str, t.Any]) -> None:
     with transaction(cloud.engine) as connection:
-        security_group(connection, {"project": project, "security_groups": [{"name": name, "rules": list(rules)}],
-                                    "state": "present", "plan": False})  # fmt: skip
+        security_group(
+            connection,
+            {
+                "project": project,
+                "security_groups": [{"name": name, "rules": list(rules)}],
+                "state": "present",
+                "plan": False,
+            },
+        )
 
 
 @pytest.fixture
@@ -50,16 +57,28 @@ def full(cloud: Cloud) -> Cloud:
         connection.execute(sa.insert(tables.keypair).values(**row))
         connection.execute(sa.insert(tables.quota).values(project_id=OTHER, resource="cores", hard_limit=3))
         record = {"uuid": str(uuid.uuid4()), "project_id": OTHER, "name": "db"}
-        number = connection.execute(sa.insert(tables.security_group).values(**record).returning(
-            tables.security_group.c.id)).scalar_one()  # fmt: skip
-        connection.execute(sa.insert(tables.security_group_rule).values(
-            id=str(uuid.uuid4()), group_id=number, ethertype="IPv4", protocol="tcp", port_min=5432, port_max=5432,
-            remote_group_id=number))  # fmt: skip
+        number = connection.execute(
+            sa.insert(tables.security_group).values(**record).returning(tables.security_group.c.id)
+        ).scalar_one()
+        connection.execute(
+            sa.insert(tables.security_group_rule).values(
+                id=str(uuid.uuid4()),
+                group_id=number,
+                ethertype="IPv4",
+                protocol="tcp",
+                port_min=5432,
+                port_max=5432,
+                remote_group_id=number,
+            )
+        )
     base = {"image": "ami-tiny", "key": "test"}
-    web = cloud.server({"name": "web", "count": 2, "flavor": "m1.nano", "metadata": {"a": "b"},
-                        "user_data": "aGVsbG8=", **base})["to_build"]  # fmt: skip
-    [shop] = cloud.server({"name": "shop", "flavor": "m1.tiny", "networks": ["private", "inner"],
-                           "security_groups": ["db"], **base}, project="other")["to_build"]  # fmt: skip
+    web = cloud.server(
+        {"name": "web", "count": 2, "flavor": "m1.nano", "metadata": {"a": "b"}, "user_data": "aGVsbG8=", **base}
+    )["to_build"]
+    [shop] = cloud.server(
+        {"name": "shop", "flavor": "m1.tiny", "networks": ["private", "inner"], "security_groups": ["db"], **base},
+        project="other",
+    )["to_build"]
     [gone] = cloud.server({"name": "gone", "flavor": "m1.tiny", **base})["to_build"]
     for server, host in ((web[0], "hv1"), (web[1], "hv2"), (shop, "hv2")):
         cloud.place(server["uuid"], host)
@@ -67,8 +86,9 @@ def full(cloud: Cloud) -> Cloud:
     with transaction(cloud.engine) as connection:
         connection.execute(sa.delete(tables.instance).where(tables.instance.c.uuid == gone["uuid"]))
         volume = volumes.create_volume(connection, OTHER, {"size_gb": 1, "name": "data"})
-        volume_attachments.attach_new(connection, shop["uuid"], volume, device=None, boot_index=None, tag=None,
-                                      delete_on_termination=False)  # fmt: skip
+        volume_attachments.attach_new(
+            connection, shop["uuid"], volume, device=None, boot_index=None, tag=None, delete_on_termination=False
+        )
         connection.execute(sa.update(tables.tables_volumes.volume).values(status="in-use", host="hv2", made_at=5))
         connection.execute(sa.update(tables.tables_volumes.volume_attachment).values(attached_at=6))
     return cloud
@@ -106,11 +126,15 @@ def rebuild(cloud: Cloud, hosts: list[Host], check_mode: bool = False, ledger: s
 
 
 def known(dump: dict[str, list[t.Any]]) -> dict[str, list[t.Any]]:
-    rows = {name: sorted(json.dumps(list(row), sort_keys=True) for row in of_table) for name, of_table in dump.items()
-            if name not in LOST}  # fmt: skip
+    rows = {
+        name: sorted(json.dumps(list(row), sort_keys=True) for row in of_table)
+        for name, of_table in dump.items()
+        if name not in LOST
+    }
     for name in ("flavor", "image", "compute_host"):  # those that nothing uses are on no host
-        rows[name] = [row for row in rows[name] if any(word in row for word in ("m1.nano", "m1.tiny", "ami-tiny", "hv1",
-                                                                                "hv2"))]  # fmt: skip
+        rows[name] = [
+            row for row in rows[name] if any(word in row for word in ("m1.nano", "m1.tiny", "ami-tiny", "hv1", "hv2"))
+        ]
     return rows
 
 
@@ -129,8 +153,11 @@ def test_a_lost_ledger_is_made_again(full: Cloud) -> None:
     assert known(full.dump()) == before
     with reading(full.engine) as connection:
         assert ledger_id(connection) == identity
-    assert result["servers"] == ["web-1 of demo on hv1: active", "web-2 of demo on hv2: active",
-                                 "shop of other on hv2: active"]  # fmt: skip
+    assert result["servers"] == [
+        "web-1 of demo on hv1: active",
+        "web-2 of demo on hv2: active",
+        "shop of other on hv2: active",
+    ]
     assert any("user data of web-1, web-2" in line for line in result["lost"])
     # nothing more comes of it the second time, and nothing is changed by it
     again = full.dump()
@@ -149,15 +176,20 @@ def test_a_restored_copy_is_completed(full: Cloud) -> None:
     hosts = kept(full)
     servers = full.info(all_projects=True)
     late = servers[2]["uuid"]
-    for table, column in ((tables.vif, "instance_uuid"), (tables.allocation, "instance_uuid"),
-                          (tables.tables_volumes.volume_attachment, "instance_uuid")):  # fmt: skip
+    for table, column in (
+        (tables.vif, "instance_uuid"),
+        (tables.allocation, "instance_uuid"),
+        (tables.tables_volumes.volume_attachment, "instance_uuid"),
+    ):
         if table is tables.vif:
             owners = [f"vif:{nic['id']}" for nic in servers[2]["nics"]]
             free = sa.update(tables.fixed_ip).where(tables.fixed_ip.c.owner.in_(owners))
             full.write(free.values(owner=None))
         full.write(sa.delete(table).where(table.c[column] == late))
-    full.write(sa.delete(tables.instance).where(tables.instance.c.uuid == late),
-               sa.update(tables.instance).where(tables.instance.c.name == "web-1").values(name="www"))  # fmt: skip
+    full.write(
+        sa.delete(tables.instance).where(tables.instance.c.uuid == late),
+        sa.update(tables.instance).where(tables.instance.c.name == "web-1").values(name="www"),
+    )
     result = rebuild(full, hosts)
     assert result["servers"] == ["shop of other on hv2: active"]
     assert full.info(all_projects=True) == [{**servers[0], "name": "www"}, *servers[1:]]
@@ -184,8 +216,9 @@ def test_a_ledger_with_a_project_of_the_same_name_is_refused(full: Cloud) -> Non
 def test_hosts_of_two_ledgers_are_asked_about_one(full: Cloud) -> None:
     hosts = kept(full)
     theirs = str(uuid.uuid4())
-    hosts[0]["records"] = {key: text.replace(json.loads(text)["ledger"], theirs)
-                           for key, text in hosts[0]["records"].items()}  # fmt: skip
+    hosts[0]["records"] = {
+        key: text.replace(json.loads(text)["ledger"], theirs) for key, text in hosts[0]["records"].items()
+    }
     empty(full)
     with pytest.raises(ConflictError, match=rf"several ledgers: .*{theirs} \(1 records\).*-e ledger="):
         rebuild(full, hosts)
@@ -208,8 +241,9 @@ def test_hosts_of_two_ledgers_are_asked_about_one(full: Cloud) -> None:
 def test_a_guest_is_what_its_domain_is(
     full: Cloud, recorded: str, task: str | None, state: str, expected: tuple[str, str | None, int]
 ) -> None:
-    full.write(sa.update(tables.instance).where(tables.instance.c.name == "web-1")
-               .values(vm_state=recorded, task_state=task))  # fmt: skip
+    full.write(
+        sa.update(tables.instance).where(tables.instance.c.name == "web-1").values(vm_state=recorded, task_state=task)
+    )
     hosts = kept(full)
     [domain] = hosts[0]["found"]["domains"]
     domain["state"] = state
@@ -237,12 +271,25 @@ def test_what_cannot_be_told_is_named(full: Cloud) -> None:
 def adopted(full: Cloud, tmp_path: Path) -> tuple[Cloud, Host, Path]:
     """A cloud with a guest that others made on hv1, that host as it is then, and its state directory."""
     guest = {
-        "uuid": str(uuid.uuid4()), "name": "db", "state": "running", "vcpus": 2, "memory_mb": 4096, "disk_gb": 30,
+        "uuid": str(uuid.uuid4()),
+        "name": "db",
+        "state": "running",
+        "vcpus": 2,
+        "memory_mb": 4096,
+        "disk_gb": 30,
         "disks": [{"dev": "vda", "bus": "virtio", "source": "/srv/db.qcow2", "format": "qcow2", "size": 5 << 30}],
-        "nics": [{"mac": "52:54:00:12:34:56", "bridge": "br-private", "network": None, "device": "vnet3",
-                  "addresses": ["10.20.0.9"]}],
-        "marked": False, "adopted_by": None,
-    }  # fmt: skip
+        "nics": [
+            {
+                "mac": "52:54:00:12:34:56",
+                "bridge": "br-private",
+                "network": None,
+                "device": "vnet3",
+                "addresses": ["10.20.0.9"],
+            }
+        ],
+        "marked": False,
+        "adopted_by": None,
+    }
     asked = dict.fromkeys(("name", "flavor", "network", "address"))
     with transaction(full.engine) as connection:
         server_adopt(connection, {**asked, "state": "adopted", "project": "demo", "host": "hv1", "domain": guest})
@@ -292,8 +339,10 @@ def test_a_build_brings_its_record_along(full: Cloud, monkeypatch: pytest.Monkey
     monkeypatch.setattr(plans, "render", lambda guest: "<domain/>")
     [web] = full.info(names=["web-1"])
     with transaction(full.engine) as connection:
-        plan = server_plan(connection, {"instances": [web], "existing": [], "leaving": [], "compute_hosts": [],
-                                        "state_dir": "/var/lib/novalite"})["hosts"]["hv1"]["build"]  # fmt: skip
+        plan = server_plan(
+            connection,
+            {"instances": [web], "existing": [], "leaving": [], "compute_hosts": [], "state_dir": "/var/lib/novalite"},
+        )["hosts"]["hv1"]["build"]
     [disk] = plan["disks"]
     told = json.loads(disk["record"])
     assert (told["uuid"], told["host"]) == (web["uuid"], "hv1")

@@ -54,5 +54,9 @@ def test_what_leaves_is_marked_once(cloud: t.Any) -> None:
     assert len(cloud.rows(sa.select(tables.instance_action).where(tables.instance_action.c.action == "delete"))) == 1
     cloud.state({"uuids": [uuid], "state": "deleted"})
     assert _of(cloud, [uuid], state="absent") == {
-        "changed": False, "to_build": [], "existing": [], "differences": [], "to_delete": [],
-    }  # fmt: skip
+        "changed": False,
+        "to_build": [],
+        "existing": [],
+        "differences": [],
+        "to_delete": [],
+    }

@@ -32,9 +32,7 @@ def ask(name: str = "web", **more: t.Any) -> Entry:
 
 
 def test_a_new_server_is_recorded_whole(cloud: t.Any) -> None:
-    result = cloud.server(
-        ask("Web", key="test", availability_zone="nova", metadata={"tier": "1"}, hints={"x": ["y"]})
-    )
+    result = cloud.server(ask("Web", key="test", availability_zone="nova", metadata={"tier": "1"}, hints={"x": ["y"]}))
     assert result["changed"] and not result["existing"] and not result["differences"] and not result["to_delete"]
     (instance,) = result["to_build"]
     names = (instance["name"], instance["hostname"], instance["domain_name"])

@@ -62,11 +62,7 @@ class ActionModule(TripAction, LedgerAction):
         result["policy"] = policy
         entry = {**result["compute_host"], **policy}
         try:
-            recorded = run_operation(
-                self.operation,
-                {"compute_hosts": [entry], **ledger},
-                self._task.check_mode,
-            )
+            recorded = run_operation(self.operation, {"compute_hosts": [entry], **ledger}, self._task.check_mode)
         except NovaliteError as error:
             return {**result, "failed": True, "msg": remove_values(str(error), secrets)}
         result["changed"] = recorded["changed"]

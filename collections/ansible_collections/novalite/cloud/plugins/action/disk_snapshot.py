@@ -37,9 +37,11 @@ class ActionModule(TripAction):
             for copy in taken:
                 self._fetch(copy)
         finally:
-            gone = {**arguments, "state": "absent", "snapshots": [
-                {"uuid": copy["uuid"], "image_id": copy["image_id"]} for copy in taken
-            ]}  # fmt: skip
+            gone = {
+                **arguments,
+                "state": "absent",
+                "snapshots": [{"uuid": copy["uuid"], "image_id": copy["image_id"]} for copy in taken],
+            }
             self.run_on_host(MODULE, gone, task_vars)
         errors = [snapshot["error"] for snapshot in result["snapshots"] if snapshot["error"]]
         if errors:
@@ -49,10 +51,14 @@ class ActionModule(TripAction):
     def _fetch(self, one: dict[str, t.Any]) -> None:
         """Bring one copy here; `one` gets its source and checksum, or an error."""
         try:
-            one.update(received(
-                one["image_id"], self._directory(), lambda path: self._connection.fetch_file(one["path"], path),
-                one["size"],
-            ))  # fmt: skip
+            one.update(
+                received(
+                    one["image_id"],
+                    self._directory(),
+                    lambda path: self._connection.fetch_file(one["path"], path),
+                    one["size"],
+                )
+            )
         except (NovaliteError, AnsibleError) as error:
             one["error"] = f"instance {one['uuid']}: the copy of its disk cannot be fetched: {error}"
 

@@ -51,9 +51,13 @@ from ansible.utils.color import stringc
 from ..plugin_utils._progress import Progress
 
 _COLOURS = {
-    "head": C.COLOR_HIGHLIGHT, "running": C.COLOR_CHANGED, "done": C.COLOR_OK, "failed": C.COLOR_ERROR,
-    "waiting": None, "note": None,
-}  # fmt: skip
+    "head": C.COLOR_HIGHLIGHT,
+    "running": C.COLOR_CHANGED,
+    "done": C.COLOR_OK,
+    "failed": C.COLOR_ERROR,
+    "waiting": None,
+    "note": None,
+}
 _EVERY = 0.5  # seconds between two pictures when nothing happens, and
 _LEAST = 0.1  # the least there are between them
 _QUIET = ("set_fact", "include_role", "include_tasks", "import_role", "import_tasks", "meta")

@@ -245,7 +245,8 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         if not value:
             return None
         self.templar.available_variables = {
-            "inventory_dir": os.path.dirname(self.source), "inventory_file": self.source
+            "inventory_dir": os.path.dirname(self.source),
+            "inventory_file": self.source,
         }
         return str(self.templar.template(value)) or None
 

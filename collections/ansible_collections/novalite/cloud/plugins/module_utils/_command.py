@@ -25,8 +25,10 @@ class CommandError(NovaliteError):
         self.rc = rc
         self.stderr = stderr
         lines = [line.strip() for line in stderr.splitlines() if line.strip()]
-        super().__init__(f"{' '.join(argv[:4])}{' ...' if len(argv) > 4 else ''} failed with {rc}: "
-                         f"{'; '.join(lines[-3:]) or 'no message'}")
+        super().__init__(
+            f"{' '.join(argv[:4])}{' ...' if len(argv) > 4 else ''} failed with {rc}: "
+            f"{'; '.join(lines[-3:]) or 'no message'}"
+        )
 
 
 class Result(t.NamedTuple):

@@ -95,14 +95,20 @@ def run_confined(
 
 def confined(user: int, limits: Limits) -> list[str]:
     """What comes before a program's own words. Only root can be somebody else."""
-    dropped = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", "--bounding-set=-all",
-               "--inh-caps=-all", "--no-new-privs", "--"]  # fmt: skip
+    dropped = [
+        "setpriv",
+        f"--reuid={user}",
+        f"--regid={user}",
+        "--clear-groups",
+        "--bounding-set=-all",
+        "--inh-caps=-all",
+        "--no-new-privs",
+        "--",
+    ]
     return ["prlimit", *limits.options(), "--", *(dropped if os.geteuid() == 0 else [])]
 
 
-def run_bounded(
-    argv: t.Sequence[str], *, limits: Limits = Limits(), timeout: float = DEFAULT_TIMEOUT
-) -> Result:
+def run_bounded(argv: t.Sequence[str], *, limits: Limits = Limits(), timeout: float = DEFAULT_TIMEOUT) -> Result:
     """Run `argv` as a root who can read and write files, and nothing else. Raises CommandError.
 
     For what cannot be lent: of these files novalite, or a guest's QEMU, wrote all that the program reads as more than

@@ -16,8 +16,9 @@ class NovaliteError(Exception):
     """
 
     def __init__(self, message: str) -> None:
-        super().__init__("".join(
-            char if char.isprintable() else char.encode("unicode_escape").decode() for char in message))
+        super().__init__(
+            "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in message)
+        )
 
 
 class NotFoundError(NovaliteError):

@@ -58,8 +58,7 @@ def _held(fd: int, path: str, timeout: float) -> t.Iterator[None]:
             except BlockingIOError:
                 if time.monotonic() >= deadline:
                     raise ConflictError(
-                        f"another run has held the lock {path} for {timeout:g} s; "
-                        "wait for it to finish and run again"
+                        f"another run has held the lock {path} for {timeout:g} s; wait for it to finish and run again"
                     ) from None
                 time.sleep(0.02)
         yield

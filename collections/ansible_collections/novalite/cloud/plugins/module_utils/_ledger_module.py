@@ -25,10 +25,7 @@ from ._errors import NovaliteError
 Params = t.Mapping[str, t.Any]
 Operation = t.Callable[[t.Any, Params], "dict[str, t.Any]"]
 
-LEDGER_ARGUMENTS: dict[str, t.Any] = {
-    "home": {"type": "path"},
-    "ledger_url": {"type": "str", "no_log": True},
-}
+LEDGER_ARGUMENTS: dict[str, t.Any] = {"home": {"type": "path"}, "ledger_url": {"type": "str", "no_log": True}}
 
 
 def operation_of(name: str) -> Operation:

@@ -44,8 +44,11 @@ def keep(directory: str, digest: str, code: bytes) -> None:
 def _compiled(code: bytes) -> bytes:
     """The archive `code` with each source file compiled, without docstrings."""
     made = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(code)) as source, zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive, \
-            tempfile.TemporaryDirectory() as scratch:
+    with (
+        zipfile.ZipFile(io.BytesIO(code)) as source,
+        zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive,
+        tempfile.TemporaryDirectory() as scratch,
+    ):
         path, target = os.path.join(scratch, "file.py"), os.path.join(scratch, "file.pyc")
         for name in source.namelist():
             with open(path, "wb") as handle:

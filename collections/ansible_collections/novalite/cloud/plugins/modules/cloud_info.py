@@ -75,10 +75,7 @@ dot:
 
 from ..module_utils._ledger_module import run_module
 
-ARGUMENT_SPEC = {
-    "project": {"type": "str"},
-    "picture": {"type": "bool", "default": False},
-}
+ARGUMENT_SPEC = {"project": {"type": "str"}, "picture": {"type": "bool", "default": False}}
 SPEC_RULES: dict = {}
 
 

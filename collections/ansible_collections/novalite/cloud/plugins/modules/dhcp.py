@@ -210,10 +210,7 @@ NETWORK_SPEC = {
     "routes": {
         "type": "list",
         "elements": "dict",
-        "options": {
-            "destination": {"type": "str", "required": True},
-            "nexthop": {"type": "str", "required": True},
-        },
+        "options": {"destination": {"type": "str", "required": True}, "nexthop": {"type": "str", "required": True}},
     },
     "mtu": {"type": "int"},
     "namespace": {"type": "str"},

@@ -128,10 +128,7 @@ ARGUMENT_SPEC = {
         "type": "list",
         "elements": "dict",
         "required": True,
-        "options": {
-            "uuid": {"type": "str", "required": True},
-            "image_id": {"type": "str", "required": True},
-        },
+        "options": {"uuid": {"type": "str", "required": True}, "image_id": {"type": "str", "required": True}},
     },
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
     "controller_dir": {"type": "path"},

@@ -421,8 +421,9 @@ def run(call: HostCall) -> Result:
     params = call.params
     groups = policy.parse_groups(params["security_groups"])
     request = merge.Request(
-        instances=tuple(answers.with_sources(
-            policy.parse_instances(params["instances"], leaving=params["state"] == "absent"))),
+        instances=tuple(
+            answers.with_sources(policy.parse_instances(params["instances"], leaving=params["state"] == "absent"))
+        ),
         groups=tuple(groups),
         state=params["state"],
         exclusive=params["exclusive"],

@@ -52,9 +52,7 @@ hosts:
 
 from ..module_utils._ledger_module import run_module
 
-ARGUMENT_SPEC = {
-    "hosts": {"type": "list", "elements": "str"},
-}
+ARGUMENT_SPEC = {"hosts": {"type": "list", "elements": "str"}}
 SPEC_RULES: dict = {}
 
 

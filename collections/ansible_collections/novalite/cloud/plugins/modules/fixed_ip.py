@@ -61,9 +61,7 @@ msg:
 
 from ..module_utils._ledger_module import run_module
 
-ARGUMENT_SPEC: dict = {
-    "instances": {"type": "list", "elements": "dict", "required": True},
-}
+ARGUMENT_SPEC: dict = {"instances": {"type": "list", "elements": "dict", "required": True}}
 SPEC_RULES: dict = {}
 
 

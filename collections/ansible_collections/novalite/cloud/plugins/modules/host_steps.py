@@ -109,7 +109,7 @@ ARGUMENT_SPEC = {
             "when": {"type": "bool", "default": True},
             "may_fail": {"type": "bool", "default": False},
         },
-    },
+    }
 }
 
 

@@ -90,10 +90,7 @@ ARGUMENT_SPEC = {
         "elements": "dict",
         "required": True,
         "no_log": False,
-        "options": {
-            "name": {"type": "str", "required": True},
-            "public_key": {"type": "str", "no_log": False},
-        },
+        "options": {"name": {"type": "str", "required": True}, "public_key": {"type": "str", "no_log": False}},
     },
     "project": {"type": "str", "default": "demo"},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},

@@ -107,11 +107,7 @@ before:
 from ..module_utils._ledger_module import run_module
 
 ARGUMENT_SPEC = {
-    "operation": {
-        "type": "str",
-        "choices": ["info", "backup", "export", "restore", "migrate"],
-        "default": "info",
-    },
+    "operation": {"type": "str", "choices": ["info", "backup", "export", "restore", "migrate"], "default": "info"},
     "file": {"type": "path"},
     "force": {"type": "bool", "default": False},
     "keep": {"type": "int", "default": 14},

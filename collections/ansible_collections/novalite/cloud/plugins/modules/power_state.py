@@ -77,7 +77,7 @@ ARGUMENT_SPEC = {
             "domains": {"type": "list", "elements": "dict", "required": True},
             "updated_at": {"type": "dict", "required": True},
         },
-    },
+    }
 }
 SPEC_RULES: dict = {}
 

@@ -102,10 +102,7 @@ ARGUMENT_SPEC = {
         "type": "list",
         "elements": "dict",
         "required": True,
-        "options": {
-            "name": {"type": "str", "required": True},
-            "quotas": {"type": "raw"},
-        },
+        "options": {"name": {"type": "str", "required": True}, "quotas": {"type": "raw"}},
     },
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
 }

@@ -111,10 +111,7 @@ ARGUMENT_SPEC = {
         "required": True,
         "options": {
             "name": {"type": "str", "required": True},
-            "policy": {
-                "type": "str",
-                "choices": ["affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity"],
-            },
+            "policy": {"type": "str", "choices": ["affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity"]},
             "max_server_per_host": {"type": "int"},
         },
     },

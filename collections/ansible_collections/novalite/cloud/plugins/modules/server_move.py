@@ -228,11 +228,7 @@ from ..module_utils._host import STATE_DIR
 from ..module_utils._ledger_module import run_module
 
 ARGUMENT_SPEC = {
-    "state": {
-        "type": "str",
-        "choices": ["begin", "commit", "end", "interrupted", "resolve"],
-        "default": "begin",
-    },
+    "state": {"type": "str", "choices": ["begin", "commit", "end", "interrupted", "resolve"], "default": "begin"},
     "action": {
         "type": "str",
         "choices": ["resize", "migrate", "confirmResize", "revertResize", "live-migration", "evacuate"],

@@ -154,7 +154,10 @@ ARGUMENT_SPEC = {
             "name": {"type": "str", "required": True},
             "password": {"type": "str", "no_log": True},
             "update_password": {
-                "type": "str", "choices": ["always", "on_create"], "default": "always", "no_log": False,
+                "type": "str",
+                "choices": ["always", "on_create"],
+                "default": "always",
+                "no_log": False,
             },
             "enabled": {"type": "bool"},
             "description": {"type": "str"},

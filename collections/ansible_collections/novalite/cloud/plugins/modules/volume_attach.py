@@ -141,8 +141,7 @@ def run(call: HostCall) -> Result:
             if present:
                 action = volumes.attach(connection, attachment, call.check_mode)
             else:
-                action = volumes.detach(
-                    connection, attachment, call.check_mode, params["timeout"], params["attempts"])
+                action = volumes.detach(connection, attachment, call.check_mode, params["timeout"], params["attempts"])
         except NovaliteError as error:
             return {"id": attachment["id"], "action": "none", "error": str(error)}
         return {"id": attachment["id"], "action": action, "error": None}

@@ -163,8 +163,7 @@ def run(call: HostCall) -> Result:
     result: Result = {
         "changed": bool(changed),
         "volumes": [
-            {"id": volume.id, "path": volume.path, "action": volume.action, "error": volume.error}
-            for volume in volumes
+            {"id": volume.id, "path": volume.path, "action": volume.action, "error": volume.error} for volume in volumes
         ],
     }
     if call.diff and changed:

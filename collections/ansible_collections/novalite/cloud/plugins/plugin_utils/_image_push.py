@@ -74,9 +74,12 @@ class ImageAction(TripAction):
         return Rules(int(args.get("max_image_gb", 64)) * GIB, float(args.get("timeout", 3600)), report=report)
 
     def _push(
-        self, result: dict[str, t.Any], staged: dict[str, str], paths: dict[str, str],
+        self,
+        result: dict[str, t.Any],
+        staged: dict[str, str],
+        paths: dict[str, str],
         task_vars: dict[str, t.Any] | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         images = {image["checksum"]: image for image in self._args["images"] if image["checksum"] in staged}
         # Another user than root cannot write to the staging files: such a push goes through Ansible's own directory.
         directory = self._make_tmp_path() if self._connection.become is not None else None

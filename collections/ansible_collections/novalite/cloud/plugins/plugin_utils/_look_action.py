@@ -45,9 +45,7 @@ class LookAction(TripAction, LedgerAction):
         asked_for = {**asked, "host": params["name"] or task_vars["inventory_hostname"], "since": since}
         try:
             compared = run_operation(
-                self.operation,
-                {**asked_for, "found": result["found"], **ledger},
-                self._task.check_mode,
+                self.operation, {**asked_for, "found": result["found"], **ledger}, self._task.check_mode
             )
         except NovaliteError as error:
             return {**result, "failed": True, "msg": remove_values(str(error), secrets)}

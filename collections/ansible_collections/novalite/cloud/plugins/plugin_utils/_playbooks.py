@@ -282,10 +282,7 @@ PLAYBOOKS: dict[str, Playbook] = {
         hosts=False,  # asked for when there is something to do on one
     ),
     "snapshot": _of_servers(
-        {
-            "image_name": Variable("name of the image"),
-            "image_properties": Variable("properties of the image", "dict"),
-        }
+        {"image_name": Variable("name of the image"), "image_properties": Variable("properties of the image", "dict")}
     ),
     "start": _of_servers(),
     "stop": _of_servers(SHUTDOWN),

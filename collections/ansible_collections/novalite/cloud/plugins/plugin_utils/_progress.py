@@ -154,10 +154,13 @@ class Progress:
                 kind = _kind(row)
                 here = f"{now - row.since:6.1f}" if kind in ("running", "waiting") else " " * 6
                 total = f"{(now if row.ended is None else row.ended) - row.began:6.1f}"
-                lines.append((
-                    f"  {_cut(row.name or '-', name):{name}}  {_cut(row.host or '-', host):{host}}  "
-                    f"{_cut(row.step, step):{step}}  {here}  {total}", kind,
-                ))  # fmt: skip
+                lines.append(
+                    (
+                        f"  {_cut(row.name or '-', name):{name}}  {_cut(row.host or '-', host):{host}}  "
+                        f"{_cut(row.step, step):{step}}  {here}  {total}",
+                        kind,
+                    )
+                )
         if len(shown) < len(rows):
             hidden = [_kind(row) for row in rows if id(row) not in {id(visible) for visible in shown}]
             counts = ", ".join(f"{hidden.count(kind)} {kind}" for kind in _URGENCY if kind in hidden)

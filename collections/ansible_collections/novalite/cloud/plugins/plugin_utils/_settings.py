@@ -98,12 +98,7 @@ INVENTORY: dict[str, Variable] = {
     "controller_settings": Variable("see `ansible-doc -t role novalite.cloud.controller`", "dict", secret=True),
     **_of_role("interfaces", timeout="float"),
     **_of_role(
-        "move",
-        auto_converge="bool",
-        bandwidth="int",
-        download_by="str",
-        shutdown_timeout="float",
-        state_dir="str",
+        "move", auto_converge="bool", bandwidth="int", download_by="str", shutdown_timeout="float", state_dir="str"
     ),
     **_of_role("power", shutdown_timeout="float"),
     **_of_role("reclaim", metadata="bool", move_address="bool", state_dir="str", wipe="str"),

@@ -49,7 +49,8 @@ CONTROLLERS_OWN = ("_graph", "_ledger", "_ledger_module.py", "_plan", "_rules", 
 # What a host runs before it has any code, or knows that the code is what it was. argv: the directory of the code, its
 # SHA-256, and whether to keep what is sent. stdin: the length of the deflated archive (0: use what is there), the
 # archive, the request. "none" for an answer asks for the archive.
-BOOT = """
+BOOT = (
+    """
 import hashlib,os,stat,sys
 d,h,k=sys.argv[1:4]
 i=sys.stdin.buffer
@@ -87,7 +88,10 @@ try:
  _trip.answer(q)
 finally:
  if t:os.unlink(t)
-""".replace("MARK", MARK).replace("NAME", NAME).strip()
+""".replace("MARK", MARK)
+    .replace("NAME", NAME)
+    .strip()
+)
 
 
 @functools.lru_cache(maxsize=1)
@@ -132,9 +136,7 @@ class TripAction(ActionBase):
 
     _supports_check_mode = True
 
-    def take(
-        self, steps: c.Sequence[c.Mapping[str, t.Any]], task_vars: dict[str, t.Any] | None
-    ) -> list[Result]:
+    def take(self, steps: c.Sequence[c.Mapping[str, t.Any]], task_vars: dict[str, t.Any] | None) -> list[Result]:
         """Run `steps` (name, module, args, and may_fail) on the host until one fails; return how it went with each.
 
         That is `name`, `module`, `seconds` and the module's `result`. Raises AnsibleActionFail for arguments that a
@@ -166,11 +168,13 @@ class TripAction(ActionBase):
     def _trip(self, steps: list[dict[str, t.Any]], task_vars: dict[str, t.Any]) -> list[Result] | None:
         """One process on the host; None if it cannot be had."""
         asked = ("name", "module", "args", "paths", "may_fail")
-        request = json.dumps({
-            "steps": [{key: step[key] for key in asked} for step in steps],
-            "check_mode": self._task.check_mode,
-            "diff": self._task.diff,
-        }).encode()  # fmt: skip
+        request = json.dumps(
+            {
+                "steps": [{key: step[key] for key in asked} for step in steps],
+                "check_mode": self._task.check_mode,
+                "diff": self._task.diff,
+            }
+        ).encode()
         said = self._send(b"", request, task_vars)
         if said == "none":
             said = self._send(zlib.compress(archive()[0]), request, task_vars)
@@ -181,9 +185,14 @@ class TripAction(ActionBase):
         named = str(self._templar.template(task_vars.get("ansible_python_interpreter") or ""))
         directory = str(self._templar.template(task_vars.get("compute_node_state_dir") or STATE_DIR))
         argv = [
-            PYTHON if not named or named.startswith("auto") else named, "-I", "-c", BOOT,
-            os.path.join(directory, "code"), archive()[1], "0" if self._task.check_mode else "1",
-        ]  # fmt: skip
+            PYTHON if not named or named.startswith("auto") else named,
+            "-I",
+            "-c",
+            BOOT,
+            os.path.join(directory, "code"),
+            archive()[1],
+            "0" if self._task.check_mode else "1",
+        ]
         command = f"{self._compute_environment_string()} {shlex.join(argv)}".strip()
         done = self._low_level_execute_command(command, in_data=b"%d\n%s%s" % (len(code), code, request))
         for line in done["stdout_lines"]:
@@ -208,9 +217,11 @@ class TripAction(ActionBase):
         began = time.monotonic()
         wrap = bool(self._task.async_val) and not self._connection.has_native_async
         result = self._execute_module(
-            module_name=f"{COLLECTION}.{step['module']}", module_args=dict(step["given"]), task_vars=task_vars,
+            module_name=f"{COLLECTION}.{step['module']}",
+            module_args=dict(step["given"]),
+            task_vars=task_vars,
             wrap_async=wrap,
-        )  # fmt: skip
+        )
         seconds = round(time.monotonic() - began, 3)
         return {"name": step["name"], "module": step["module"], "seconds": seconds, "result": result}
 

@@ -20,11 +20,7 @@ PREFIX = 64
 HOSTS = 1 << 32  # interface identifiers below this are those of hypervisors
 # Interface identifiers that no instance may have: the subnet-router anycast address and the hypervisors' own, and what
 # RFC 5453 reserves
-RESERVED = (
-    (0, HOSTS - 1),
-    (0x02005EFFFE000000, 0x02005EFFFEFFFFFF),
-    (0xFDFFFFFFFFFFFF80, 0xFDFFFFFFFFFFFFFF),
-)
+RESERVED = ((0, HOSTS - 1), (0x02005EFFFE000000, 0x02005EFFFEFFFFFF), (0xFDFFFFFFFFFFFF80, 0xFDFFFFFFFFFFFFFF))
 
 
 def host_ipv6(cidr_v6: str, v4: str) -> str:

@@ -120,27 +120,47 @@ def ensure_images(
         outcomes = in_threads(lambda image: _ensure(image, state_dir, check_mode, rules), unique, workers=4)
     finally:
         _remove_staged(unique, state_dir)
-    missing = [image for image, outcome in zip(unique, outcomes)
-               if outcome.status == "absent" and (rules.pushed or not image.is_url)]
+    missing = [
+        image
+        for image, outcome in zip(unique, outcomes)
+        if outcome.status == "absent" and (rules.pushed or not image.is_url)
+    ]
     changing = ("fetched", "absent") if check_mode else ("fetched",)
     changed = [image for image, outcome in zip(unique, outcomes) if outcome.status in changing]
     return {
         "changed": bool(changed or renamed),
         "images": [_entry(image, outcome, state_dir) for image, outcome in zip(unique, outcomes)],
-        "missing": [{"checksum": image.checksum, "source": image.source, "size": image.size,
-                     "staged": None if check_mode else _make_staging(image, state_dir)} for image in missing],
-        "diff": {"before": {**{image.checksum: "absent" for image in changed}, **dict.fromkeys(renamed, "a file")},
-                 "after": {**{image.checksum: f"cached from {image}" for image in changed},
-                           **{key: f"a link to {key}{layout.RAW}" for key in renamed}}},
+        "missing": [
+            {
+                "checksum": image.checksum,
+                "source": image.source,
+                "size": image.size,
+                "staged": None if check_mode else _make_staging(image, state_dir),
+            }
+            for image in missing
+        ],
+        "diff": {
+            "before": {**{image.checksum: "absent" for image in changed}, **dict.fromkeys(renamed, "a file")},
+            "after": {
+                **{image.checksum: f"cached from {image}" for image in changed},
+                **{key: f"a link to {key}{layout.RAW}" for key in renamed},
+            },
+        },
     }
 
 
 def _entry(image: Image, outcome: _Outcome, state_dir: str) -> dict[str, t.Any]:
     entry: dict[str, t.Any] = {
-        "checksum": image.checksum, "path": layout.cache_path(state_dir, image.checksum), "status": outcome.status}
+        "checksum": image.checksum,
+        "path": layout.cache_path(state_dir, image.checksum),
+        "status": outcome.status,
+    }
     if outcome.transfer:
-        entry.update(bytes=outcome.transfer.size, seconds=round(outcome.transfer.seconds, 3),
-                     resumed_from=outcome.transfer.resumed_from)
+        entry.update(
+            bytes=outcome.transfer.size,
+            seconds=round(outcome.transfer.seconds, 3),
+            resumed_from=outcome.transfer.resumed_from,
+        )
     return entry
 
 
@@ -275,9 +295,13 @@ def _convert(image: Image, part: str, converted: str) -> None:
     # CVE-2013-4463: what comes out is bounded by the declared size. The default cache mode is fast, we fsync.
     try:
         os.close(os.open(converted, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600))
-        run_confined(["qemu-img", "convert", "-f", disk_format, "-O", "raw", part, converted], reads=[part],
-                     writes=[converted], limits=Limits(CONVERT_MEMORY, CONVERT_CPU, virtual_size),
-                     timeout=CONVERT_TIMEOUT)
+        run_confined(
+            ["qemu-img", "convert", "-f", disk_format, "-O", "raw", part, converted],
+            reads=[part],
+            writes=[converted],
+            limits=Limits(CONVERT_MEMORY, CONVERT_CPU, virtual_size),
+            timeout=CONVERT_TIMEOUT,
+        )
     except CommandError as error:
         # The file is on this host and has its checksum: what cannot be read in it cannot be read anywhere.
         if "error while reading" in error.stderr or -error.rc in (signal.SIGXCPU, signal.SIGXFSZ):
@@ -319,8 +343,9 @@ def _check_room(image: Image, size: int, converted: str) -> None:
     directory = os.path.dirname(converted)
     free = shutil.disk_usage(directory).free
     if size > free:
-        raise NovaliteError(f"{image} cannot be stored in {directory}: it takes up to {size} bytes there, {free} are "
-                            "free")
+        raise NovaliteError(
+            f"{image} cannot be stored in {directory}: it takes up to {size} bytes there, {free} are free"
+        )
 
 
 def _make_staging(image: Image, state_dir: str) -> str:
@@ -334,8 +359,11 @@ def _make_staging(image: Image, state_dir: str) -> str:
 def _remove_staged(images: t.Sequence[Image], state_dir: str) -> None:
     for image in images:
         # Only what _make_staging made: the path comes from the module's arguments.
-        if image.staged and os.path.dirname(image.staged) == layout.base_dir(state_dir) \
-                and os.path.basename(image.staged).startswith(STAGING_PREFIX):
+        if (
+            image.staged
+            and os.path.dirname(image.staged) == layout.base_dir(state_dir)
+            and os.path.basename(image.staged).startswith(STAGING_PREFIX)
+        ):
             _unlink(image.staged)
 
 

@@ -54,8 +54,9 @@ class ConfigDrive:
 
     def __post_init__(self) -> None:
         if self.format not in LABELS:
-            raise NovaliteError(f"instance {self.uuid}: '{self.format}' is no format of a config drive; "
-                                f"there are {', '.join(LABELS)}")
+            raise NovaliteError(
+                f"instance {self.uuid}: '{self.format}' is no format of a config drive; there are {', '.join(LABELS)}"
+            )
         for path in self.files:
             parts = path.split("/")
             if not path or not path.isprintable() or any(part in ("", ".", "..") for part in parts):
@@ -68,15 +69,15 @@ class ConfigDrive:
     def digest(self) -> str:
         """One hash of format, paths and contents, each with its length, so that no two drives can share it."""
         digest = hashlib.sha256()
-        for part in (self.format.encode(), *(part for path, content in sorted(self.files.items())
-                                             for part in (path.encode(), content))):
+        for part in (
+            self.format.encode(),
+            *(part for path, content in sorted(self.files.items()) for part in (path.encode(), content)),
+        ):
             digest.update(len(part).to_bytes(8, "big") + part)
         return digest.hexdigest()
 
 
-def write_config_drives(
-    drives: t.Sequence[ConfigDrive], state_dir: str, check_mode: bool = False
-) -> dict[str, t.Any]:
+def write_config_drives(drives: t.Sequence[ConfigDrive], state_dir: str, check_mode: bool = False) -> dict[str, t.Any]:
     """Make each instance's directory hold its config drive. Returns `changed`, `config_drives` (uuid, path, changed)
     and `diff`, which names files and sizes only. Raises NovaliteError; what stood there is there still then."""
     stale = [drive for drive in drives if _recorded(drive, state_dir) != drive.digest]
@@ -87,13 +88,24 @@ def write_config_drives(
     changed = {drive.uuid for drive in stale}
     return {
         "changed": bool(stale),
-        "config_drives": [{"uuid": drive.uuid, "changed": drive.uuid in changed,
-                           "path": os.path.join(layout.instance_dir(state_dir, drive.uuid), drive.name)}
-                          for drive in drives],
-        "diff": {"before": {drive.uuid: None for drive in stale},
-                 "after": {drive.uuid: {"format": drive.format, "bytes": {path: len(content) for path, content
-                                                                          in sorted(drive.files.items())}}
-                           for drive in stale}},
+        "config_drives": [
+            {
+                "uuid": drive.uuid,
+                "changed": drive.uuid in changed,
+                "path": os.path.join(layout.instance_dir(state_dir, drive.uuid), drive.name),
+            }
+            for drive in drives
+        ],
+        "diff": {
+            "before": {drive.uuid: None for drive in stale},
+            "after": {
+                drive.uuid: {
+                    "format": drive.format,
+                    "bytes": {path: len(content) for path, content in sorted(drive.files.items())},
+                }
+                for drive in stale
+            },
+        },
     }
 
 
@@ -124,8 +136,9 @@ def _write(drive: ConfigDrive, state_dir: str) -> None:
         os.rename(part, path)
         write_atomically(record, f"{drive.digest}\n", 0o600)
     except OSError as error:
-        raise NovaliteError(f"instance {drive.uuid}: its config drive cannot be written in {directory}: "
-                            f"{error.strerror}") from error
+        raise NovaliteError(
+            f"instance {drive.uuid}: its config drive cannot be written in {directory}: {error.strerror}"
+        ) from error
     finally:
         shutil.rmtree(tree, ignore_errors=True)
         if os.path.exists(part):
@@ -151,7 +164,25 @@ def _make_image(drive: ConfigDrive, tree: str, part: str) -> None:
     with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb"):
         pass  # ours alone from the start: genisoimage would create it readable to all
     # Nova's options; -l, -J and -r keep the names as they are
-    run([program, "-quiet", "-input-charset", "utf-8", "-allow-lowercase", "-allow-multidot", "-l",
-         "-publisher", PUBLISHER, "-J", "-r", "-V", LABELS[drive.format], "-o", part, tree])
+    run(
+        [
+            program,
+            "-quiet",
+            "-input-charset",
+            "utf-8",
+            "-allow-lowercase",
+            "-allow-multidot",
+            "-l",
+            "-publisher",
+            PUBLISHER,
+            "-J",
+            "-r",
+            "-V",
+            LABELS[drive.format],
+            "-o",
+            part,
+            tree,
+        ]
+    )
     with open(part, "rb") as handle:
         os.fsync(handle.fileno())

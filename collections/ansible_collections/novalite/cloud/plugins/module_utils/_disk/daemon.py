@@ -49,8 +49,13 @@ def start(argv: t.Sequence[str], work: str, limits: Limits | None = None) -> sub
         before = bounded(limits, "sys_admin", "dac_override", options=dying)
     with open(os.path.join(work, ERRORS), "wb") as errors:
         try:
-            return subprocess.Popen([*before, *argv], stdin=subprocess.DEVNULL,
-                                    stdout=errors, stderr=errors, env={**os.environ, "LC_ALL": "C"})
+            return subprocess.Popen(
+                [*before, *argv],
+                stdin=subprocess.DEVNULL,
+                stdout=errors,
+                stderr=errors,
+                env={**os.environ, "LC_ALL": "C"},
+            )
         except FileNotFoundError:
             raise NovaliteError("setpriv is not installed on this host (package util-linux)") from None
 
@@ -116,8 +121,10 @@ def end_leftovers(disk: str) -> bool:
                     ended = True
                     signal.pidfd_send_signal(pidfd, signal.SIGKILL)
                     if not select.select([pidfd], [], [], STOP_TIMEOUT)[0]:
-                        raise DaemonError(f"process {entry}, left by a run that was killed, holds the disk and does "
-                                          f"not end within {STOP_TIMEOUT:g} s")
+                        raise DaemonError(
+                            f"process {entry}, left by a run that was killed, holds the disk and does "
+                            f"not end within {STOP_TIMEOUT:g} s"
+                        )
             finally:
                 os.close(pidfd)
     return ended

@@ -79,8 +79,10 @@ def download(source: Source, part: str, report: Report) -> Transfer:
         except _PassingError as error:
             failures = 1 if state.size > before else failures + 1
             if failures >= ATTEMPTS:
-                raise NovaliteError(f"{source.name} cannot be downloaded: {error} ({state.size} bytes are kept, the "
-                                    "next run goes on from there)") from error
+                raise NovaliteError(
+                    f"{source.name} cannot be downloaded: {error} ({state.size} bytes are kept, the "
+                    "next run goes on from there)"
+                ) from error
             report(f"{source.name}: {error}, trying again from byte {state.size}")
             time.sleep(PAUSE * 2 ** (failures - 1))
     resumed_from = min(resumed_from, state.kept_from)
@@ -147,9 +149,15 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
 def _opener() -> urllib.request.OpenerDirector:
     """One that knows http and https, with the proxies of the environment, and no file: or ftp:."""
     opener = urllib.request.OpenerDirector()
-    for handler in (urllib.request.ProxyHandler, urllib.request.HTTPHandler, urllib.request.HTTPSHandler,
-                    urllib.request.HTTPDefaultErrorHandler, urllib.request.HTTPErrorProcessor,
-                    urllib.request.UnknownHandler, _Redirects):
+    for handler in (
+        urllib.request.ProxyHandler,
+        urllib.request.HTTPHandler,
+        urllib.request.HTTPSHandler,
+        urllib.request.HTTPDefaultErrorHandler,
+        urllib.request.HTTPErrorProcessor,
+        urllib.request.UnknownHandler,
+        _Redirects,
+    ):
         opener.add_handler(handler())
     return opener
 
@@ -226,12 +234,16 @@ def _check_room(source: Source, state: _State, total: int | None) -> None:
         return
     if total > source.limit:
         remove_part(state.part)
-        raise ImageRefusedError(f"{source.name} has {total} bytes; it is larger than the {source.limit} bytes that "
-                                "were declared, or are accepted")
+        raise ImageRefusedError(
+            f"{source.name} has {total} bytes; it is larger than the {source.limit} bytes that "
+            "were declared, or are accepted"
+        )
     free = shutil.disk_usage(os.path.dirname(state.part)).free
     if total - state.size > free:
-        raise NovaliteError(f"{source.name} does not fit: {total - state.size} bytes are to come, {free} are free in "
-                            f"{os.path.dirname(state.part)}")
+        raise NovaliteError(
+            f"{source.name} does not fit: {total - state.size} bytes are to come, {free} are free in "
+            f"{os.path.dirname(state.part)}"
+        )
 
 
 def _read(response: t.Any) -> bytes:
@@ -241,24 +253,25 @@ def _read(response: t.Any) -> bytes:
         raise _PassingError(str(error) or type(error).__name__) from error
 
 
-def _receive(
-    source: Source, state: _State, response: t.Any, total: int | None, started: float, report: Report
-) -> None:
+def _receive(source: Source, state: _State, response: t.Any, total: int | None, started: float, report: Report) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
     reported = time.monotonic()
     with open(os.open(state.part, flags, 0o600), "ab", buffering=0) as target:
         while chunk := _read(response):
             if state.size + len(chunk) > source.limit:
                 remove_part(state.part)
-                raise ImageRefusedError(f"{source.name} is larger than the {source.limit} bytes that were declared, or "
-                                        "are accepted")
+                raise ImageRefusedError(
+                    f"{source.name} is larger than the {source.limit} bytes that were declared, or are accepted"
+                )
             target.write(chunk)
             state.size += len(chunk)
             now = time.monotonic()
             if now - started > source.timeout:
                 # a server that sends a byte now and then
-                raise NovaliteError(f"{source.name} did not come within {source.timeout:g} s ({state.size} bytes are "
-                                    "kept, the next run goes on from there)")
+                raise NovaliteError(
+                    f"{source.name} did not come within {source.timeout:g} s ({state.size} bytes are "
+                    "kept, the next run goes on from there)"
+                )
             if now - reported > REPORT_EVERY:
                 reported = now
                 report(f"{source.name}: {state.size} of {total or 'an unknown number of'} bytes")

@@ -37,9 +37,7 @@ class _Cached(t.NamedTuple):
     used: float  # seconds since the epoch
 
 
-def evict(
-    state_dir: str, max_age: float, max_size: int | None = None, check_mode: bool = False
-) -> dict[str, t.Any]:
+def evict(state_dir: str, max_age: float, max_size: int | None = None, check_mode: bool = False) -> dict[str, t.Any]:
     """Remove what was not used for `max_age` seconds, then the least recently used until `max_size` bytes (None: no
     limit) are left. What a disk's record names stays, whatever its age.
 
@@ -55,8 +53,13 @@ def evict(
         used = _used(state_dir)
         now = time.time()
         cached = sorted(_cached(state_dir), key=lambda image: image.used)
-        going = _chosen([image for image in cached if image.key not in used],
-                        sum(image.size for image in cached), max_age, max_size, now)
+        going = _chosen(
+            [image for image in cached if image.key not in used],
+            sum(image.size for image in cached),
+            max_age,
+            max_size,
+            now,
+        )
         if not check_mode:
             going = [image for image in going if _remove(image, state_dir)]
             _remove_parts(state_dir, now)
@@ -84,8 +87,10 @@ def _used(state_dir: str) -> set[str]:
             continue
         records = read_records(directory)
         if not records and os.path.lexists(os.path.join(directory, layout.DISK)):
-            raise NovaliteError(f"{directory} has a disk but no {layout.DISK_INFO}: nothing is evicted, since that "
-                                "disk may stand on any image; remove it (module disk) or bring its record back")
+            raise NovaliteError(
+                f"{directory} has a disk but no {layout.DISK_INFO}: nothing is evicted, since that "
+                "disk may stand on any image; remove it (module disk) or bring its record back"
+            )
         names.update(record.base for record in records.values() if record.base)
     return names
 
@@ -100,9 +105,7 @@ def _cached(state_dir: str) -> t.Iterator[_Cached]:
                 yield _Cached(key, entry.path, status.st_blocks * 512, status.st_mtime)
 
 
-def _chosen(
-    unused: t.Sequence[_Cached], total: int, max_age: float, max_size: int | None, now: float
-) -> list[_Cached]:
+def _chosen(unused: t.Sequence[_Cached], total: int, max_age: float, max_size: int | None, now: float) -> list[_Cached]:
     """Of `unused`, the least recently used first, those that go."""
     going = []
     for image in unused:

@@ -45,15 +45,17 @@ class FuseDisk:
     def block_device(self, partition: Partition | None) -> t.Iterator[str]:
         """A loop device over `partition` (None: over the whole disk); FUSE files have no partition nodes."""
         offset, size = (partition.start, partition.size) if partition else (0, 0)
-        with loop.attached(self.device, os.path.join(self.work, "loop"), offset=offset, size=size,
-                           read_only=self.read_only) as node:
+        with loop.attached(
+            self.device, os.path.join(self.work, "loop"), offset=offset, size=size, read_only=self.read_only
+        ) as node:
             yield node
 
 
 def is_available() -> bool:
     """Whether this host can attach disks in this way."""
     return shutil.which("qemu-storage-daemon") is not None and (
-        os.path.exists(FUSE) or run(["modprobe", "fuse"], ok=range(256)).rc == 0)
+        os.path.exists(FUSE) or run(["modprobe", "fuse"], ok=range(256)).rc == 0
+    )
 
 
 @contextlib.contextmanager
@@ -64,19 +66,33 @@ def attached(disk: str, disk_format: str, read_only: bool, work: str) -> t.Itera
     relative path from "/".
     """
     if not is_available():
-        raise NovaliteError("this host has no qemu-storage-daemon or no /dev/fuse; install qemu-utils, "
-                            "or use backend nbd")
+        raise NovaliteError(
+            "this host has no qemu-storage-daemon or no /dev/fuse; install qemu-utils, or use backend nbd"
+        )
     # The name is unique on the host: loop devices are told apart by it in /sys.
     exported = os.path.join(work, f"{os.path.basename(os.path.dirname(disk))}.raw")
     ready = os.path.join(work, "ready")
     with open(exported, "xb"):
         pass
-    block = {"driver": disk_format, "node-name": "disk", "read-only": read_only,
-             "file": {"driver": "file", "filename": disk, "read-only": read_only}}
-    export = {"type": "fuse", "id": "export", "node-name": "disk", "mountpoint": exported,
-              "writable": not read_only, "allow-other": "off"}
-    daemon = start(["qemu-storage-daemon", "--blockdev", json.dumps(block), "--export", json.dumps(export),
-                    "--pidfile", ready], work, DAEMON_LIMITS)
+    block = {
+        "driver": disk_format,
+        "node-name": "disk",
+        "read-only": read_only,
+        "file": {"driver": "file", "filename": disk, "read-only": read_only},
+    }
+    export = {
+        "type": "fuse",
+        "id": "export",
+        "node-name": "disk",
+        "mountpoint": exported,
+        "writable": not read_only,
+        "allow-other": "off",
+    }
+    daemon = start(
+        ["qemu-storage-daemon", "--blockdev", json.dumps(block), "--export", json.dumps(export), "--pidfile", ready],
+        work,
+        DAEMON_LIMITS,
+    )
     try:
         _wait_ready(daemon, ready)
         yield FuseDisk(exported, work, read_only)

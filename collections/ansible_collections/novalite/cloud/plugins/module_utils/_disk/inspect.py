@@ -138,7 +138,7 @@ def _detect(head: bytes, tail: bytes) -> str:
     if head.startswith(QCOW2_MAGIC) and head[4:8] in (b"\0\0\0\2", b"\0\0\0\3"):
         return "qcow2"
     for name, offset, magic in HEAD_MAGICS:
-        if head[offset:offset + len(magic)] == magic:
+        if head[offset : offset + len(magic)] == magic:
             return name
     if _is_vmdk_descriptor(head):
         return "vmdk"
@@ -170,9 +170,21 @@ class _Qcow2:
         self.size = size
         if len(head) < HEADER_V2.size:
             raise self._bad("is cut off inside the header")
-        (_magic, self.version, self.backing_offset, self.backing_size, self.cluster_bits, self.virtual_size,
-         self.crypt_method, self.l1_entries, self.l1_offset, self.refcount_offset, self.refcount_clusters,
-         self.snapshots, self.snapshots_offset) = HEADER_V2.unpack_from(head)
+        (
+            _magic,
+            self.version,
+            self.backing_offset,
+            self.backing_size,
+            self.cluster_bits,
+            self.virtual_size,
+            self.crypt_method,
+            self.l1_entries,
+            self.l1_offset,
+            self.refcount_offset,
+            self.refcount_clusters,
+            self.snapshots,
+            self.snapshots_offset,
+        ) = HEADER_V2.unpack_from(head)
         self.incompatible = 0
         self.refcount_order = 4
         self.header_length = HEADER_V2.size
@@ -180,7 +192,8 @@ class _Qcow2:
             if len(head) < HEADER_V2.size + HEADER_V3.size:
                 raise self._bad("is cut off inside the header")
             self.incompatible, _compatible, _autoclear, self.refcount_order, self.header_length = HEADER_V3.unpack_from(
-                head, HEADER_V2.size)
+                head, HEADER_V2.size
+            )
 
     def _bad(self, what: str) -> ImageRefusedError:
         return ImageRefusedError(f"{self.name}, declared qcow2, {what}")
@@ -221,8 +234,10 @@ class _Qcow2:
         entry = 16 if self.incompatible & INCOMPATIBLE_EXTENDED_L2 else 8
         covered = cluster * (cluster // entry)  # bytes of disk under one L1 entry
         if self.l1_entries * 8 > MAX_L1_BYTES or self.l1_entries * covered < self.virtual_size:
-            raise self._bad(f"has an L1 table of {self.l1_entries} entries, which does not fit its virtual size "
-                            f"of {self.virtual_size} bytes")
+            raise self._bad(
+                f"has an L1 table of {self.l1_entries} entries, which does not fit its virtual size "
+                f"of {self.virtual_size} bytes"
+            )
         if not 0 < self.refcount_clusters * cluster <= MAX_REFCOUNT_BYTES:
             raise self._bad(f"has a reference count table of {self.refcount_clusters} clusters")
         self._check_table("L1 table", self.l1_offset, self.l1_entries * 8, cluster)
@@ -263,5 +278,5 @@ class _Qcow2:
 
     def _read(self, position: int, length: int) -> bytes:
         if position + length <= len(self.head):
-            return self.head[position:position + length]
+            return self.head[position : position + length]
         return os.pread(self.fd, length, position)

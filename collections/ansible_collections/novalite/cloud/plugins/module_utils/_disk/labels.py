@@ -54,8 +54,9 @@ def missing(wanted: t.Iterable[Label], listing: str) -> list[tuple[str, Label]]:
         match = _LOCAL.match(line.strip())
         if match and match["kind"] == "all files":
             known[match["pattern"]] = ([*match["context"].split(":"), "", "", ""])[2]
-    return [("-m" if label.pattern in known else "-a", label)
-            for label in wanted if known.get(label.pattern) != label.type]
+    return [
+        ("-m" if label.pattern in known else "-a", label) for label in wanted if known.get(label.pattern) != label.type
+    ]
 
 
 def ensure_labels(state_dir: str, check_mode: bool = False) -> dict[str, t.Any]:

@@ -112,7 +112,8 @@ def formerly_named(state_dir: str) -> list[str]:
     """The keys of the files in the cache that have no ending yet."""
     with contextlib.suppress(FileNotFoundError), os.scandir(base_dir(state_dir)) as entries:
         return sorted(
-            entry.name for entry in entries
+            entry.name
+            for entry in entries
             if CACHE_KEY.match(entry.name) and stat.S_ISREG(entry.stat(follow_symlinks=False).st_mode)
         )
     return []

@@ -103,6 +103,8 @@ def _wait_detached(number: int, path: str) -> None:
         if backing != path:  # somebody else has it already
             return
         if time.monotonic() > deadline:
-            raise NovaliteError(f"/dev/loop{number} still holds {path} after {DETACH_TIMEOUT:g} s; "
-                                f"run losetup --detach /dev/loop{number}")
+            raise NovaliteError(
+                f"/dev/loop{number} still holds {path} after {DETACH_TIMEOUT:g} s; "
+                f"run losetup --detach /dev/loop{number}"
+            )
         time.sleep(0.002)

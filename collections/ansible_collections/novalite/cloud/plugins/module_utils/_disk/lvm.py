@@ -68,8 +68,21 @@ def create(group: str, name: str, size_gb: int, fill: t.Callable[[str], None] | 
 
 
 def _create(group: str, name: str, size_gb: int) -> None:
-    _lvm("lvcreate", "--yes", "--wipesignatures", "y", "--zero", "y", "--addtag", "novalite", "-n", name,
-         "-L", f"{size_gb}g", group)
+    _lvm(
+        "lvcreate",
+        "--yes",
+        "--wipesignatures",
+        "y",
+        "--zero",
+        "y",
+        "--addtag",
+        "novalite",
+        "-n",
+        name,
+        "-L",
+        f"{size_gb}g",
+        group,
+    )
     try:
         wait_for(f"/dev/{group}/{name}")
     except NovaliteError:

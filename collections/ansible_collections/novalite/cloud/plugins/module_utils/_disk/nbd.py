@@ -74,11 +74,7 @@ def is_free(name: str, paths: Paths) -> bool:
 
 
 @contextlib.contextmanager
-def reserved_device(
-    paths: Paths = Paths(),
-    wait: float = DEVICE_WAIT,
-    start_at: int | None = None,
-) -> t.Iterator[str]:
+def reserved_device(paths: Paths = Paths(), wait: float = DEVICE_WAIT, start_at: int | None = None) -> t.Iterator[str]:
     """The name of a free nbd device, locked for as long as the context lasts.
 
     The search starts anywhere (`start_at`: for tests), so that parallel runs rarely ask for the same one. Raises
@@ -100,8 +96,10 @@ def _find_free(stack: contextlib.ExitStack, paths: Paths, first: int, deadline: 
             if os.path.isdir(os.path.join(paths.sys_block, name)) and _reserve(stack, name, paths):
                 return name
         if time.monotonic() >= deadline:
-            raise ConflictError(f"all {DEVICES} nbd devices have been in use for {DEVICE_WAIT:g} s; look at "
-                                f"{paths.sys_block}/nbd*/pid and {paths.qemu_locks}/qemu-nbd-nbd*")
+            raise ConflictError(
+                f"all {DEVICES} nbd devices have been in use for {DEVICE_WAIT:g} s; look at "
+                f"{paths.sys_block}/nbd*/pid and {paths.qemu_locks}/qemu-nbd-nbd*"
+            )
         time.sleep(0.2)
 
 
@@ -136,13 +134,23 @@ def attached(disk: str, disk_format: str, read_only: bool, work: str) -> t.Itera
         raise NovaliteError("this host's kernel has no nbd driver (modprobe nbd failed); use backend fuse")
     with reserved_device() as name:
         device = f"/dev/{name}"
-        argv = ["qemu-nbd", f"--format={disk_format}", f"--connect={device}", f"--socket={work}/nbd.sock",
-                "--verbose",  # the only way to keep it in the foreground, as our child
-                *(["--read-only"] if read_only else []), disk]
+        argv = [
+            "qemu-nbd",
+            f"--format={disk_format}",
+            f"--connect={device}",
+            f"--socket={work}/nbd.sock",
+            "--verbose",  # the only way to keep it in the foreground, as our child
+            *(["--read-only"] if read_only else []),
+            disk,
+        ]
         daemon = start(argv, work, DAEMON_LIMITS)
         try:
-            _wait(lambda: os.path.exists(f"/sys/block/{name}/pid") and _sectors(name) > 0, CONNECT_TIMEOUT,
-                  f"{device} was not connected", daemon)
+            _wait(
+                lambda: os.path.exists(f"/sys/block/{name}/pid") and _sectors(name) > 0,
+                CONNECT_TIMEOUT,
+                f"{device} was not connected",
+                daemon,
+            )
             yield NbdDisk(device)
         finally:
             _disconnect(name, daemon, work)
@@ -157,8 +165,11 @@ def _disconnect(name: str, daemon: subprocess.Popen[bytes], work: str) -> None:
     finally:
         stop(daemon, work)
     # The device must not be given back while the driver still lets go of it.
-    _wait(lambda: not os.path.exists(f"/sys/block/{name}/pid"), DISCONNECT_TIMEOUT,
-          f"/dev/{name} is still connected; run qemu-nbd --disconnect /dev/{name}")
+    _wait(
+        lambda: not os.path.exists(f"/sys/block/{name}/pid"),
+        DISCONNECT_TIMEOUT,
+        f"/dev/{name} is still connected; run qemu-nbd --disconnect /dev/{name}",
+    )
 
 
 def _let_go(device: str) -> None:
@@ -168,8 +179,9 @@ def _let_go(device: str) -> None:
         for request in (NBD_CLEAR_QUE, NBD_DISCONNECT, NBD_CLEAR_SOCK):
             fcntl.ioctl(fd, request)
     except OSError as error:
-        raise NovaliteError(f"{device} cannot be disconnected: {error.strerror}; "
-                            f"run qemu-nbd --disconnect {device}") from error
+        raise NovaliteError(
+            f"{device} cannot be disconnected: {error.strerror}; run qemu-nbd --disconnect {device}"
+        ) from error
     finally:
         os.close(fd)
 
@@ -182,8 +194,11 @@ def _partition_node(device: str, partition: Partition) -> str:
     node = f"{device}p{partition.number}"
     _read_partition_table(device)
     name = os.path.basename(node)
-    _wait(lambda: os.path.exists(node) and _sectors(name) * 512 == partition.size, PARTITION_WAIT,
-          f"{node} did not appear (the driver must be loaded with max_part={MAX_PARTITIONS})")
+    _wait(
+        lambda: os.path.exists(node) and _sectors(name) * 512 == partition.size,
+        PARTITION_WAIT,
+        f"{node} did not appear (the driver must be loaded with max_part={MAX_PARTITIONS})",
+    )
     return node
 
 
@@ -198,8 +213,9 @@ def _read_partition_table(device: str) -> None:
             except OSError as error:
                 # EBUSY: a host's udev looks into each partition that appears, for a moment
                 if error.errno != errno.EBUSY or time.monotonic() > deadline:
-                    raise NovaliteError(f"{device}: the kernel cannot read the partition table: "
-                                        f"{error.strerror}") from error
+                    raise NovaliteError(
+                        f"{device}: the kernel cannot read the partition table: {error.strerror}"
+                    ) from error
             time.sleep(POLL)
     finally:
         os.close(fd)

@@ -33,13 +33,22 @@ NOTE = "boots-from-volume"  # an empty file in place of a root disk
 PREALLOCATIONS = ("none", "space")
 REPLACED = "replaced"  # where the old files are, beside the new ones, until these are complete
 OWN_FILES = (
-    layout.DISK, EPHEMERAL, SWAP, layout.KERNEL, layout.RAMDISK, layout.CONFIG_DRIVE, config_drive.RECORD,
-    layout.DISK_INFO, fresh.FRESH,
-)  # fmt: skip
+    layout.DISK,
+    EPHEMERAL,
+    SWAP,
+    layout.KERNEL,
+    layout.RAMDISK,
+    layout.CONFIG_DRIVE,
+    config_drive.RECORD,
+    layout.DISK_INFO,
+    fresh.FRESH,
+)
 RESCUE_FILES = (
     *(name + layout.RESCUE for name in (layout.DISK, layout.KERNEL, layout.RAMDISK)),
-    config_drive.RESCUE_DRIVE, config_drive.RESCUE_RECORD, fresh.FRESH_RESCUE,
-)  # fmt: skip
+    config_drive.RESCUE_DRIVE,
+    config_drive.RESCUE_RECORD,
+    fresh.FRESH_RESCUE,
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -165,9 +174,14 @@ def _made(plans: t.Sequence[_Plan], state_dir: str) -> dict[str, t.Any]:
     changing = [plan for plan in plans if plan.missing]
     return {
         "changed": bool(changing),
-        "disks": [{"uuid": plan.disk.uuid,
-                   "path": os.path.join(layout.instance_dir(state_dir, plan.disk.uuid), plan.disk.name),
-                   "created": [file.name for file in plan.missing]} for plan in plans],
+        "disks": [
+            {
+                "uuid": plan.disk.uuid,
+                "path": os.path.join(layout.instance_dir(state_dir, plan.disk.uuid), plan.disk.name),
+                "created": [file.name for file in plan.missing],
+            }
+            for plan in plans
+        ],
         "diff": {
             "before": {plan.disk.uuid: {file.name: None for file in plan.missing} for plan in changing},
             "after": {plan.disk.uuid: {file.name: file.shown for file in plan.missing} for plan in changing},
@@ -187,8 +201,9 @@ def remove_disks(
     if any(disk.rescue for disk in disks):
         return _remove_rescues(disks, state_dir, check_mode, wipe)
     directories = {disk.uuid: layout.instance_dir(state_dir, disk.uuid) for disk in disks}
-    present = {uuid: sorted(os.listdir(directory)) for uuid, directory in directories.items()
-               if _is_directory(directory)}
+    present = {
+        uuid: sorted(os.listdir(directory)) for uuid, directory in directories.items() if _is_directory(directory)
+    }
     if present and not check_mode:
         going = [directories[uuid] for uuid in present]
         if wipe != "none":
@@ -262,8 +277,13 @@ def _files(disk: Disk) -> t.Iterator[_File]:
         raise NovaliteError(f"instance {disk.uuid}: a disk needs its base image")
     size = f"{disk.virtual_size_gb} GiB" if disk.virtual_size_gb else "the base's size"
     if disk.root:
-        yield _File(disk.name, layout.cache_key(str(disk.base)), f"{disk.backend}, {size}, on {disk.base}",
-                    disk.backend, disk.virtual_size_gb * GIB)
+        yield _File(
+            disk.name,
+            layout.cache_key(str(disk.base)),
+            f"{disk.backend}, {size}, on {disk.base}",
+            disk.backend,
+            disk.virtual_size_gb * GIB,
+        )
     else:
         yield _File(NOTE, "", "starts from a volume")  # it needs its directory
     for name, kind, amount in ((layout.EPHEMERAL, EPHEMERAL, disk.ephemeral_gb), (layout.SWAP, SWAP, disk.swap_mb)):
@@ -299,16 +319,19 @@ def _check(disk: Disk) -> None:
             raise NovaliteError(f"instance {disk.uuid}: {option} is {value}; use 0 or more")
     for option, choices in (("backend", BACKENDS), ("preallocation", PREALLOCATIONS)):
         if getattr(disk, option) not in choices:
-            raise NovaliteError(f"instance {disk.uuid}: {option} '{getattr(disk, option)}' is none of "
-                                f"{', '.join(choices)}")
+            raise NovaliteError(
+                f"instance {disk.uuid}: {option} '{getattr(disk, option)}' is none of {', '.join(choices)}"
+            )
 
 
 def _check_format(disk: Disk, file: _File, directory: str) -> None:
     recorded = recorded_format(directory, file.name)
     if recorded != file.format:
         # to go on would start a guest with the wrong driver on its disk
-        raise NovaliteError(f"instance {disk.uuid}: its {file.name} is {recorded}, not {file.format}; its backend "
-                            "cannot change: terminate the instance and launch it again")
+        raise NovaliteError(
+            f"instance {disk.uuid}: its {file.name} is {recorded}, not {file.format}; its backend "
+            "cannot change: terminate the instance and launch it again"
+        )
 
 
 def _check_source(disk: Disk, file: _File, state_dir: str, check_mode: bool, sizes: dict[str, int]) -> None:
@@ -318,8 +341,10 @@ def _check_source(disk: Disk, file: _File, state_dir: str, check_mode: bool, siz
     if not os.path.exists(path):
         if check_mode:  # the task before would have fetched it
             return
-        raise NotFoundError(f"instance {disk.uuid}: image sha256:{file.source} ({file.name}) is not in the cache of "
-                            f"this host ({path}); run module image_cache first")
+        raise NotFoundError(
+            f"instance {disk.uuid}: image sha256:{file.source} ({file.name}) is not in the cache of "
+            f"this host ({path}); run module image_cache first"
+        )
     if not file.format:
         return
     if file.source not in sizes:
@@ -334,8 +359,9 @@ def _check_source(disk: Disk, file: _File, state_dir: str, check_mode: bool, siz
 
 
 def _create(plans: t.Sequence[_Plan], state_dir: str) -> None:
-    for blank in sorted({file.source for plan in plans for file in plan.missing
-                         if file.name in (layout.EPHEMERAL, layout.SWAP)}):
+    for blank in sorted(
+        {file.source for plan in plans for file in plan.missing if file.name in (layout.EPHEMERAL, layout.SWAP)}
+    ):
         ensure_blank(blank, state_dir)
     sizes = {file.source: _size_of(file, state_dir) for plan in plans for file in plan.missing}
     # One stack for every thread: its list of callbacks only ever grows, until all have ended.
@@ -364,8 +390,9 @@ def _build(plan: _Plan, state_dir: str, sizes: t.Mapping[str, int], undo: contex
                 undo.callback(_remove, os.path.join(directory, fresh.beside(file.name)))
                 fresh.note_fresh(directory, file.name)
     except OSError as error:
-        raise NovaliteError(f"instance {plan.disk.uuid}: its disks cannot be created in {directory}: "
-                            f"{error.strerror}") from error
+        raise NovaliteError(
+            f"instance {plan.disk.uuid}: its disks cannot be created in {directory}: {error.strerror}"
+        ) from error
 
 
 def _record(plan: _Plan, directory: str, undo: contextlib.ExitStack) -> None:
@@ -373,7 +400,8 @@ def _record(plan: _Plan, directory: str, undo: contextlib.ExitStack) -> None:
     before = read_records(directory)
     records = {
         file.name: Record(file.format, file.source if file.format == "qcow2" else None)
-        for file in plan.missing if file.format
+        for file in plan.missing
+        if file.format
     }
     if not records:
         return

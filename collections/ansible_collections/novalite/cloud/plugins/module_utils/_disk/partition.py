@@ -25,14 +25,24 @@ SECTOR, TABLE = 512, 1 << 20  # bytes
 EXTENDED, MAX_LOGICAL = (0x05, 0x0F, 0x85), 128
 
 # systemd's Discoverable Partitions: root of x86, x86-64, ARM 64-bit, RISC-V 64-bit
-ROOT_TYPES = frozenset({
-    "44479540-F297-41B2-9AF7-D131D5F0458A", "4F68BCE3-E8CD-4DB1-96E7-FBCAF984B709",
-    "B921B045-1DF0-41C3-AF44-4C6F280D3FAE", "72EC70A6-CF74-40E6-BD49-4BDA08E8F224",
-})
+ROOT_TYPES = frozenset(
+    {
+        "44479540-F297-41B2-9AF7-D131D5F0458A",
+        "4F68BCE3-E8CD-4DB1-96E7-FBCAF984B709",
+        "B921B045-1DF0-41C3-AF44-4C6F280D3FAE",
+        "72EC70A6-CF74-40E6-BD49-4BDA08E8F224",
+    }
+)
 BOOT_TYPE = "BC13C2FF-59E6-4262-A352-B275FD6F7172"  # likewise: /boot
 # ... and Linux's older types of a file system, LVM and LUKS, which are named when one is found
-LINUX_TYPES = ROOT_TYPES | {BOOT_TYPE, "83", "8E", "0FC63DAF-8483-4772-8E79-3D69D8477DE4",
-                            "E6D6D379-F507-44C2-A23C-238F2A3DF928", "CA7D7CCB-63ED-4C53-861C-1742536059CC"}
+LINUX_TYPES = ROOT_TYPES | {
+    BOOT_TYPE,
+    "83",
+    "8E",
+    "0FC63DAF-8483-4772-8E79-3D69D8477DE4",
+    "E6D6D379-F507-44C2-A23C-238F2A3DF928",
+    "CA7D7CCB-63ED-4C53-861C-1742536059CC",
+}
 
 # name, offset in bytes, magic (libblkid's)
 SIGNATURES = (
@@ -92,8 +102,11 @@ def find_partition(device: str, wanted: Wanted) -> Partition | None:
         table = _read_table(handle, size) if first[510:] == BOOT_SIGNATURE else []
         if isinstance(wanted, int):
             return choose_partition(table, wanted, size)
-        headers = {entry.number: _header(handle, entry.start) for entry in table
-                   if entry.type in LINUX_TYPES and _lies_inside(entry, size)}
+        headers = {
+            entry.number: _header(handle, entry.start)
+            for entry in table
+            if entry.type in LINUX_TYPES and _lies_inside(entry, size)
+        }
         # A boot loader in front of a bare file system ends in the same signature, and its code reads as a table.
         bare = not headers and signature(_header(handle, 0)) in MOUNTED
     return None if bare else inspect_partitions(table, headers, size)
@@ -137,8 +150,12 @@ def parse_table(text: str, device: str) -> list[Partition]:
     table = json.loads(text)["partitiontable"]
     sector = int(table.get("sectorsize", 512))
     return [
-        Partition(int(entry["node"][len(device):].lstrip("p")), int(entry["start"]) * sector,
-                  int(entry["size"]) * sector, str(entry["type"]).upper())
+        Partition(
+            int(entry["node"][len(device) :].lstrip("p")),
+            int(entry["start"]) * sector,
+            int(entry["size"]) * sector,
+            str(entry["type"]).upper(),
+        )
         for entry in table.get("partitions", [])
     ]
 
@@ -151,8 +168,9 @@ def choose_partition(table: t.Sequence[Partition], wanted: int, disk_size: int) 
                 raise NovaliteError(f"partition {entry.number} lies outside the disk of {disk_size} bytes")
             return entry
     listed = ", ".join(str(entry.number) for entry in table) or "none"
-    raise NovaliteError(f"the disk has no partition {wanted} (there are: {listed}); "
-                        "correct the image's property os_partition")
+    raise NovaliteError(
+        f"the disk has no partition {wanted} (there are: {listed}); correct the image's property os_partition"
+    )
 
 
 def inspect_partitions(
@@ -177,14 +195,16 @@ def inspect_partitions(
         if len(chosen) == 1:
             return chosen[0]
     listed = ", ".join(f"{entry.number} ({signature(headers[entry.number]) or 'unknown'})" for entry in known) or "none"
-    raise NovaliteError(f"which partition holds the root file system is not clear (Linux partitions: {listed}); "
-                        "give the image the property os_partition")
+    raise NovaliteError(
+        f"which partition holds the root file system is not clear (Linux partitions: {listed}); "
+        "give the image the property os_partition"
+    )
 
 
 def signature(header: bytes) -> str | None:
     """What the first HEADER bytes of a partition or disk say that it holds; None for nothing that is known here."""
     for name, offset, magic in SIGNATURES:
-        if header[offset:offset + len(magic)] == magic:
+        if header[offset : offset + len(magic)] == magic:
             return name
     return None
 
@@ -203,9 +223,11 @@ def identify_file_system(device: str) -> FileSystem:
         # Every overlay of one image carries the same UUID.
         return FileSystem("xfs", "nouuid", "nouuid,norecovery")
     if kind != "ext" or len(header) < 2048:
-        raise NovaliteError(f"no ext2, ext3, ext4 or XFS file system is there{f' but {kind}' if kind else ''}; if the "
-                            "root file system is elsewhere, correct the image's property os_partition, else use a "
-                            "config drive")
+        raise NovaliteError(
+            f"no ext2, ext3, ext4 or XFS file system is there{f' but {kind}' if kind else ''}; if the "
+            "root file system is elsewhere, correct the image's property os_partition, else use a "
+            "config drive"
+        )
     return _ext(header[1024:2048])
 
 
@@ -219,15 +241,18 @@ def _lies_inside(entry: Partition, disk_size: int) -> bool:
 
 
 def _is_boot(entry: Partition, header: bytes) -> bool:
-    label = header[1024 + 0x78:1024 + 0x88] if signature(header) == "ext" else header[0x6C:0x78]
-    return (entry.type == BOOT_TYPE or _last_mounted(header).endswith("/boot")
-            or label.rstrip(b"\0").lower() in (b"boot", b"/boot"))
+    label = header[1024 + 0x78 : 1024 + 0x88] if signature(header) == "ext" else header[0x6C:0x78]
+    return (
+        entry.type == BOOT_TYPE
+        or _last_mounted(header).endswith("/boot")
+        or label.rstrip(b"\0").lower() in (b"boot", b"/boot")
+    )
 
 
 def _last_mounted(header: bytes) -> str:
     if signature(header) != "ext":
         return ""
-    return header[1024 + 0x88:1024 + 0xC8].split(b"\0")[0].decode("ascii", "replace")
+    return header[1024 + 0x88 : 1024 + 0xC8].split(b"\0")[0].decode("ascii", "replace")
 
 
 def _ext(superblock: bytes) -> FileSystem:

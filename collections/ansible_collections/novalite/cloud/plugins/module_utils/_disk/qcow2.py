@@ -38,8 +38,9 @@ def write_overlay(path: str, base: str, virtual_size: int) -> None:
     if not base.startswith("/") or len(name) > MAX_BACKING_NAME:
         raise NovaliteError(f"{base!r} cannot be a base: its path is not absolute or longer than {MAX_BACKING_NAME}")
     if virtual_size <= 0 or virtual_size % SECTOR or virtual_size > MAX_VIRTUAL_SIZE:
-        raise NovaliteError(f"{path}: a disk cannot have {virtual_size} bytes: give a multiple of {SECTOR} up to "
-                            f"{MAX_VIRTUAL_SIZE}")
+        raise NovaliteError(
+            f"{path}: a disk cannot have {virtual_size} bytes: give a multiple of {SECTOR} up to {MAX_VIRTUAL_SIZE}"
+        )
     l1_entries = -(-virtual_size // COVERED)
     clusters = L1_TABLE + -(-l1_entries * 8 // CLUSTER)
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -57,16 +58,24 @@ def _header(backing_name: bytes, virtual_size: int, l1_entries: int) -> bytes:
     extensions = struct.pack(">II8s", EXTENSION_BACKING_FORMAT, len(BACKING_FORMAT), BACKING_FORMAT)
     extensions += struct.pack(">II", 0, 0)
     header = HEADER.pack(
-        b"QFI\xfb", 3,
-        HEADER.size + len(extensions), len(backing_name),
-        CLUSTER_BITS, virtual_size,
+        b"QFI\xfb",
+        3,
+        HEADER.size + len(extensions),
+        len(backing_name),
+        CLUSTER_BITS,
+        virtual_size,
         0,  # not encrypted
-        l1_entries, L1_TABLE * CLUSTER,
-        REFCOUNT_TABLE * CLUSTER, 1,
-        0, 0,  # no snapshots
-        0, 0, 0,  # no features
+        l1_entries,
+        L1_TABLE * CLUSTER,
+        REFCOUNT_TABLE * CLUSTER,
+        1,
+        0,
+        0,  # no snapshots
+        0,
+        0,
+        0,  # no features
         4,  # reference counts of 2^4 bits
         HEADER.size,
         0,  # zlib
-    )  # fmt: skip
+    )
     return header + extensions + backing_name

@@ -41,12 +41,14 @@ def read_records(directory: str) -> dict[str, Record]:
     except FileNotFoundError:
         return {}
     except (ValueError, TypeError, AttributeError) as error:
-        raise NovaliteError(f"{path} cannot be read ({error}); remove the instance's disk and create it again "
-                            "(module disk)") from error
+        raise NovaliteError(
+            f"{path} cannot be read ({error}); remove the instance's disk and create it again (module disk)"
+        ) from error
     for name, record in records.items():
         if record.format not in FORMATS:
-            raise NovaliteError(f"{path} gives {name} the format '{record.format}', which is none of "
-                                f"{', '.join(FORMATS)}")
+            raise NovaliteError(
+                f"{path} gives {name} the format '{record.format}', which is none of {', '.join(FORMATS)}"
+            )
     return records
 
 
@@ -63,6 +65,8 @@ def recorded_format(directory: str, name: str = layout.DISK) -> str:
         path = os.path.join(directory, layout.DISK_INFO)
         raise NotFoundError(f"{path} does not exist: create the instance's disk first (module disk)")
     if name not in records:
-        raise NovaliteError(f"{os.path.join(directory, layout.DISK_INFO)} does not say the format of {name}; remove "
-                            "the instance's disk and create it again (module disk)")
+        raise NovaliteError(
+            f"{os.path.join(directory, layout.DISK_INFO)} does not say the format of {name}; remove "
+            "the instance's disk and create it again (module disk)"
+        )
     return records[name].format

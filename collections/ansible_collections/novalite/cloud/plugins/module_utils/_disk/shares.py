@@ -49,8 +49,18 @@ def ensure_mounted(shares: t.Sequence[Share], state_dir: str, check_mode: bool =
         os.makedirs(state_dir, mode=0o755, exist_ok=True)
         layout.make_searchable(os.path.join(state_dir, SHARES), path)
         if not mounted:
-            run(["mount", "-t", share["fstype"], *(["-o", share["options"]] if share["options"] else []), "--",
-                 share["source"], path], timeout=MOUNT_TIMEOUT)
+            run(
+                [
+                    "mount",
+                    "-t",
+                    share["fstype"],
+                    *(["-o", share["options"]] if share["options"] else []),
+                    "--",
+                    share["source"],
+                    path,
+                ],
+                timeout=MOUNT_TIMEOUT,
+            )
         kept = [entry for entry in lines if entry != known]
         write_atomically(FSTAB, "".join(f"{entry}\n" for entry in [*kept, line]))
     return {"changed": bool(after), "diff": {"before": before, "after": after}}

@@ -83,8 +83,10 @@ def allocate(path: str, size: int) -> None:
     try:
         _fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, size)
     except OSError as error:
-        raise NovaliteError(f"no room of {size} bytes can be reserved for {path}: {error.strerror}; "
-                            "use preallocation none, or another host") from error
+        raise NovaliteError(
+            f"no room of {size} bytes can be reserved for {path}: {error.strerror}; "
+            "use preallocation none, or another host"
+        ) from error
     finally:
         os.close(fd)
 

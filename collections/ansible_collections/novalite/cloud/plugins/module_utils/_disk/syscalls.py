@@ -51,8 +51,12 @@ def _checked(result: int, path: str) -> int:
 
 def mount(source: str, target: str, fstype: str, flags: int, data: str = "") -> None:
     """mount(2). Raises OSError."""
-    _checked(_libc.mount(os.fsencode(source), os.fsencode(target), fstype.encode(), ctypes.c_ulong(flags),
-                         data.encode() or None), target)
+    _checked(
+        _libc.mount(
+            os.fsencode(source), os.fsencode(target), fstype.encode(), ctypes.c_ulong(flags), data.encode() or None
+        ),
+        target,
+    )
 
 
 def unmount(target: str) -> None:
@@ -81,12 +85,17 @@ def open_in_root(root: int, path: str, flags: int) -> int:
     deadline = time.monotonic() + BUSY_TIMEOUT
     while True:
         try:
-            return _checked(_libc.syscall(ctypes.c_long(SYS_OPENAT2), ctypes.c_int(root), os.fsencode(path),
-                                          how, ctypes.c_size_t(len(how))), path)
+            return _checked(
+                _libc.syscall(
+                    ctypes.c_long(SYS_OPENAT2), ctypes.c_int(root), os.fsencode(path), how, ctypes.c_size_t(len(how))
+                ),
+                path,
+            )
         except OSError as error:
             if error.errno == errno.ENOSYS:
-                raise NovaliteError("this host's kernel has no openat2: injection needs Linux 5.6 or newer; "
-                                    "use a config drive") from None
+                raise NovaliteError(
+                    "this host's kernel has no openat2: injection needs Linux 5.6 or newer; use a config drive"
+                ) from None
             # A link with ".." in it, while something was renamed or mounted anywhere on the host: the kernel cannot
             # say that the walk stayed inside, and lets us ask again.
             if error.errno != errno.EAGAIN or time.monotonic() > deadline:

@@ -108,8 +108,10 @@ def _prepare(spec: Spec, path: str) -> None:
         layout.make_searchable(directory)
     elif spec["backend"] == "nfs" and not os.path.isdir(directory):
         # made here, it would be a file of this host alone
-        raise NovaliteError(f"volume {spec['id']}: the share {directory} is not mounted on this host; give the host "
-                            "compute_node_shares and run playbooks/compute_nodes.yml")
+        raise NovaliteError(
+            f"volume {spec['id']}: the share {directory} is not mounted on this host; give the host "
+            "compute_node_shares and run playbooks/compute_nodes.yml"
+        )
 
 
 def _size(spec: Spec, path: str) -> int | None:
@@ -157,8 +159,10 @@ def _copy(spec: Spec, target: str, state_dir: str, guests: Guests) -> None:
     if source.get("checksum"):
         path, fmt = layout.cache_path(state_dir, source["checksum"]), "raw"
         if not os.path.exists(path):
-            raise NotFoundError(f"volume {spec['id']}: image {source['checksum']} is not in the cache of this host "
-                                f"({path}); run module image_cache first")
+            raise NotFoundError(
+                f"volume {spec['id']}: image {source['checksum']} is not in the cache of this host "
+                f"({path}); run module image_cache first"
+            )
         os.utime(path)  # its last use, for the eviction
         _refuse_larger(spec, inspect_image(path, fmt, name=f"base image {path}").virtual_size)
     else:

@@ -181,6 +181,7 @@ def _adopter(mark: str | None) -> str | None:
 
 def _meaning(xml: str | None) -> t.Any:
     """A mark as data, without namespaces and indents: libvirt writes its own."""
+
     def node(element: ElementTree.Element) -> t.Any:
         tag = element.tag.rpartition("}")[2]
         return tag, sorted(element.attrib.items()), (element.text or "").strip(), [node(child) for child in element]

@@ -14,8 +14,15 @@ from xml.etree import ElementTree
 
 from .._errors import NovaliteError
 
-_DEFAULT_MACHINES = {"x86_64": "pc", "i686": "pc", "aarch64": "virt", "armv7l": "virt", "ppc64le": "pseries",
-                     "riscv64": "virt", "s390x": "s390-ccw-virtio"}  # fmt: skip
+_DEFAULT_MACHINES = {
+    "x86_64": "pc",
+    "i686": "pc",
+    "aarch64": "virt",
+    "armv7l": "virt",
+    "ppc64le": "pseries",
+    "riscv64": "virt",
+    "s390x": "s390-ccw-virtio",
+}
 
 # os-traits' names (the ones that the scheduler's ImagePropertiesFilter and required traits go by) of /proc/cpuinfo's
 # flags, for what workloads ask for.

@@ -32,9 +32,21 @@ NEEDS_REBUILD = "needs a rebuild"  # redefining the domain does not bring it bac
 _REBUILD_FIELDS = re.compile(r"uuid|arch|disks\[[^]]*\](\.(source|format))?")
 
 _KIB = {  # libvirt's units of memory, in bytes
-    "b": 1, "bytes": 1, "KB": 1000, "k": 1024, "KiB": 1024, "MB": 1000**2, "M": 1024**2, "MiB": 1024**2,
-    "GB": 1000**3, "G": 1024**3, "GiB": 1024**3, "TB": 1000**4, "T": 1024**4, "TiB": 1024**4,
-}  # fmt: skip
+    "b": 1,
+    "bytes": 1,
+    "KB": 1000,
+    "k": 1024,
+    "KiB": 1024,
+    "MB": 1000**2,
+    "M": 1024**2,
+    "MiB": 1024**2,
+    "GB": 1000**3,
+    "G": 1024**3,
+    "GiB": 1024**3,
+    "TB": 1000**4,
+    "T": 1024**4,
+    "TiB": 1024**4,
+}
 _MACHINE_VERSION = re.compile(r"-(?:[a-z]+)?\d+(?:\.\d+)+$")
 _MACHINE_ALIASES = {"pc": "pc-i440fx", "q35": "pc-q35"}
 
@@ -129,9 +141,7 @@ def parse(xml: str) -> DomainModel:
     )
 
 
-def differences(
-    desired: DomainModel, persistent: DomainModel | None, live: DomainModel | None
-) -> list[Difference]:
+def differences(desired: DomainModel, persistent: DomainModel | None, live: DomainModel | None) -> list[Difference]:
     """Where a domain is not as desired, one entry per field and place. `live` is None for one that is shut off,
     `persistent` for a transient one."""
     unlike = []
@@ -177,9 +187,20 @@ def _compare(desired: DomainModel, actual: DomainModel) -> t.Iterator[tuple[str,
     if not same_machine(desired.machine, actual.machine):
         yield "machine", desired.machine, actual.machine
     for field in (
-        "uuid", "name", "type", "memory_kib", "current_memory_kib", "vcpus", "current_vcpus", "arch",
-        "kernel", "initrd", "cmdline", "on_crash", "rng",
-    ):  # fmt: skip
+        "uuid",
+        "name",
+        "type",
+        "memory_kib",
+        "current_memory_kib",
+        "vcpus",
+        "current_vcpus",
+        "arch",
+        "kernel",
+        "initrd",
+        "cmdline",
+        "on_crash",
+        "rng",
+    ):
         wanted, got = getattr(desired, field), getattr(actual, field)
         if wanted != got:
             yield field, wanted, got

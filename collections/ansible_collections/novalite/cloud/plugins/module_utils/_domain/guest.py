@@ -188,8 +188,10 @@ def render_volume(volume: Volume, facts: t.Mapping[str, t.Any]) -> str:
 
 
 def disk_backend(flavor: t.Mapping[str, t.Any]) -> str:
-    """"qcow2" or "raw", as the flavor's extra spec says. It is the flavor's, of which an instance keeps a copy, and not
-    the host's to say: a guest must find its disks in the same format for as long as it lives. Raises NovaliteError."""
+    """Return "qcow2" or "raw", as the flavor's extra spec says. It is the flavor's, of which an instance keeps a copy,
+    and not the host's to say: a guest must find its disks in the same format for as long as it lives. Raises
+    NovaliteError.
+    """
     backend = (flavor.get("extra_specs") or {}).get(DISK_BACKEND, "qcow2")
     if backend not in ("qcow2", "raw"):
         raise NovaliteError(f"flavor {flavor['name']}: {DISK_BACKEND} is {backend!r}: use qcow2 or raw")
@@ -223,9 +225,7 @@ def _volumes(flavor: t.Mapping[str, t.Any], directory: str) -> t.Iterator[Volume
         yield Volume(os.path.join(directory, file), disk_backend(flavor), target)
 
 
-def _config_drive(
-    instance: t.Mapping[str, t.Any], facts: t.Mapping[str, t.Any], directory: str
-) -> ConfigDrive | None:
+def _config_drive(instance: t.Mapping[str, t.Any], facts: t.Mapping[str, t.Any], directory: str) -> ConfigDrive | None:
     """A CD in the last place of its bus, as Nova puts it there, so that it takes no other disk's name.
 
     The image's property hw_cdrom_bus chooses the bus: a kernel for virtual machines may know virtio only, on which the

@@ -118,9 +118,7 @@ def ensure_running(
     return outcomes
 
 
-def ensure_defined(
-    connection: t.Any, domains: t.Sequence[DomainSpec], check_mode: bool = False
-) -> list[Outcome]:
+def ensure_defined(connection: t.Any, domains: t.Sequence[DomainSpec], check_mode: bool = False) -> list[Outcome]:
     """Every domain is defined; one that is missing is, from its xml, and not started. Others are left as they are.
 
     Raises NovaliteError, and ConflictError when another domain holds a name.
@@ -140,9 +138,7 @@ def ensure_defined(
     return outcomes
 
 
-def ensure_absent(
-    connection: t.Any, domains: t.Sequence[DomainSpec], check_mode: bool = False
-) -> list[Outcome]:
+def ensure_absent(connection: t.Any, domains: t.Sequence[DomainSpec], check_mode: bool = False) -> list[Outcome]:
     """No domain with these UUIDs exists, neither running nor defined. One that is missing already is fine."""
     outcomes = inspect(connection, [DomainSpec(uuid=spec["uuid"], name=spec["name"], xml=None) for spec in domains])
     todo = [outcome for outcome in outcomes if outcome.before_state != MISSING]

@@ -63,9 +63,7 @@ def _device(xml: str, disk: str) -> str:
 
 def _xml(device: str, path: str) -> str:
     root = ElementTree.Element("domainbackup", mode="push")
-    disk = ElementTree.SubElement(
-        ElementTree.SubElement(root, "disks"), "disk", name=device, backup="yes", type="file"
-    )
+    disk = ElementTree.SubElement(ElementTree.SubElement(root, "disks"), "disk", name=device, backup="yes", type="file")
     ElementTree.SubElement(disk, "target", file=path)
     ElementTree.SubElement(disk, "driver", type="qcow2")
     return ElementTree.tostring(root, encoding="unicode")

@@ -27,7 +27,7 @@ def tail(path: str, lines: int | None = None, max_bytes: int = MAX_BYTES) -> str
     if len(data) < max_bytes and (lines is None or data.count(b"\n") < lines):
         data = _end(path + ROTATED, max_bytes - len(data)) + data
     if len(data) == max_bytes:  # it may begin amid a character
-        data = data[next((at for at, byte in enumerate(data[:4]) if byte & 0xC0 != 0x80), 0):]
+        data = data[next((at for at, byte in enumerate(data[:4]) if byte & 0xC0 != 0x80), 0) :]
     text = data.decode(errors="replace")
     if lines is None:
         return text

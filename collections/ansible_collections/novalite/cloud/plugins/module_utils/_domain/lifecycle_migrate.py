@@ -91,12 +91,7 @@ def _one(
     except (NovaliteError, libvirt.libvirtError):
         here = None
         error = error or f"domain {move['domain_name']}: nobody knows where it is"
-    return {
-        "uuid": move["uuid"],
-        "error": error,
-        "here": here,
-        "seconds": round(time.monotonic() - began, 3),
-    }
+    return {"uuid": move["uuid"], "error": error, "here": here, "seconds": round(time.monotonic() - began, 3)}
 
 
 def _daemon(daemons: t.Mapping[str, str], move: Move) -> Daemon:
@@ -127,9 +122,7 @@ def _flags(auto_converge: bool, copies: bool, safe: bool) -> int:
     return int(flags)
 
 
-def _parameters(
-    xml: str, move: Move, memory: str, disks: str, bandwidth: int, copied: list[str]
-) -> dict[str, t.Any]:
+def _parameters(xml: str, move: Move, memory: str, disks: str, bandwidth: int, copied: list[str]) -> dict[str, t.Any]:
     params: dict[str, t.Any] = {
         libvirt.VIR_MIGRATE_PARAM_URI: f"unix://{memory}",
         libvirt.VIR_MIGRATE_PARAM_DEST_XML: merged(xml, move["xml"]),

@@ -125,9 +125,7 @@ def _look(connection: t.Any, spec: PowerSpec, state: str, missing_ok: bool) -> O
     return outcome
 
 
-def _ask_to_shut_down(
-    connection: t.Any, todo: t.Sequence[tuple[PowerSpec, Outcome]], default_timeout: float
-) -> None:
+def _ask_to_shut_down(connection: t.Any, todo: t.Sequence[tuple[PowerSpec, Outcome]], default_timeout: float) -> None:
     """Ask all guests that are to shut down, and return when each has, or its time is over.
 
     What goes wrong here is no matter: what still runs afterwards is powered off.

@@ -181,8 +181,9 @@ class LiveGuests:
             raise
         stats = domain.jobStats(libvirt.VIR_DOMAIN_JOB_STATS_COMPLETED)
         if stats.get("success") is False or stats.get("type") in (
-            libvirt.VIR_DOMAIN_JOB_FAILED, libvirt.VIR_DOMAIN_JOB_CANCELLED
-        ):  # fmt: skip
+            libvirt.VIR_DOMAIN_JOB_FAILED,
+            libvirt.VIR_DOMAIN_JOB_CANCELLED,
+        ):
             raise NovaliteError(f"volume {serial} was not copied: {stats.get('errmsg') or 'QEMU gave no reason'}")
 
     @staticmethod

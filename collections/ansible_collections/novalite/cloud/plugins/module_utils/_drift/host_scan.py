@@ -38,10 +38,7 @@ with contextlib.suppress(ImportError):  # connect() reports it
     import libvirt
 
 # Of the modules that look; what the host is told of them
-HOST_ARGUMENTS = {
-    "state_dir": {"type": "path", "default": STATE_DIR},
-    "uri": {"type": "str", "default": DEFAULT_URI},
-}
+HOST_ARGUMENTS = {"state_dir": {"type": "path", "default": STATE_DIR}, "uri": {"type": "str", "default": DEFAULT_URI}}
 ARGUMENT_SPEC = {
     **HOST_ARGUMENTS,
     "name": {"type": "str"},

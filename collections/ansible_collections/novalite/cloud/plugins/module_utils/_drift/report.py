@@ -83,8 +83,9 @@ def _named(key: str, names: Names) -> str:
 def _plain(host: str, before: Row, after: Row, names: Names) -> list[Row]:
     return [
         row(host, _named(key, names), "there", "differs" if before.get(key) else "missing", "put right")
-        for key in sorted({*before, *after}) if before.get(key) != after.get(key)
-    ]  # fmt: skip
+        for key in sorted({*before, *after})
+        if before.get(key) != after.get(key)
+    ]
 
 
 def _bridges(host: str, before: Row, after: Row, names: Names) -> list[Row]:
@@ -124,8 +125,9 @@ def _dhcp(host: str, before: Row, after: Row, names: Names) -> list[Row]:
 def _filters(host: str, before: Row, after: Row, names: Names) -> list[Row]:
     return [
         row(host, f"filter {_named(key, names)}", "there", "differs" if key in before else "missing", "defined")
-        for key in sorted(after) if not key.startswith("rules of ")  # these were told before
-    ]  # fmt: skip
+        for key in sorted(after)
+        if not key.startswith("rules of ")  # these were told before
+    ]
 
 
 def _firewall(host: str, before: Row, after: Row, names: Names) -> list[Row]:

@@ -32,8 +32,14 @@ def with_sources(instances: t.Iterable[Instance]) -> list[Instance]:
                 [f"{address['local']}/{address['prefixlen']}" for address in row.get("addr_info", ())], servers
             )
     return [
-        dataclasses.replace(instance, dhcp_servers=tuple(dict.fromkeys(
-            address for server in instance.dhcp_servers for address in (server, *sources.get(server, ())))))
+        dataclasses.replace(
+            instance,
+            dhcp_servers=tuple(
+                dict.fromkeys(
+                    address for server in instance.dhcp_servers for address in (server, *sources.get(server, ()))
+                )
+            ),
+        )
         for instance in known
     ]
 

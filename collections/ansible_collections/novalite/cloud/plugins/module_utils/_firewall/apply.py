@@ -46,9 +46,11 @@ from .ruleset import Ruleset
 from .tables import Second, Tables
 
 ATTEMPTS = 5
-_NO_TARGETS = ("this host's kernel or iptables has no xt_bpf: IPv6 neighbour advertisements of its guests are not "
-               "compared with their addresses; install it (kernel-modules-extra on EL), or give strangers networks of "
-               "their own")
+_NO_TARGETS = (
+    "this host's kernel or iptables has no xt_bpf: IPv6 neighbour advertisements of its guests are not "
+    "compared with their addresses; install it (kernel-modules-extra on EL), or give strangers networks of "
+    "their own"
+)
 _VOLATILE = re.compile(r"^(?:#.*\n|(:[A-Z]+ [A-Z]+) \[\d+:\d+\])", re.MULTILINE)  # time stamps, counters
 
 
@@ -83,7 +85,11 @@ class Known:
 
 
 def apply(
-    request: Request, *, check_mode: bool = False, backend: str = "auto", directory: str = DIRECTORY,
+    request: Request,
+    *,
+    check_mode: bool = False,
+    backend: str = "auto",
+    directory: str = DIRECTORY,
     mark: Mark = NO_LEDGER,
 ) -> Outcome:
     """Ensure the request on this host. One `iptables-restore` per family, none where nothing differs.
@@ -169,15 +175,12 @@ class _Run:
         if trusting and trusting.facts.get("digest") == digest:
             self._look_at_the_other()
             return self._compared(
-                Known(trusting.families, trusting.facts, True, now, False, ports=self._read_ports()), kept)
+                Known(trusting.families, trusting.facts, True, now, False, ports=self._read_ports()), kept
+            )
         rulesets = {family: ruleset.parse(text) for family, text in texts.items()}
         self._look_at_the_other()
         presents = {family: of_ruleset(rules) for family, rules in rulesets.items()}
-        facts = {
-            "backend": self.tables.backend,
-            "digest": digest,
-            "foreign": sorted(_foreign_users(rulesets)),
-        }
+        facts = {"backend": self.tables.backend, "digest": digest, "foreign": sorted(_foreign_users(rulesets))}
         return self._compared(Known(presents, facts, False, now, False, ports=self._read_ports()), kept)
 
     def _compared(self, known: Known, kept: cache.Kept | None) -> Known:
@@ -253,19 +256,30 @@ class _Run:
         self.request = dataclasses.replace(self.request, targets=able or self.tables.compares_bytes())
 
     def _report(self, known: Known, changes_by_family: t.Mapping[str, Changes]) -> None:
-        lost = {} if known.trusted or self._is_everything() else {
-            family: damage.close(known.presents[family], changes, family)
-            for family, changes in changes_by_family.items() if family not in known.intended}
+        lost = (
+            {}
+            if known.trusted or self._is_everything()
+            else {
+                family: damage.close(known.presents[family], changes, family)
+                for family, changes in changes_by_family.items()
+                if family not in known.intended
+            }
+        )
         self.outcome.repaired = {
             family: damage.names(intended, known.presents[family], family)
-            for family, intended in known.intended.items()}
+            for family, intended in known.intended.items()
+        }
         if known.intended_ports is not None:
             self.outcome.repaired["ports"] = sorted(known.intended_ports.chains)
         self.outcome.warnings[:] = [
             *([] if self.request.targets else [_NO_TARGETS]),
             *damage.warnings(self.outcome.repaired, {family: names for family, names in lost.items() if names}),
-            *(line for family, changes in changes_by_family.items()
-              for line in _look_around(family, known.presents[family], changes))]
+            *(
+                line
+                for family, changes in changes_by_family.items()
+                for line in _look_around(family, known.presents[family], changes)
+            ),
+        ]
         for family, changes in changes_by_family.items():
             present = known.presents[family]
             before, after = {}, {}  # type: dict[str, list[str]], dict[str, list[str]]
@@ -280,9 +294,11 @@ class _Run:
                     # The place is part of what is compared: a hook behind a foreign ACCEPT protects nothing.
                     places = present.ruleset.hook_places(hook)
                     before.setdefault(hook.name, []).extend(
-                        f"-I {hook.chain} {place + 1} {hook.rule}" for place in places)
+                        f"-I {hook.chain} {place + 1} {hook.rule}" for place in places
+                    )
                     after.setdefault(hook.name, []).extend(
-                        [present.ruleset.hook_to_be(hook)] if hook.root in changes.roots else [])
+                        [present.ruleset.hook_to_be(hook)] if hook.root in changes.roots else []
+                    )
             if (before or after) and family not in self.outcome.before:
                 self.outcome.before[family], self.outcome.after[family] = before, after
         ensuring = self.request.state == "present"
@@ -317,9 +333,10 @@ class _Run:
                 members = groups.get(group)
                 members_of[part] = None if members is None or zone not in scopes else members.get(scopes[zone], ())
         # What is there and is not spoken of needs no look.
-        looked_at = {family: [part for part in parts
-                              if members_of[part] is not None or part not in known.presents[family].sets]
-                     for family, parts in needed.items()}
+        looked_at = {
+            family: [part for part in parts if members_of[part] is not None or part not in known.presents[family].sets]
+            for family, parts in needed.items()
+        }
         staying = {set_name(part, family) for family, parts in needed.items() for part in parts}
         if known.trusted:
             there = {set_name(part, family) for family, present in known.presents.items() for part in present.sets}
@@ -397,9 +414,12 @@ class _Run:
             changing = set(changes.moved | changes.arrived)
             if self.request.state == "absent":
                 # Also when their chains went in an earlier run: it may have been cut off before it came to this.
-                changing |= {(scope, dispatch.to_hex(cidr)) for instance in self.request.instances
-                             for scope, cidr in instance.of(family)
-                             if dispatch.to_hex(cidr) not in changes.inbound.get(scope, {})}
+                changing |= {
+                    (scope, dispatch.to_hex(cidr))
+                    for instance in self.request.instances
+                    for scope, cidr in instance.of(family)
+                    if dispatch.to_hex(cidr) not in changes.inbound.get(scope, {})
+                }
             for scope, key in changing:
                 zone = zones.get(scope, 0)
                 if scope == dispatch.EVERYWHERE or zone:

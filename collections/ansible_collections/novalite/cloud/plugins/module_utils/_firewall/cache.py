@@ -42,9 +42,7 @@ Shard = dict[str, t.Any]
 class Chains(t.Mapping[str, "tuple[str, ...]"]):
     """Novalite's chains but for those that dispatch, read from the files when they are asked for."""
 
-    def __init__(
-        self, directory: str, others: t.Mapping[str, t.Sequence[str]], files: t.Collection[int] = ()
-    ) -> None:
+    def __init__(self, directory: str, others: t.Mapping[str, t.Sequence[str]], files: t.Collection[int] = ()) -> None:
         self.directory = directory
         self.files = set(files)
         self.others = {name: tuple(rules) for name, rules in others.items()}
@@ -87,7 +85,7 @@ class Kept(t.NamedTuple):
 def shard_of(name: str) -> int | None:
     for prefix in _PREFIXES:
         if name.startswith(prefix):
-            return int(name[len(prefix):].partition("+")[0]) // SHARD
+            return int(name[len(prefix) :].partition("+")[0]) // SHARD
     return None
 
 
@@ -159,17 +157,19 @@ class Update:
             else:
                 self.files[path] = ""
                 files.discard(number)
-        self.families[family] = json.dumps({
-            "files": sorted(files),
-            "chains": {name: rules for name, rules in others.items() if not dispatches(name)},
-            "inbound": _packed(changes.inbound),
-            "outbound": _packed(changes.outbound),
-            "devices": _packed(changes.devices),
-            "zones": changes.zones,
-            "users": changes.users,
-            "sets": sorted(changes.sets),
-            "dropping": sorted(present.dropping),
-        })
+        self.families[family] = json.dumps(
+            {
+                "files": sorted(files),
+                "chains": {name: rules for name, rules in others.items() if not dispatches(name)},
+                "inbound": _packed(changes.inbound),
+                "outbound": _packed(changes.outbound),
+                "devices": _packed(changes.devices),
+                "zones": changes.zones,
+                "users": changes.users,
+                "sets": sorted(changes.sets),
+                "dropping": sorted(present.dropping),
+            }
+        )
 
     def commit(self, fingerprint: t.Any, facts: t.Mapping[str, t.Any]) -> None:
         for family in FAMILIES:

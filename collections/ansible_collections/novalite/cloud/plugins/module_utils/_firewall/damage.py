@@ -26,8 +26,11 @@ _SHOWN = 8  # names in a warning
 def names(intended: Present, present: Present, family: str) -> list[str]:
     """The chains, and the built-in ones that call them, that are not as `intended` any more, for the user."""
     whole, there = everything(intended, family), present.chains
-    chain_names = [name for name in {**whole, **there}
-             if name not in there or name not in whole or not ruleset.same(name, there[name], whole[name])]
+    chain_names = [
+        name
+        for name in {**whole, **there}
+        if name not in there or name not in whole or not ruleset.same(name, there[name], whole[name])
+    ]
     if present.ruleset is not None:
         chain_names += [hook.name for hook in present.ruleset.misplaced_hooks(merge.roots(intended))]
     return sorted(set(chain_names))
@@ -38,16 +41,23 @@ def against(present: Present, intended: Present, changes: Changes, family: str) 
     whole = {} if changes.is_last else {**everything(intended, family), **changes.wanted}
     for name in changes.gone:
         whole.pop(name, None)
-    changes.wanted = {name: ruleset.in_order(name, present.chains.get(name, ()), rules) for name, rules in whole.items()
-                      if name not in present.chains or not ruleset.same(name, present.chains[name], rules)}
+    changes.wanted = {
+        name: ruleset.in_order(name, present.chains.get(name, ()), rules)
+        for name, rules in whole.items()
+        if name not in present.chains or not ruleset.same(name, present.chains[name], rules)
+    }
     changes.gone = [name for name in present.chains if name not in whole]
 
 
 def close(present: Present, changes: Changes, family: str) -> list[str]:
     """Have what is empty end in DROP, of instances that nobody told of. Returns the names of their chains, and of those
     that nothing leads to: their addresses are not known."""
-    closed = {INSTANCE: f"-j {FALLBACK[family]}", NEW: f"-j {FALLBACK[family]}", OUT_OF: "-j DROP",
-              devices.TARGETS: "-j DROP"}
+    closed = {
+        INSTANCE: f"-j {FALLBACK[family]}",
+        NEW: f"-j {FALLBACK[family]}",
+        OUT_OF: "-j DROP",
+        devices.TARGETS: "-j DROP",
+    }
     reached = whos(present.inbound) | set(present.devices.get(devices.TO.root, {}).values())
     chain_names = []
     for name, rules in present.chains.items():
@@ -57,7 +67,7 @@ def close(present: Present, changes: Changes, family: str) -> list[str]:
         if not rules and name not in changes.gone:
             changes.wanted[name] = (closed[prefix],)
             chain_names.append(name)
-        elif prefix == INSTANCE and name[len(prefix):] not in reached:
+        elif prefix == INSTANCE and name[len(prefix) :] not in reached:
             chain_names.append(name)
     return sorted(chain_names)
 
@@ -66,15 +76,21 @@ def warnings(repaired: t.Mapping[str, t.Sequence[str]], lost: t.Mapping[str, t.S
     """For the user. `repaired` and `lost`: the chains by table, what is put back and what is only closed."""
     texts = []
     if repaired:
-        texts.append(f"somebody else changed novalite's chains since its last run ({_listed(repaired)}): they are put "
-                     "back as they were")
+        texts.append(
+            f"somebody else changed novalite's chains since its last run ({_listed(repaired)}): they are put "
+            "back as they were"
+        )
     if lost:
-        texts.append(f"somebody else emptied novalite's chains, and what was in them is not known here "
-                     f"({_listed(lost)}): their instances are closed as far as anything leads to them; run "
-                     "playbooks/firewall.yml")
+        texts.append(
+            f"somebody else emptied novalite's chains, and what was in them is not known here "
+            f"({_listed(lost)}): their instances are closed as far as anything leads to them; run "
+            "playbooks/firewall.yml"
+        )
     return texts
 
 
 def _listed(chains: t.Mapping[str, t.Sequence[str]]) -> str:
-    return "; ".join(f"{table}: {', '.join(names[:_SHOWN])}{' and others' * (len(names) > _SHOWN)}"
-                     for table, names in chains.items())
+    return "; ".join(
+        f"{table}: {', '.join(names[:_SHOWN])}{' and others' * (len(names) > _SHOWN)}"
+        for table, names in chains.items()
+    )

@@ -59,11 +59,15 @@ ENTRY = re.compile(r"-m physdev --physdev-(?:out|in) (\S+)(?: --physdev-is-bridg
 _NAME = re.compile(r"[0-9a-zA-Z_.-]{1,15}")
 _NEXT_HEADER, _TARGET, _ICMPV6 = 6, 48, 58  # places in an IPv6 packet without extension headers
 # Queries for listeners: a guest that does not hear them falls silent for a bridge that snoops.
-_QUERIES = {"IPv4": "-d 224.0.0.1/32 -p 2 -j RETURN",
-            "IPv6": "-d ff00::/8 -p ipv6-icmp -m icmp6 --icmpv6-type 130 -j RETURN"}
+_QUERIES = {
+    "IPv4": "-d 224.0.0.1/32 -p 2 -j RETURN",
+    "IPv6": "-d ff00::/8 -p ipv6-icmp -m icmp6 --icmpv6-type 130 -j RETURN",
+}
 # Detection of duplicates, by which a neighbour could be kept from using his address, and advertisements.
-_ANNOUNCEMENTS = (f"-s ::/128 -p ipv6-icmp -m icmp6 --icmpv6-type 135 -j {ND.root}",
-                  f"-p ipv6-icmp -m icmp6 --icmpv6-type 136 -j {ND.root}")
+_ANNOUNCEMENTS = (
+    f"-s ::/128 -p ipv6-icmp -m icmp6 --icmpv6-type 135 -j {ND.root}",
+    f"-p ipv6-icmp -m icmp6 --icmpv6-type 136 -j {ND.root}",
+)
 
 
 def parse(instance: t.Any, values: t.Iterable[t.Any] | None) -> tuple[str, ...]:
@@ -79,8 +83,10 @@ def heads(devices: Devices) -> dict[str, tuple[str, ...]]:
     """What the chains that dispatch by address begin with."""
     return {
         TO.called_by: (f"-m physdev --physdev-is-bridged -j {TO.root}",) if devices.get(TO.root) else (),
-        FROM.called_by: (*(_ANNOUNCEMENTS if devices.get(ND.root) else ()),
-                         *((f"-j {FROM.root}",) if devices.get(FROM.root) else ())),
+        FROM.called_by: (
+            *(_ANNOUNCEMENTS if devices.get(ND.root) else ()),
+            *((f"-j {FROM.root}",) if devices.get(FROM.root) else ()),
+        ),
     }
 
 
@@ -121,7 +127,9 @@ def changed(side: Side, old: Entries, new: Entries, family: str) -> tree.Differe
 
 def _form(side: Side) -> tree.Form:
     return tree.Form(
-        side.root, LEAF, LEAF,
+        side.root,
+        LEAF,
+        LEAF,
         lambda prefix: f"{side.root}-{prefix}",
         lambda device, who: f"{side.match.format(device)} -g {side.target + who if side.target else ASKED}",
         lambda prefix, node: f"{side.match.format(prefix + '+')} -g {node}",
@@ -144,7 +152,7 @@ def read(side: Side, rules_of: t.Callable[[str], t.Sequence[str]]) -> Entries:
             if match is None:
                 continue
             if match[2].startswith(side.target):
-                entries.setdefault(match[1], match[2][len(side.target):])
+                entries.setdefault(match[1], match[2][len(side.target) :])
             elif match[2].startswith(f"{side.root}-"):
                 walk(match[2])
 
@@ -175,7 +183,9 @@ def _about(address: str, length: int) -> str:
         bits = min(32, length - 32 * word)
         mask = 0xFFFFFFFF << 32 - bits & 0xFFFFFFFF
         load = f"32 0 0 {_TARGET + 4 * word}"
-        tests.append((load if bits == 32 else f"{load},84 0 0 {mask}", int(address[8 * word:8 * word + 8], 16) & mask))
+        tests.append(
+            (load if bits == 32 else f"{load},84 0 0 {mask}", int(address[8 * word : 8 * word + 8], 16) & mask)
+        )
     program = ["6 0 0 1", "6 0 0 0"]  # a match; none
     for load, value in reversed(tests):
         program = [*load.split(","), f"21 0 {len(program) - 1} {value}", *program]

@@ -120,7 +120,9 @@ def _form(side: Side, scope: str, family: str) -> tree.Form:
         return f"{side.address} {to_cidr(prefix, family)} -g {node}"
 
     return tree.Form(
-        root_of(side, scope), LINEAR, LEAF,
+        root_of(side, scope),
+        LINEAR,
+        LEAF,
         lambda prefix: _node(side, scope, prefix),
         lambda key, who: f"{side.address} {to_cidr(key, family)} {side.jump} {side.target}{who}",
         branch,
@@ -130,8 +132,11 @@ def _form(side: Side, scope: str, family: str) -> tree.Form:
 def _scope_jumps(side: Side, scopes: t.Mapping[str, Entries]) -> list[str]:
     """The first rules of the first root. Goto: a packet on an isolated bridge never meets other networks' addresses,
     nor where nothing is to be found on that bridge itself (RETURN)."""
-    return [f"{side.device} {scope} -g {side.network}{scope}" if scopes[scope] else f"{side.device} {scope} {SHIELD}"
-            for scope in sorted(scopes) if scope != EVERYWHERE and (scopes[scope] or side == OUT)]
+    return [
+        f"{side.device} {scope} -g {side.network}{scope}" if scopes[scope] else f"{side.device} {scope} {SHIELD}"
+        for scope in sorted(scopes)
+        if scope != EVERYWHERE and (scopes[scope] or side == OUT)
+    ]
 
 
 def read(side: Side, root: str, rules_of: t.Callable[[str], t.Sequence[str]]) -> Entries:
@@ -149,7 +154,7 @@ def read(side: Side, root: str, rules_of: t.Callable[[str], t.Sequence[str]]) ->
                 continue
             target = match[4]
             if target.startswith(side.target):
-                entries.setdefault(to_hex(match[1]), target[len(side.target):])
+                entries.setdefault(to_hex(match[1]), target[len(side.target) :])
             elif target.startswith(side.node):
                 walk(target)
 

@@ -65,8 +65,11 @@ class _Merge:
         self.all = {}  # type: dict[str, tuple[str, ...]] # what was looked at and shall be there
         self._addresses()
         self.changes.devices = devices.merged(
-            present.devices, {who: instance.devices if self.is_present else () for who, instance in self.given.items()},
-            not self._is_exclusive, family)
+            present.devices,
+            {who: instance.devices if self.is_present else () for who, instance in self.given.items()},
+            not self._is_exclusive,
+            family,
+        )
         self.by_device = self.changes.devices[devices.TO.root]
         if any(self.changes.inbound.values()) or self.by_device:
             self._zones()
@@ -90,7 +93,8 @@ class _Merge:
         for scope in {**dict.fromkeys(self.present.inbound), **dict.fromkeys(own), **dict.fromkeys(shared)}:
             old = self.present.inbound.get(scope, {})
             new, keys = owners.changed(
-                old, own.get(scope, {}), shared.get(scope, {}), set(self.given), self._is_exclusive, self.family)
+                old, own.get(scope, {}), shared.get(scope, {}), set(self.given), self._is_exclusive, self.family
+            )
             self.changes.inbound[scope] = new
             self.keys[scope] = keys
             for key in keys:
@@ -104,12 +108,23 @@ class _Merge:
 
     def _instances(self) -> None:
         changes, present = self.changes, self.present
-        before = {old[key] for scope, keys in self.keys.items() for old in (present.inbound.get(scope, {}),)
-                  for key in keys if key in old}
-        after = {new[key] for scope, keys in self.keys.items() for new in (changes.inbound[scope],)
-                 for key in keys if key in new}
-        before |= {who for device, who in present.devices.get(devices.TO.root, {}).items()
-                   if self.by_device.get(device) != who}
+        before = {
+            old[key]
+            for scope, keys in self.keys.items()
+            for old in (present.inbound.get(scope, {}),)
+            for key in keys
+            if key in old
+        }
+        after = {
+            new[key]
+            for scope, keys in self.keys.items()
+            for new in (changes.inbound[scope],)
+            for key in keys
+            if key in new
+        }
+        before |= {
+            who for device, who in present.devices.get(devices.TO.root, {}).items() if self.by_device.get(device) != who
+        }
         if before:
             left = whos(changes.inbound) | set(self.by_device.values())
             leaving = {who for who in before if who not in left}
@@ -118,8 +133,13 @@ class _Merge:
         writing = {who for who in after if "+" in who}
         if self.is_present:
             writing |= {who for who, instance in self.given.items() if instance.is_in(self.family)}
-            writing |= {who for scope in changes.inbound.values() if "+" in "".join(scope.values())
-                        for who in set(scope.values()) if not self.given.keys().isdisjoint(who.split("+"))}
+            writing |= {
+                who
+                for scope in changes.inbound.values()
+                if "+" in "".join(scope.values())
+                for who in set(scope.values())
+                if not self.given.keys().isdisjoint(who.split("+"))
+            }
         writing |= self._carriers(self._turned())
         changes.users = collections.Counter(present.users)
         self.touched_groups = set()  # type: set[str]
@@ -129,8 +149,11 @@ class _Merge:
         counted = whos(present.inbound) | set(devices.of(devices.TO, present.devices).values())
         for who in leaving | writing:
             is_counted = who in counted  # or nothing leads to it, and `users` does not know it
-            if is_counted and who in writing and all(
-                    self.all.get(name) == present.chains.get(name) for name in chains_of(who)[:3]):
+            if (
+                is_counted
+                and who in writing
+                and all(self.all.get(name) == present.chains.get(name) for name in chains_of(who)[:3])
+            ):
                 continue
             old_groups = groups_of(present.chains, who) if is_counted else set()
             new_groups = set() if who in leaving else groups_of(self.all, who)
@@ -154,13 +177,16 @@ class _Merge:
             servers = ((), ())
         else:  # as it was told when it was given
             rules = self.present.chains.get(f"{INSTANCE}{who}", ())
-            in_zones = {policy.group_of(jump[len(GROUP):])[1] for jump in group_jumps(rules) if jump.startswith(GROUP)}
+            in_zones = {policy.group_of(jump[len(GROUP) :])[1] for jump in group_jumps(rules) if jump.startswith(GROUP)}
             scopes, servers = {self.scopes[zone] for zone in in_zones & self.scopes.keys()}, policy.servers_of(rules)
         zones = {scope: self._zone(scope) for scope in scopes}
         if instance and instance.devices and self.family == "IPv6":
             addresses = (instance.of(self.family), instance.shared_of(self.family))
-            self.all[devices.TARGETS + who] = devices.targets_chain(
-                *([cidr for _scope, cidr in of] for of in addresses)) if self.request.targets else devices.ANY_TARGET
+            self.all[devices.TARGETS + who] = (
+                devices.targets_chain(*([cidr for _scope, cidr in of] for of in addresses))
+                if self.request.targets
+                else devices.ANY_TARGET
+            )
         for chain in policy.inbound_chains(who, self.family, groups, zones, restricted, *servers):
             self.all[chain.name] = chain.rules
         if restricted:
@@ -180,7 +206,7 @@ class _Merge:
         if self.is_present and number in self.given:
             return list(self.given[number].security_groups)
         jumps = group_jumps(self.present.chains.get(f"{INSTANCE}{number}", ()))
-        return list(dict.fromkeys(policy.group_of(jump[len(GROUP):])[0] for jump in jumps if jump.startswith(GROUP)))
+        return list(dict.fromkeys(policy.group_of(jump[len(GROUP) :])[0] for jump in jumps if jump.startswith(GROUP)))
 
     def _is_restricted(self, number: str) -> bool:
         groups = self._groups_of(number)
@@ -194,8 +220,12 @@ class _Merge:
 
     def _turned(self) -> set[int]:
         """The groups that get their first egress rule, or lose the last one."""
-        return {number for number, group in self.groups.items() if group.restricts != self._restricted_so_far(number)
-                and any(self.present.users[name] > 0 for name in self._variants(GROUP, number))}
+        return {
+            number
+            for number, group in self.groups.items()
+            if group.restricts != self._restricted_so_far(number)
+            and any(self.present.users[name] > 0 for name in self._variants(GROUP, number))
+        }
 
     def _carriers(self, groups: set[int]) -> set[str]:
         """Who carries one of the groups, also where he is not given: egress rules now apply to him, or do no more.
@@ -236,9 +266,13 @@ class _Merge:
         from_devices = self.changes.devices[devices.FROM.root]
         from_devices.update({device: who for device, who in self.by_device.items() if who in writing})
         self.changes.devices[devices.FROM.root] = {
-            device: who for device, who in from_devices.items() if self.restricted.get(who, True)}
-        isolated = {scope for scope, entries in self.changes.inbound.items()
-                    if scope != dispatch.EVERYWHERE and entries} if any(outbound.values()) else set()
+            device: who for device, who in from_devices.items() if self.restricted.get(who, True)
+        }
+        isolated = (
+            {scope for scope, entries in self.changes.inbound.items() if scope != dispatch.EVERYWHERE and entries}
+            if any(outbound.values())
+            else set()
+        )
         self.changes.outbound = {scope: entries for scope, entries in outbound.items() if entries or scope in isolated}
 
     def _is_bound(self, who: str) -> bool:
@@ -257,15 +291,23 @@ class _Merge:
         by_member = [group for group, members in self.members.items() if members is not None]
         if self.present.ruleset is None:
             names = {name for name in self.touched_groups if users[name] > 0}
-            names |= {name for name in users if by_member and name in chains
-                      and any(" --comment " in rule for rule in chains[name])}
-            names.update(name for group in self.groups for prefix in GROUP_CHAINS
-                         for name in self._variants(prefix, group) if users[name] > 0)
+            names |= {
+                name
+                for name in users
+                if by_member and name in chains and any(" --comment " in rule for rule in chains[name])
+            }
+            names.update(
+                name
+                for group in self.groups
+                for prefix in GROUP_CHAINS
+                for name in self._variants(prefix, group)
+                if users[name] > 0
+            )
         else:
             names = set(users)
         for name in sorted(names):
             prefix = next(prefix for prefix in GROUP_CHAINS if name.startswith(prefix))
-            number, zone = policy.group_of(name[len(prefix):])
+            number, zone = policy.group_of(name[len(prefix) :])
             if number in self.groups:
                 sources = functools.partial(self._sources, zone)
                 self.all[name] = policy.group_chain(prefix, self.groups[number], zone, self.family, sources).rules
@@ -296,9 +338,7 @@ class _Merge:
         if scope == dispatch.EVERYWHERE:
             return None
         if scope not in self.zones:
-            raise NovaliteError(
-                f"the bridge {scope} has addresses of its own, but no conntrack zone: give it in zones"
-            )
+            raise NovaliteError(f"the bridge {scope} has addresses of its own, but no conntrack zone: give it in zones")
         return self.zones[scope]
 
     def _zones(self) -> None:
@@ -307,8 +347,9 @@ class _Merge:
             if zone is not None:
                 self.changes.zones[scope] = zone
         if self.changes.zones:
-            self.all[ZONES] = tuple(f"-i {bridge} -j CT --zone {zone}"
-                                    for bridge, zone in sorted(self.changes.zones.items()))
+            self.all[ZONES] = tuple(
+                f"-i {bridge} -j CT --zone {zone}" for bridge, zone in sorted(self.changes.zones.items())
+            )
 
     def _dispatch(self) -> None:
         changes, present = self.changes, self.present
@@ -325,10 +366,14 @@ class _Merge:
             then, now = devices.of(by_device, present.devices), devices.of(by_device, changes.devices)
             difference.add(devices.changed(by_device, {} if is_read else then, now, self.family))
         for side, old, new, keys in (
-            (IN, present.inbound, changes.inbound, self.keys), (OUT, present.outbound, changes.outbound, self.out_keys)
+            (IN, present.inbound, changes.inbound, self.keys),
+            (OUT, present.outbound, changes.outbound, self.out_keys),
         ):
-            of_side = (dispatch.changed(side, {}, new, self.family, heads=((), after[side.root])) if is_read else
-                       dispatch.changed(side, old, new, self.family, keys, (before[side.root], after[side.root])))
+            of_side = (
+                dispatch.changed(side, {}, new, self.family, heads=((), after[side.root]))
+                if is_read
+                else dispatch.changed(side, old, new, self.family, keys, (before[side.root], after[side.root]))
+            )
             difference.add(of_side)
         self.all.update(difference.chains)
         changes.gone += difference.gone
@@ -340,8 +385,9 @@ class _Merge:
         chains = {name: there[name] for name in passage.CALLED_FROM if name in there}
         if self.is_present:
             bridges = {bridge: bridge in self.zones for bridge in request.bridges}
-            passages = passage.chains(chains, self.present.dropping, bridges, request.serving, self.family,
-                                   keep=not request.exclusive)
+            passages = passage.chains(
+                chains, self.present.dropping, bridges, request.serving, self.family, keep=not request.exclusive
+            )
         else:
             passages = passage.without(chains, request.bridges)
         self.all.update(passages)
@@ -359,8 +405,11 @@ class _Merge:
         if present.ruleset is None:
             for who in self.leaving:
                 changes.gone += [name for name in chains_of(who) if name in chains]
-            changes.gone += [policy.OUT_OF + who for who, restricted in self.restricted.items()
-                             if not restricted and policy.OUT_OF + who in chains]
+            changes.gone += [
+                policy.OUT_OF + who
+                for who, restricted in self.restricted.items()
+                if not restricted and policy.OUT_OF + who in chains
+            ]
             changes.gone += [devices.TARGETS + who for who in self.given if devices.TARGETS + who in chains]
             changes.gone += [name for name in self.touched_groups if name in chains and not changes.users[name]]
             if not changes.zones and present.zones:
@@ -374,12 +423,16 @@ class _Merge:
             changes.gone = sorted(name for name in chains if name not in self.all and name not in kept)
         leads_away = dict.fromkeys(changes.gone)
         changes.gone = [name for name in leads_away if name not in self.all]
-        changes.wanted = {name: ruleset.in_order(name, chains.get(name, ()), rules) for name, rules in self.all.items()
-                          if name not in chains or not ruleset.same(name, chains[name], rules)}
+        changes.wanted = {
+            name: ruleset.in_order(name, chains.get(name, ()), rules)
+            for name, rules in self.all.items()
+            if name not in chains or not ruleset.same(name, chains[name], rules)
+        }
         changes.sets = present.sets
         if any(name.startswith(_GROUPS) for name in (*changes.wanted, *changes.gone)):
-            changes.sets = sets_in({name: self.all[name] if name in self.all else chains[name]
-                                    for name in changes.users})
+            changes.sets = sets_in(
+                {name: self.all[name] if name in self.all else chains[name] for name in changes.users}
+            )
 
 
 def _roots(inbound: Scopes, outbound: Scopes, zones: t.Mapping[str, int], by_device: devices.Devices) -> set[str]:

@@ -32,8 +32,11 @@ def end_of(rules: t.Sequence[str]) -> int | None:
 
 def dropping(policies: t.Mapping[str, str], chains: t.Mapping[str, t.Sequence[str]]) -> frozenset[str]:
     """Those of the built-in chains that guests pass which drop what nobody accepts."""
-    return frozenset(chain for chain in CALLED_FROM.values()
-                     if policies.get(chain) == "DROP" or end_of(chains.get(chain, ())) is not None)
+    return frozenset(
+        chain
+        for chain in CALLED_FROM.values()
+        if policies.get(chain) == "DROP" or end_of(chains.get(chain, ())) is not None
+    )
 
 
 def chains(
@@ -57,7 +60,8 @@ def chains(
                 rules.setdefault(bridge, []).append(rule)
         for bridge, isolated in bridges.items():
             rules[bridge] = (
-                _sent(bridge, isolated) if name == SENT else _asked(bridge, isolated, bridge in serving, family))
+                _sent(bridge, isolated) if name == SENT else _asked(bridge, isolated, bridge in serving, family)
+            )
         lines = [rule for bridge in sorted(rules) for rule in rules[bridge]]
         if lines:
             by_name[name] = tuple(lines)
@@ -66,8 +70,7 @@ def chains(
 
 def without(there: t.Mapping[str, t.Sequence[str]], bridges: t.Container[str]) -> dict[str, tuple[str, ...]]:
     """The chains that are `there`, without the rules of these bridges, as far as anything is left."""
-    left = {name: tuple(rule for rule in there.get(name, ()) if bridge_of(rule) not in bridges)
-            for name in CALLED_FROM}
+    left = {name: tuple(rule for rule in there.get(name, ()) if bridge_of(rule) not in bridges) for name in CALLED_FROM}
     return {name: rules for name, rules in left.items() if rules}
 
 
@@ -93,6 +96,8 @@ def _asked(bridge: str, isolated: bool, serving: bool, family: str) -> list[str]
     else:
         rules += [f"-i {bridge} -p ipv6-icmp -m icmp6 --icmpv6-type {kind} -j ACCEPT" for kind in _SOLICITATIONS]
     if serving:
-        rules += [f"-i {bridge} -p {protocol} -m {protocol} --dport {port} -j ACCEPT"
-                  for protocol, port in (("udp", _DHCP[family]), ("udp", 53), ("tcp", 53))]
+        rules += [
+            f"-i {bridge} -p {protocol} -m {protocol} --dport {port} -j ACCEPT"
+            for protocol, port in (("udp", _DHCP[family]), ("udp", 53), ("tcp", 53))
+        ]
     return rules

@@ -148,8 +148,13 @@ class Instance:
 
     @functools.cached_property
     def _hosts(self) -> dict[str, list[list[tuple[str, str]]]]:
-        return {family: [[(scope, cidr) for scope, of_scope in addresses.items() for cidr in hosts(of_scope, family)]
-                         for addresses in (self.addresses, self.shared)] for family in FAMILIES}
+        return {
+            family: [
+                [(scope, cidr) for scope, of_scope in addresses.items() for cidr in hosts(of_scope, family)]
+                for addresses in (self.addresses, self.shared)
+            ]
+            for family in FAMILIES
+        }
 
     def is_in(self, family: str) -> bool:
         """Whether there is anything of this family to judge: what reaches a device is of both."""
@@ -337,10 +342,15 @@ def outbound_chain(who: str, family: str, groups: t.Iterable[int], zones: Zones)
             "-m conntrack --ctstate INVALID -j DROP",
             "-m conntrack --ctstate RELATED -j ACCEPT",
             *_sections(
-                "-i", zones, list(groups),
-                [f"-m conntrack --ctstate ESTABLISHED --ctdir REPLY -j {INGRESS_ANSWERS}{{group}}",
-                 f"-j {EGRESS}{{group}}"],
-                [], "-j DROP",
+                "-i",
+                zones,
+                list(groups),
+                [
+                    f"-m conntrack --ctstate ESTABLISHED --ctdir REPLY -j {INGRESS_ANSWERS}{{group}}",
+                    f"-j {EGRESS}{{group}}",
+                ],
+                [],
+                "-j DROP",
             ),
         ),
     )

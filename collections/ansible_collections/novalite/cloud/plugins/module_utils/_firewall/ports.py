@@ -78,8 +78,10 @@ def rules(port: Port) -> list[str]:
     # A DHCP client listens to anyone who speaks to port 68, whatever port that one speaks from.
     lines.append("-p IPv4 --ip-proto udp --ip-dport 68 -j DROP")
     lines += [f"-p IPv4 -s {mac} --ip-src {cidr} -j ACCEPT" for mac, cidr in v4]
-    lines.append(f"-p IPv4 -s {port.mac} --ip-src 0.0.0.0 --ip-dst 255.255.255.255 --ip-proto udp --ip-sport 68 "
-                 "--ip-dport 67 -j ACCEPT")
+    lines.append(
+        f"-p IPv4 -s {port.mac} --ip-src 0.0.0.0 --ip-dst 255.255.255.255 --ip-proto udp --ip-sport 68 "
+        "--ip-dport 67 -j ACCEPT"
+    )
     if v6:
         lines.append("-p IPv6 --ip6-proto ipv6-icmp --ip6-icmp-type router-advertisement -j DROP")
         lines.append("-p IPv6 --ip6-proto ipv6-icmp --ip6-icmp-type redirect -j DROP")
@@ -146,8 +148,9 @@ def delta(present: Present, chains: Chains) -> list[str]:
     if gone:
         # Nothing leads to them any more. The root goes last: it is what led to them.
         order = sorted(gone, key=lambda name: name != ROOT)
-        texts.append("\n".join(["*nat", *(f"-F {name}" for name in order), *(f"-X {name}" for name in order), "COMMIT",
-                                ""]))
+        texts.append(
+            "\n".join(["*nat", *(f"-F {name}" for name in order), *(f"-X {name}" for name in order), "COMMIT", ""])
+        )
     return texts
 
 

@@ -99,8 +99,13 @@ def group_jumps(rules: t.Iterable[str]) -> list[str]:
 
 def sets_in(chains: Chains) -> set[str]:
     """The groups (`3`, `3.7`, see policy.zoned) whose sets of addresses the rules compare with."""
-    return {part for name, rules in chains.items() if name.startswith(_GROUP_PREFIXES)
-            for rule in rules for part in _SET.findall(rule)}
+    return {
+        part
+        for name, rules in chains.items()
+        if name.startswith(_GROUP_PREFIXES)
+        for rule in rules
+        for part in _SET.findall(rule)
+    }
 
 
 def _scopes(side: Side, chains: Chains) -> Scopes:

@@ -121,10 +121,14 @@ def _answer(
     source: End, here: Address, destination: End, there: Address, talk: Talk, remotes: Remotes
 ) -> dict[str, t.Any]:
     apart = here.network != there.network and bool(here.scope or there.scope)
-    sides = {} if apart else {
-        "egress": _judge(source, "egress", there, talk, remotes),
-        "ingress": _judge(destination, "ingress", here, talk, remotes),
-    }
+    sides = (
+        {}
+        if apart
+        else {
+            "egress": _judge(source, "egress", there, talk, remotes),
+            "ingress": _judge(destination, "ingress", here, talk, remotes),
+        }
+    )
     allowed = not apart and all(side["allowed"] for side in sides.values())
     if apart:
         reason = "they are on different networks, and one of these is isolated"
@@ -132,10 +136,18 @@ def _answer(
         reason = ", ".join(side["reason"] for side in sides.values() if side["reason"])
     else:
         reason = "; ".join(side["reason"] for side in sides.values() if not side["allowed"])
-    line = (f"{source.name} {here.text} -> {destination.name} {there.text} {talk.text(here.family)}: "
-            f"{'allowed' if allowed else 'not allowed'}, {reason or 'neither is an instance'}")
-    return {"family": here.family, "source": here.text, "destination": there.text, "allowed": allowed,
-            "rules": {name: side["rule"] for name, side in sides.items()}, "line": line}
+    line = (
+        f"{source.name} {here.text} -> {destination.name} {there.text} {talk.text(here.family)}: "
+        f"{'allowed' if allowed else 'not allowed'}, {reason or 'neither is an instance'}"
+    )
+    return {
+        "family": here.family,
+        "source": here.text,
+        "destination": there.text,
+        "allowed": allowed,
+        "rules": {name: side["rule"] for name, side in sides.items()},
+        "line": line,
+    }
 
 
 def _judge(end: End, direction: str, far: Address, talk: Talk, remotes: Remotes) -> dict[str, t.Any]:
@@ -151,7 +163,7 @@ def _judge(end: End, direction: str, far: Address, talk: Talk, remotes: Remotes)
                 "allowed": True,
                 "rule": {**rule, "group": group["name"]},
                 "reason": f"{'sent' if direction == 'egress' else 'let in'} by group {group['name']}: "
-                          f"{describe(parsed, remotes)}",
+                f"{describe(parsed, remotes)}",
             }
     named = ", ".join(str(group["name"]) for group in end.groups) or "none"
     verb = "lets it out" if direction == "egress" else "lets it in"

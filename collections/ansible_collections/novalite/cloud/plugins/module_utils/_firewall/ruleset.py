@@ -89,15 +89,35 @@ _OURS = {
     ),
 }
 # OUT_OF begins as OUTGOING does
-_OF_SECURITY = (OUTGOING, EGRESS, INGRESS_ANSWERS, OUT.node, OUT.network, devices.FROM.root, devices.ND.root,
-                devices.TARGETS)
+_OF_SECURITY = (
+    OUTGOING,
+    EGRESS,
+    INGRESS_ANSWERS,
+    OUT.node,
+    OUT.network,
+    devices.FROM.root,
+    devices.ND.root,
+    devices.TARGETS,
+)
 # of chains that lead to instances
-_DISPATCHING = ("nova-l", IN.network, OUT.node, OUT.network,
-                *(side.root for side in (*devices.SIDES, devices.ASKING)))
+_DISPATCHING = ("nova-l", IN.network, OUT.node, OUT.network, *(side.root for side in (*devices.SIDES, devices.ASKING)))
 # Of use where /etc/protocols is missing or calls them otherwise; iptables has these built in.
-_PROTOCOLS = {"tcp": "6", "udp": "17", "icmp": "1", "icmpv6": "58", "ipv6-icmp": "58", "sctp": "132", "udplite": "136",
-              "esp": "50", "ah": "51", "dccp": "33", "igmp": "2", "mobility-header": "135", "ipv6-mh": "135",
-              "mh": "135"}
+_PROTOCOLS = {
+    "tcp": "6",
+    "udp": "17",
+    "icmp": "1",
+    "icmpv6": "58",
+    "ipv6-icmp": "58",
+    "sctp": "132",
+    "udplite": "136",
+    "esp": "50",
+    "ah": "51",
+    "dccp": "33",
+    "igmp": "2",
+    "mobility-header": "135",
+    "ipv6-mh": "135",
+    "mh": "135",
+}
 
 
 @dataclasses.dataclass
@@ -109,8 +129,12 @@ class Ruleset:
 
     def owned(self) -> Chains:
         """The chains that are novalite's, by exact name; no name is in two tables."""
-        return {name: rules for table in TABLES for name, rules in self.tables.get(table, {}).items()
-                if is_owned(table, name)}
+        return {
+            name: rules
+            for table in TABLES
+            for name, rules in self.tables.get(table, {}).items()
+            if is_owned(table, name)
+        }
 
     def foreign(self) -> t.Iterator[tuple[str, str, tuple[str, ...]]]:
         """(table, chain, rules) of the chains that are not novalite's, the built-in ones among them."""
@@ -191,8 +215,10 @@ def parse(text: str) -> Ruleset:
                     f"iptables cannot show the table {incompatible}: another program has put native nftables rules "
                     f"into it; move those rules to a table of their own (nft list table ip {incompatible})"
                 )
-    return Ruleset({name: {chain: tuple(lines) for chain, lines in of_table.items()}
-                    for name, of_table in tables.items()}, policies)
+    return Ruleset(
+        {name: {chain: tuple(lines) for chain, lines in of_table.items()} for name, of_table in tables.items()},
+        policies,
+    )
 
 
 def dispatches(name: str) -> bool:
@@ -235,7 +261,7 @@ def canonical(rule: str) -> str:
     if "-p" in words[:-1]:
         place = words.index("-p") + 1
         words[place] = _protocol_number(words[place])
-        if words[place + 1: place + 2] == ["-m"] and words[place + 2: place + 3]:
+        if words[place + 1 : place + 2] == ["-m"] and words[place + 2 : place + 3]:
             words[place + 2] = _PROTOCOLS.get(words[place + 2], words[place + 2])
     return " ".join(words)
 
@@ -294,8 +320,9 @@ def restore_text(
 def delta(current: Ruleset, wanted: Chains, roots: t.Container[str]) -> str:
     """The text that makes `wanted` all that is there of novalite's, hooked in at the `roots`; "" when it is so."""
     owned = current.owned()
-    different = {name: rules for name, rules in wanted.items()
-                 if name not in owned or not same(name, owned[name], rules)}
+    different = {
+        name: rules for name, rules in wanted.items() if name not in owned or not same(name, owned[name], rules)
+    }
     gone = [name for name in owned if name not in wanted]
     refuse_foreign_users(current, gone)
     hooks = [line for hook in current.misplaced_hooks(roots) for line in hook_lines(current, hook, hook.root in roots)]

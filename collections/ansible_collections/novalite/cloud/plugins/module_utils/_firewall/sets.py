@@ -63,7 +63,7 @@ def members(name: str) -> Members | None:
             return None
         raise
     start = f"add {name} "
-    return frozenset(line[len(start):] for line in text.splitlines() if line.startswith(start))
+    return frozenset(line[len(start) :] for line in text.splitlines() if line.startswith(start))
 
 
 def plan(
@@ -103,14 +103,21 @@ def changes(name: str, family: str, there: Members | None, shall: Members) -> li
     """The lines for `ipset restore` that make the set hold exactly `shall`."""
     gone, new = sorted((there or frozenset()) - shall), sorted(shall - (there or frozenset()))
     if there is not None and len(gone) + len(new) <= SWAP_ABOVE:
-        return [*(f"add {name} {address} -exist" for address in new),
-                *(f"del {name} {address} -exist" for address in gone)]
+        return [
+            *(f"add {name} {address} -exist" for address in new),
+            *(f"del {name} {address} -exist" for address in gone),
+        ]
     create = f"{_TYPE[family]} -exist"
     if there is None:
         return [f"create {name} {create}", *(f"add {name} {address} -exist" for address in new)]
     fresh = f"{name}-new"  # a run that was cut off may have left one
-    return [f"create {fresh} {create}", f"flush {fresh}", *(f"add {fresh} {address}" for address in sorted(shall)),
-            f"swap {fresh} {name}", f"destroy {fresh}"]
+    return [
+        f"create {fresh} {create}",
+        f"flush {fresh}",
+        *(f"add {fresh} {address}" for address in sorted(shall)),
+        f"swap {fresh} {name}",
+        f"destroy {fresh}",
+    ]
 
 
 def restore(lines: t.Sequence[str]) -> None:

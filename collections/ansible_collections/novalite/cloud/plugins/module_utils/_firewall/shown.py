@@ -20,9 +20,7 @@ from .._network.ownership import Mark
 from .request import Request
 
 
-def show(
-    request: Request, before: dict[str, t.Any], after: dict[str, t.Any], check_mode: bool, mark: Mark
-) -> None:
+def show(request: Request, before: dict[str, t.Any], after: dict[str, t.Any], check_mode: bool, mark: Mark) -> None:
     """Have the packet filter see what goes over the guests' bridges. Not before it has the rules: on a host that drops
     what nobody accepts, other people's packets on these bridges would be dropped until then."""
     if request.state != "present" or not request.instances:

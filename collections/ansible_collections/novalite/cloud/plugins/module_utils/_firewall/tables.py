@@ -82,9 +82,10 @@ class Second:
 
     def chains(self) -> dict[str, t.Any]:
         """By family, for the user."""
-        return {family: {name: [f"-A {name} {rule}".rstrip() for rule in rules]
-                         for name, rules in tables.owned().items()}
-                for family, tables in self.rulesets.items()}
+        return {
+            family: {name: [f"-A {name} {rule}".rstrip() for rule in rules] for name, rules in tables.owned().items()}
+            for family, tables in self.rulesets.items()
+        }
 
     def clear(self) -> None:
         """Take novalite's chains out. Raises NovaliteError when a rule of somebody else's uses one."""

@@ -76,8 +76,14 @@ class _Walk:
         self.form, self.old, self.new, self.changes = form, old, new, changes
         self.difference = Difference()
 
-    def compare(self, name: str, then: list[str] | None, now: list[str] | None, limit: int,
-                heads: tuple[Rules, Rules] = ((), ())) -> None:
+    def compare(
+        self,
+        name: str,
+        then: list[str] | None,
+        now: list[str] | None,
+        limit: int,
+        heads: tuple[Rules, Rules] = ((), ()),
+    ) -> None:
         """One chain and those below, in both trees at once. `then` and `now`: its sorted keys, None where it is not."""
         before, under_then = _held(then, self.old, limit)
         after, under_now = _held(now, self.new, limit)

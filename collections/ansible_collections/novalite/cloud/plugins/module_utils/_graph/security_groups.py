@@ -48,14 +48,17 @@ def dot(groups: t.Iterable[t.Mapping[str, t.Any]]) -> str:
             ends = (own, far, True) if egress else (far, own, False)
             arrows.setdefault(ends, {}).setdefault(subject(rule), set()).add(_family(rule))
     lines = ["digraph security_groups {", _STYLE]
-    lines += [f"  {_quoted(key)} [shape=box, style=\"rounded,filled\", fillcolor=\"#f2f2f2\", color=\"#999999\", "
-              f"label={_quoted(label)}];" for key, label in sorted(outside.items())]
+    lines += [
+        f'  {_quoted(key)} [shape=box, style="rounded,filled", fillcolor="#f2f2f2", color="#999999", '
+        f"label={_quoted(label)}];"
+        for key, label in sorted(outside.items())
+    ]
     several = len({group.get("project") for group in groups}) > 1
     lines += [_box(group, f"{group.get('project')}: " * several + str(group["name"])) for group in groups]
     for (tail, head, egress), subjects in sorted(arrows.items()):
         label = "\\n".join(_label(what, subjects[what]) for what in sorted(subjects, key=_by_number))
         style = ", style=dashed" if egress else ""
-        lines.append(f"  {_quoted(tail)} -> {_quoted(head)} [label=\"{label}\"{style}];")
+        lines.append(f'  {_quoted(tail)} -> {_quoted(head)} [label="{label}"{style}];')
     return "\n".join([*lines, "}", ""])
 
 
@@ -83,11 +86,11 @@ def _label(what: str, families: t.Collection[str]) -> str:
 def _box(group: t.Mapping[str, t.Any], title: str) -> str:
     servers = [str(name) for name in group["servers"]]
     rows = servers[:SHOWN] + ([f"and {len(servers) - SHOWN} more"] if len(servers) > SHOWN else [])
-    members = "".join(f"{_escaped(name)}<br align=\"left\"/>" for name in rows or ["no instance"])
+    members = "".join(f'{_escaped(name)}<br align="left"/>' for name in rows or ["no instance"])
     return (
-        f"  \"group{group['id']}\" [label=<<table border=\"0\" cellborder=\"1\" cellspacing=\"0\" cellpadding=\"5\" "
-        f"color=\"#336699\"><tr><td bgcolor=\"#d6e4f0\"><b>{_escaped(title)}</b></td></tr>"
-        f"<tr><td align=\"left\">{members}</td></tr></table>>];"
+        f'  "group{group["id"]}" [label=<<table border="0" cellborder="1" cellspacing="0" cellpadding="5" '
+        f'color="#336699"><tr><td bgcolor="#d6e4f0"><b>{_escaped(title)}</b></td></tr>'
+        f'<tr><td align="left">{members}</td></tr></table>>];'
     )
 
 

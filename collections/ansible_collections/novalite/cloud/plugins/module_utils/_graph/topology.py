@@ -26,9 +26,13 @@ _STYLE = f"""  graph [rankdir=LR, nodesep=0.12, ranksep="0.12", pad=0.3, fontnam
   node [fontname="{_FONT}", fontsize=10, shape=plain];
   edge [fontname="{_FONT}", fontsize=9, color="#555555", arrowsize=0.7];"""
 _STATES = {
-    "active": "#3a9d5d", "building": "#d99a1c", "error": "#c8373a", "paused": "#7a6fb8", "suspended": "#7a6fb8",
+    "active": "#3a9d5d",
+    "building": "#d99a1c",
+    "error": "#c8373a",
+    "paused": "#7a6fb8",
+    "suspended": "#7a6fb8",
     "stopped": "#9a9a9a",
-}  # fmt: skip
+}
 _OTHER = "#4d7ea8"
 # told apart by most people who see colours differently, and by their letters and numbers by everybody
 _NETWORKS = ("#0072b2", "#8c510a", "#01665e", "#762a83", "#666666")
@@ -184,9 +188,11 @@ def _instances(servers: t.Sequence[Record], signs: _Signs, several: bool) -> str
         grey = f'&#160;<font color="#777777" point-size="9">{_escaped(state)}</font>' if said else ""
         address = " ".join([server["ip"] or "", *server["floating_ips"][:1]]).strip()
         badges = _row_of(
-            [*(signs.networks[key] for key in server["networks"] if key in signs.networks),
-             *(signs.groups[key] for key in server["security_groups"] if key in signs.groups)]
-        )  # fmt: skip
+            [
+                *(signs.networks[key] for key in server["networks"] if key in signs.networks),
+                *(signs.groups[key] for key in server["security_groups"] if key in signs.groups),
+            ]
+        )
         rows += (
             f'<tr><td width="8" height="8" fixedsize="true" bgcolor="{_STATES.get(server["vm_state"], _OTHER)}"></td>'
             f'<td align="left" {_wide(name + said)}>{_escaped(name)}{grey}</td>'
@@ -212,7 +218,7 @@ def _networks(networks: t.Sequence[Record], signs: _Signs) -> str:
         rows += (
             f"<tr><td>{_row_of([signs.networks[network['id']]])}</td>"
             f'<td><table border="0" cellspacing="0" cellpadding="1"><tr><td align="left">'
-            f'<b>{_escaped(_cut(network["name"]))}</b></td></tr>'
+            f"<b>{_escaped(_cut(network['name']))}</b></td></tr>"
             f'<tr><td align="left" {_wide(where)}>{_small(where)}</td></tr></table></td>'
             '<td><table border="0" cellspacing="1" cellpadding="1">'
             f"{_bar('', network['used'], network['size'], '')}</table></td></tr>"
@@ -252,7 +258,7 @@ def _flows(groups: t.Sequence[Record], signs: _Signs, several: bool) -> list[str
         lines.append(f"  group{group['id']} [label=<{_group(group, among, signs, several)}>];")
     lines += [
         f'  {_quoted(name)} [shape=box, style="rounded,filled", fillcolor="#f2f2f2", color="#999999", '
-        f"label={_quoted(label)}, margin=\"0.1,0.05\"];"
+        f'label={_quoted(label)}, margin="0.1,0.05"];'
         for name, label in sorted(outside.items())
     ]
     for (there, own, egress), subjects in sorted(arrows.items()):

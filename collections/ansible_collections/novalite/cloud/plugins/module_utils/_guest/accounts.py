@@ -45,8 +45,7 @@ def find(guest: GuestRoot, user: str) -> Account:
             return _parse(fields, user)
     if user == "root":
         return Account(0, 0, "/root")
-    raise NovaliteError(f"the guest has no user '{user}' in its {PASSWD}; "
-                        "correct the image's property os_admin_user")
+    raise NovaliteError(f"the guest has no user '{user}' in its {PASSWD}; correct the image's property os_admin_user")
 
 
 def has_password(shadow: bytes, user: str) -> bool:
@@ -62,8 +61,9 @@ def with_password(shadow: bytes, user: str, password_hash: str) -> bytes:
     lines = shadow.split(b"\n")
     number = _shadow_line(lines, user)
     if number is None:
-        raise NovaliteError(f"the guest has no user '{user}' in its {SHADOW}; "
-                            "correct the image's property os_admin_user")
+        raise NovaliteError(
+            f"the guest has no user '{user}' in its {SHADOW}; correct the image's property os_admin_user"
+        )
     fields = lines[number].split(b":")
     fields[1] = password_hash.encode()
     lines[number] = b":".join(fields)

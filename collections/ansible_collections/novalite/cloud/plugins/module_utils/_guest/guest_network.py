@@ -124,9 +124,7 @@ def netplan(nics: t.Sequence[Nic]) -> str:
     return f"{NOTE}\n{json.dumps(document, indent=2)}\n"
 
 
-def ethernets(
-    nics: t.Sequence[Nic], name: t.Callable[[Nic], str], rename: bool = False
-) -> dict[str, dict[str, t.Any]]:
+def ethernets(nics: t.Sequence[Nic], name: t.Callable[[Nic], str], rename: bool = False) -> dict[str, dict[str, t.Any]]:
     """netplan's, and cloud-init's, `ethernets`; `name` makes their keys, `rename` gives the interfaces our names."""
     entries: dict[str, dict[str, t.Any]] = {}
     for nic in nics:
@@ -136,8 +134,11 @@ def ethernets(
         if nic.addresses:
             entry["addresses"] = [f"{address.address}/{address.prefix}" for address in nic.addresses]
         # "to: default" is younger than some of the guests.
-        routes = [{"to": "::/0" if ":" in address.gateway else "0.0.0.0/0", "via": address.gateway}
-                  for address in nic.addresses if address.gateway]
+        routes = [
+            {"to": "::/0" if ":" in address.gateway else "0.0.0.0/0", "via": address.gateway}
+            for address in nic.addresses
+            if address.gateway
+        ]
         if routes:
             entry["routes"] = routes
         if nic.dns and not nic.dhcp:

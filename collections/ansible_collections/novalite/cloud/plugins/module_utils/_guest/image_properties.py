@@ -103,12 +103,15 @@ def login_user(image: Image) -> str:
 def config_drive_is_mandatory(image: Image) -> bool:
     """Whether the image finds what it is told on a config drive only."""
     properties = _properties(image)
-    return _one_of(
-        image,
-        "os_config_drive" if "os_config_drive" in properties else "img_config_drive",
-        "optional",
-        ["mandatory", "optional"],
-    ) == "mandatory"
+    return (
+        _one_of(
+            image,
+            "os_config_drive" if "os_config_drive" in properties else "img_config_drive",
+            "optional",
+            ["mandatory", "optional"],
+        )
+        == "mandatory"
+    )
 
 
 def config_drive_format(image: Image) -> str:

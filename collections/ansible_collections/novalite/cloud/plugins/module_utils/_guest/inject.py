@@ -79,8 +79,9 @@ class Step:
 def plan(guest: GuestRoot, request: Request) -> list[Step]:
     """What is missing in `guest`, in the order to write it. Reads only. Raises NovaliteError."""
     if (request.keys or request.hostname or request.nics or request.password_hash) and guest.directory("/etc") is None:
-        raise NovaliteError("the guest has no /etc: this is not a root file system; "
-                            "correct the image's property os_partition")
+        raise NovaliteError(
+            "the guest has no /etc: this is not a root file system; correct the image's property os_partition"
+        )
     steps = [*_plan_keys(guest, request)] if request.keys else []
     if request.hostname:
         steps += _plan_text(guest, "/etc/hostname", f"{request.hostname}\n")
@@ -193,8 +194,10 @@ def _plan_network(guest: GuestRoot, nics: t.Sequence[Nic]) -> t.Iterator[Step]:
             path = f"{guest_network.NETWORKD}/{guest_network.FIRST}{nic.name}.network"
             yield from _plan_text(guest, path, guest_network.networkd(nic))
     else:
-        raise NovaliteError("the guest has none of /etc/netplan, /etc/network and /etc/systemd/network to write its "
-                            "addresses to; use a network with DHCP, or a config drive")
+        raise NovaliteError(
+            "the guest has none of /etc/netplan, /etc/network and /etc/systemd/network to write its "
+            "addresses to; use a network with DHCP, or a config drive"
+        )
 
 
 def _plan_password(guest: GuestRoot, user: str, password_hash: str, optional: bool) -> t.Iterator[Step]:

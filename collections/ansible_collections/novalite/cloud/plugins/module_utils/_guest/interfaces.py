@@ -29,11 +29,7 @@ def interfaces_of(instance: t.Mapping[str, t.Any]) -> list[Interface]:
         first = gateway is not None and family not in routed
         if first:
             routed.add(family)
-        return {
-            "address": text,
-            "prefix": netaddr.IPNetwork(cidr).prefixlen,
-            "gateway": gateway if first else None,
-        }
+        return {"address": text, "prefix": netaddr.IPNetwork(cidr).prefixlen, "gateway": gateway if first else None}
 
     interfaces = []
     for position, nic in enumerate(instance["nics"]):

@@ -58,11 +58,7 @@ NAME = "_name"  # in a directory: how its parent lists it, "0=test" for public-k
 
 
 def openstack_meta_data(
-    instance: Instance,
-    *,
-    files: t.Sequence[str] = (),
-    random_seed: str | None = None,
-    admin_pass: str | None = None,
+    instance: Instance, *, files: t.Sequence[str] = (), random_seed: str | None = None, admin_pass: str | None = None
 ) -> dict[str, t.Any]:
     """`meta_data.json` of `instance`.
 
@@ -120,8 +116,11 @@ def ec2_meta_data(instance: Instance) -> Tree:
     }
     if nic:
         tree["mac"] = nic["mac"]
-        tree["network"] = {"interfaces": {"macs": {interface["mac"]: _ec2_interface(n, interface)
-                                                   for n, interface in enumerate(instance["nics"])}}}
+        tree["network"] = {
+            "interfaces": {
+                "macs": {interface["mac"]: _ec2_interface(n, interface) for n, interface in enumerate(instance["nics"])}
+            }
+        }
     if instance["image"]["kernel"]:
         tree["kernel-id"] = ec2_id("aki", instance["image"]["id"])
     if instance["image"]["ramdisk"]:

@@ -64,7 +64,7 @@ class Outcome:
 
 
 def choose_backend(backend: str, check_mode: bool = False) -> str:
-    """"nbd" or "fuse" for "auto": nbd, as Nova, where the kernel has it. Check mode loads no kernel module."""
+    """Return "nbd" or "fuse" for "auto": nbd, as Nova, where the kernel has it. Check mode loads no kernel module."""
     if backend not in BACKENDS:
         raise NovaliteError(f"backend '{backend}' is none of {', '.join(BACKENDS)}")
     if backend != "auto":
@@ -73,8 +73,10 @@ def choose_backend(backend: str, check_mode: bool = False) -> str:
         return "nbd"
     if export.is_available():
         return "fuse"
-    raise NovaliteError("this host can attach no disk: it has neither the nbd driver nor qemu-storage-daemon with "
-                        "/dev/fuse; install qemu-utils, or use a config drive")
+    raise NovaliteError(
+        "this host can attach no disk: it has neither the nbd driver nor qemu-storage-daemon with "
+        "/dev/fuse; install qemu-utils, or use a config drive"
+    )
 
 
 def inject_all(
@@ -108,11 +110,18 @@ def inject_all(
         "backend": chosen,
         "instances": [{"uuid": uuid, "changed": bool(paths), "written": paths} for uuid, paths in written.items()],
         "diff": {
-            "before": {outcome.uuid: {step.path: describe(step.before, step.secret) for step in outcome.steps}
-                       for outcome in outcomes if written[outcome.uuid]},
-            "after": {outcome.uuid: {step.path: describe(step.after, step.secret) for step in outcome.steps}
-                      if outcome.disk_exists else dict.fromkeys(written[outcome.uuid], "written to the new disk")
-                      for outcome in outcomes if written[outcome.uuid]},
+            "before": {
+                outcome.uuid: {step.path: describe(step.before, step.secret) for step in outcome.steps}
+                for outcome in outcomes
+                if written[outcome.uuid]
+            },
+            "after": {
+                outcome.uuid: {step.path: describe(step.after, step.secret) for step in outcome.steps}
+                if outcome.disk_exists
+                else dict.fromkeys(written[outcome.uuid], "written to the new disk")
+                for outcome in outcomes
+                if written[outcome.uuid]
+            },
         },
     }
 
@@ -152,8 +161,7 @@ def _inject(request: Request, state_dir: str, attach: Attach, check_mode: bool) 
                 # A second namespace, for the guest's file system alone, which the daemon is not in. After kill -9 the
                 # last process of a namespace unmounts what is there: were that the daemon, it would wait for ever, in
                 # its own exit, for an answer of its own.
-                return with_private_mounts(
-                    lambda: _write(request, device, os.path.join(work_dir, "root"), check_mode))
+                return with_private_mounts(lambda: _write(request, device, os.path.join(work_dir, "root"), check_mode))
 
     with locked_directory(directory):
         if not is_fresh(directory, request.disk):
@@ -196,8 +204,10 @@ def _make_writable(device: str, root: str, file_system: FileSystem) -> None:
     try:
         mount(device, root, file_system.type, GUARDED | MS_REMOUNT, _remount_options(file_system))
     except OSError as error:
-        raise NovaliteError(f"its {file_system.type} file system can only be read: it is damaged, or has features "
-                            f"that this host's kernel cannot write ({error.strerror}); use a config drive") from error
+        raise NovaliteError(
+            f"its {file_system.type} file system can only be read: it is damaged, or has features "
+            f"that this host's kernel cannot write ({error.strerror}); use a config drive"
+        ) from error
 
 
 def _remount_options(file_system: FileSystem) -> str:
@@ -223,8 +233,9 @@ def _mounted(device: str, root: str, file_system: FileSystem, read_only_device: 
         mount(device, root, file_system.type, GUARDED | MS_RDONLY, options)
     except OSError as error:
         why = "it is damaged" if error.errno in DAMAGE else "this host refused"
-        raise NovaliteError(f"its {file_system.type} file system cannot be mounted: {why} "
-                            f"({error.strerror})") from error
+        raise NovaliteError(
+            f"its {file_system.type} file system cannot be mounted: {why} ({error.strerror})"
+        ) from error
     try:
         yield
     finally:

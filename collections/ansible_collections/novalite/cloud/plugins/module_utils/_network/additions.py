@@ -98,9 +98,7 @@ def owners(bridge: str) -> list[str]:
     return texts
 
 
-def claim(
-    user: str, wanted: t.Mapping[str, str], before: t.Mapping[str, str] | None = None, put: bool = True,
-) -> bool:
+def claim(user: str, wanted: t.Mapping[str, str], before: t.Mapping[str, str] | None = None, put: bool = True) -> bool:
     """Make kernel settings (path below net/ -> value) be as `wanted` for as long as `user` is there, and remember what
     they were. A setting that was so already is nobody's. Returns whether `user` is a new one.
 
@@ -111,9 +109,7 @@ def claim(
         return _claim(user, wanted, before or {}, put)
 
 
-def _claim(
-    user: str, wanted: t.Mapping[str, str], before: t.Mapping[str, str], put: bool
-) -> bool:
+def _claim(user: str, wanted: t.Mapping[str, str], before: t.Mapping[str, str], put: bool) -> bool:
     wrong = {**sysctl.wrong(wanted), **before}
     known = _settings()
     after = dict(known)
@@ -170,7 +166,9 @@ def _settings() -> dict[str, Setting]:
     for name, value in _load(os.path.join(DIRECTORY, SETTINGS)).items():
         with contextlib.suppress(TypeError, ValueError, KeyError):
             settings[str(name)] = Setting(
-                str(value["was"]), str(value["now"]), tuple(map(str, value["users"])),
+                str(value["was"]),
+                str(value["now"]),
+                tuple(map(str, value["users"])),
                 tuple((str(key), str(was)) for key, was in value.get("also", ())),
             )
     return settings

@@ -48,8 +48,21 @@ def plan_present(bridge: Bridge, host: Host, move_address: bool = False) -> list
     steps = []  # type: list[Step]
     if link is None:
         # No spanning tree and no delay: a guest's first DHCP request must pass.
-        create = ["ip", "link", "add", "name", bridge.name, "address", mac or _random_mac(),
-                  "type", "bridge", "stp_state", "0", "forward_delay", "0"]
+        create = [
+            "ip",
+            "link",
+            "add",
+            "name",
+            bridge.name,
+            "address",
+            mac or _random_mac(),
+            "type",
+            "bridge",
+            "stp_state",
+            "0",
+            "forward_delay",
+            "0",
+        ]
         steps += [Step(create, ["ip", "link", "del", bridge.name]), marked(bridge.name, bridge.mark)]
     elif link.alias is None:
         steps.append(marked(bridge.name, bridge.mark))  # of a novalite that wrote no marks
@@ -118,8 +131,11 @@ def plan_absent(bridge: Bridge, host: Host) -> tuple[list[Step], list[str]]:
         ports.remove(bridge.port)
     steps += [Step(["ip", "link", "set", name, "nomaster"]) for name in ports]
     # A process that is left in a namespace keeps it, and would keep these in it.
-    going = [name for name in (namespaces.port_name(bridge.name), namespaces.transit_name(bridge.name))
-             if name in host.links and bridge.mark.owner(host.links[name].alias) is not Owner.OTHER_LEDGER]
+    going = [
+        name
+        for name in (namespaces.port_name(bridge.name), namespaces.transit_name(bridge.name))
+        if name in host.links and bridge.mark.owner(host.links[name].alias) is not Owner.OTHER_LEDGER
+    ]
     going += bridge_shared.own_port(bridge, host)
     steps += [Step(["ip", "link", "del", name]) for name in going]
     steps += give_back(bridge, host, host.added, going)
@@ -150,9 +166,13 @@ def summary(bridge: Bridge, host: Host) -> dict[str, t.Any]:
     if link is None:
         return {}
     port = host.links.get(bridge.port) if bridge.port else None
-    shown = {"mac": link.mac if link.permanent_mac else f"{link.mac} (not fixed)", "mtu": link.mtu, "up": link.up,
-             "addresses": [*link.addresses, *link.link_local],
-             "port": port.name if port and port.master == bridge.name else None}  # type: dict[str, t.Any]
+    shown = {
+        "mac": link.mac if link.permanent_mac else f"{link.mac} (not fixed)",
+        "mtu": link.mtu,
+        "up": link.up,
+        "addresses": [*link.addresses, *link.link_local],
+        "port": port.name if port and port.master == bridge.name else None,
+    }  # type: dict[str, t.Any]
     if bridge.taps:
         shown["taps"] = [name for name in bridge.taps if name in host.links and host.links[name].master == bridge.name]
     if port is not None and port.kind == "vxlan":
@@ -188,15 +208,32 @@ def _tunnel(bridge: Bridge, vxlan: Vxlan, links: t.Mapping[str, Link]) -> list[S
         steps.append(Step(["ip", "link", "del", name]))
         link = None
     if link is None:
-        create = ["ip", "link", "add", "name", name, "type", "vxlan", "id", str(vxlan.vni),
-                  "local", vxlan.local, "dstport", str(VXLAN_PORT)]
+        create = [
+            "ip",
+            "link",
+            "add",
+            "name",
+            name,
+            "type",
+            "vxlan",
+            "id",
+            str(vxlan.vni),
+            "local",
+            vxlan.local,
+            "dstport",
+            str(VXLAN_PORT),
+        ]
         steps += [Step(create, ["ip", "link", "del", name]), marked(name, bridge.mark)]
     elif link.alias is None:
         steps.append(marked(name, bridge.mark))
     mtu = None if link is None else link.mtu
     if bridge.mtu is not None and mtu != bridge.mtu:
-        steps.append(Step(["ip", "link", "set", name, "mtu", str(bridge.mtu)],
-                          ["ip", "link", "set", name, "mtu", str(mtu)] if mtu else None))
+        steps.append(
+            Step(
+                ["ip", "link", "set", name, "mtu", str(bridge.mtu)],
+                ["ip", "link", "set", name, "mtu", str(mtu)] if mtu else None,
+            )
+        )
     known = link.remotes if link else ()
     for remote in known:
         if remote not in vxlan.remotes:
@@ -258,8 +295,11 @@ def _own_link_local(bridge: Bridge, namespace: str | None, link: Link | None) ->
     if not ours or (link is not None and all(text in ours for text in link.link_local) and link.link_local):
         return []
     steps = [Step(ip(namespace, "link", "set", bridge.name, "addrgenmode", "none"))]
-    return steps + [Step(ip(namespace, "addr", "del", text, "dev", bridge.name))
-                    for text in (link.link_local if link else ()) if text not in ours]
+    return steps + [
+        Step(ip(namespace, "addr", "del", text, "dev", bridge.name))
+        for text in (link.link_local if link else ())
+        if text not in ours
+    ]
 
 
 def _addresses(
@@ -276,20 +316,29 @@ def _addresses(
                         f"bridge {bridge.name}: the address {ipaddress.ip_interface(text).ip} is on {link.name} "
                         "already; remove it there"
                     )
-        have = [text for text in (*bridge_link.addresses, *bridge_link.link_local)
-                if ipaddress.ip_interface(text).version == version] if bridge_link else []
+        have = (
+            [
+                text
+                for text in (*bridge_link.addresses, *bridge_link.link_local)
+                if ipaddress.ip_interface(text).version == version
+            ]
+            if bridge_link
+            else []
+        )
         if version == 4 and ours and have[: len(ours)] != ours and reorder:
             # Ours come first: dnsmasq answers from the first. The others are put back behind them, in their order.
             going, coming = have, [*ours, *(text for text in have if ipaddress.ip_interface(text).ip not in own)]
         else:
             going = [text for text in have if text not in ours and ipaddress.ip_interface(text).ip in own]
             coming = [text for text in ours if text not in have]
-        steps += [Step(ip(namespace, "addr", "del", text, "dev", bridge.name),
-                       add_address(namespace, bridge.name, text))
-                  for text in going]
-        steps += [Step(add_address(namespace, bridge.name, text),
-                       ip(namespace, "addr", "del", text, "dev", bridge.name))
-                  for text in coming]
+        steps += [
+            Step(ip(namespace, "addr", "del", text, "dev", bridge.name), add_address(namespace, bridge.name, text))
+            for text in going
+        ]
+        steps += [
+            Step(add_address(namespace, bridge.name, text), ip(namespace, "addr", "del", text, "dev", bridge.name))
+            for text in coming
+        ]
     return steps
 
 

@@ -59,31 +59,45 @@ def physical(bridge: Bridge, port: Link, links: t.Mapping[str, Link]) -> list[St
     steps = []
     parent = links[t.cast(str, bridge.interface)]
     if port.name not in links:
-        steps.append(Step(
-            ["ip", "link", "add", "link", parent.name, "name", port.name, "type", "vlan", "id", str(bridge.vlan)],
-            ["ip", "link", "del", port.name],
-        ))
+        steps.append(
+            Step(
+                ["ip", "link", "add", "link", parent.name, "name", port.name, "type", "vlan", "id", str(bridge.vlan)],
+                ["ip", "link", "del", port.name],
+            )
+        )
         steps.append(marked(port.name, bridge.mark))
     if bridge.mtu is not None:
         for link in (parent, port) if parent.mtu < bridge.mtu else (port,):
             if link.mtu != bridge.mtu:
-                steps.append(Step(["ip", "link", "set", link.name, "mtu", str(bridge.mtu)],
-                                  ["ip", "link", "set", link.name, "mtu", str(link.mtu)],
-                                  adds=Additions(mtus=((link.name, link.mtu),)) if link.name in links else None))
+                steps.append(
+                    Step(
+                        ["ip", "link", "set", link.name, "mtu", str(bridge.mtu)],
+                        ["ip", "link", "set", link.name, "mtu", str(link.mtu)],
+                        adds=Additions(mtus=((link.name, link.mtu),)) if link.name in links else None,
+                    )
+                )
     for link in {parent.name: parent, port.name: port}.values():
         if not link.up:
-            steps.append(Step(["ip", "link", "set", link.name, "up"],
-                              ["ip", "link", "set", link.name, "down"] if link.name in links else None,
-                              adds=Additions(downs=(link.name,)) if link.name in links else None))
+            steps.append(
+                Step(
+                    ["ip", "link", "set", link.name, "up"],
+                    ["ip", "link", "set", link.name, "down"] if link.name in links else None,
+                    adds=Additions(downs=(link.name,)) if link.name in links else None,
+                )
+            )
     return steps
 
 
 def enslave(bridge: Bridge, port: Link) -> list[Step]:
     if port.master == bridge.name:
         return []
-    steps = [Step(["ip", "link", "set", port.name, "master", bridge.name],
-                  ["ip", "link", "set", port.name, "nomaster"],
-                  adds=Additions(ports=(port.name,)))]
+    steps = [
+        Step(
+            ["ip", "link", "set", port.name, "master", bridge.name],
+            ["ip", "link", "set", port.name, "nomaster"],
+            adds=Additions(ports=(port.name,)),
+        )
+    ]
     if port.advertised:
         # Dead on a port, and their prefix would compete with the bridge's own.
         steps.append(Step(["ip", "-6", "addr", "flush", "dev", port.name, "scope", "global"]))

@@ -53,17 +53,17 @@ class Bridge:
         return self.interface if self.vlan is None else f"vlan{self.vlan}"
 
 
-def parse(
-    values: t.Iterable[t.Mapping[str, t.Any]], state: str = "present", mark: Mark = NO_LEDGER
-) -> list[Bridge]:
+def parse(values: t.Iterable[t.Mapping[str, t.Any]], state: str = "present", mark: Mark = NO_LEDGER) -> list[Bridge]:
     """The module's `bridges`, for the ledger of `mark`. Raises NovaliteError for a name, VLAN, address or MTU that
     cannot be."""
     bridges = [dataclasses.replace(_parse_one(value), mark=mark) for value in values]
     for bridge in bridges:
         if state == "present" and bridge.vxlan is not None and not bridge.vxlan.local:
             raise NovaliteError(f"bridge {bridge.name}: vxlan needs local, this host's address for its tunnels")
-    for what, names in (("bridge", [bridge.name for bridge in bridges]),
-                        ("namespace", [bridge.namespace for bridge in bridges if bridge.namespace])):
+    for what, names in (
+        ("bridge", [bridge.name for bridge in bridges]),
+        ("namespace", [bridge.namespace for bridge in bridges if bridge.namespace]),
+    ):
         if len(set(names)) != len(names):
             raise NovaliteError(f"a {what} is given twice; give each {what} once")
     return bridges

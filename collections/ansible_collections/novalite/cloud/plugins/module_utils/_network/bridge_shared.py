@@ -81,10 +81,14 @@ def _free_port(bridge: Bridge, host: Host) -> Link | None:
     if bridge.vlan is not None and (link.kind, link.number, link.parent) != ("vlan", bridge.vlan, interface):
         raise ConflictError(f"bridge {bridge.name}: {name} exists, but is not VLAN {bridge.vlan} on {interface}")
     use = (
-        f"belongs to {link.master}" if link.master
-        else "carries the ssh session that Ansible came by" if name in host.ssh
-        else f"carries the address {link.addresses[0]}" if link.addresses
-        else "has routes of this host" if name in host.routed
+        f"belongs to {link.master}"
+        if link.master
+        else "carries the ssh session that Ansible came by"
+        if name in host.ssh
+        else f"carries the address {link.addresses[0]}"
+        if link.addresses
+        else "has routes of this host"
+        if name in host.routed
         else None
     )
     if use is not None:
@@ -100,12 +104,17 @@ def _addresses(bridge: Bridge, link: Link, host: Host) -> list[Step]:
     have = {ipaddress.ip_interface(text).ip for text in (*link.addresses, *link.link_local)}
     for text in bridge.addresses:
         address = ipaddress.ip_interface(text).ip
-        holder = next((link.name for link in host.links.values() if link.name != bridge.name and address in
-                       {ipaddress.ip_interface(known).ip for known in link.addresses}), None)
+        holder = next(
+            (
+                link.name
+                for link in host.links.values()
+                if link.name != bridge.name
+                and address in {ipaddress.ip_interface(known).ip for known in link.addresses}
+            ),
+            None,
+        )
         if holder is not None:
-            raise ConflictError(
-                f"bridge {bridge.name}: the address {address} is on {holder} already; remove it there"
-            )
+            raise ConflictError(f"bridge {bridge.name}: the address {address} is on {holder} already; remove it there")
         if address not in have:
             undo = ["ip", "addr", "del", text, "dev", bridge.name]
             steps.append(Step(add_address(None, bridge.name, text), undo, adds=Additions(addresses=(text,))))
@@ -137,12 +146,16 @@ def warnings(bridge: Bridge, host: Host) -> list[str]:
             f"ip link set {port.name} alias {bridge.mark.text}"
         ]
     if bridge.mtu is not None and link.mtu < bridge.mtu:
-        return [f"bridge {bridge.name} has an MTU of {link.mtu} bytes, its network one of {bridge.mtu}; novalite did "
-                "not make the bridge and leaves it: set it on this host, or give the network the smaller one"]
+        return [
+            f"bridge {bridge.name} has an MTU of {link.mtu} bytes, its network one of {bridge.mtu}; novalite did "
+            "not make the bridge and leaves it: set it on this host, or give the network the smaller one"
+        ]
     return []
 
 
 def _is_tunnel(bridge: Bridge, link: Link) -> bool:
     return bridge.vxlan is not None and (link.kind, link.number, link.dstport) == (
-        "vxlan", bridge.vxlan.vni, VXLAN_PORT
+        "vxlan",
+        bridge.vxlan.vni,
+        VXLAN_PORT,
     )

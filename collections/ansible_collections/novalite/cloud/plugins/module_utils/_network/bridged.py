@@ -26,9 +26,7 @@ SWITCHES = ("bridge-nf-call-iptables", "bridge-nf-call-ip6tables")
 _LOADED_ON = (*SWITCHES, "bridge-nf-call-arptables")  # what br_netfilter turns on for the whole host
 
 
-def missing(
-    check_mode: bool = False, directory: str = DIRECTORY, bridges: t.Collection[str] = ()
-) -> dict[str, str]:
+def missing(check_mode: bool = False, directory: str = DIRECTORY, bridges: t.Collection[str] = ()) -> dict[str, str]:
     """The switches that are not 1, with their value ("absent" without br_netfilter, which is loaded if possible): those
     of `bridges` that are there, where the host's is not on; without `bridges`, the host's."""
     load(check_mode, directory, quietly=bool(bridges))
@@ -40,8 +38,11 @@ def missing(
     differing: dict[str, str] = {}
     for name in wrong:
         option = name.rpartition(".")[2].replace("bridge-", "").replace("-", "_")
-        differing |= {f"{bridge}/{option}": switches[option] for bridge, switches in own.items()
-                  if switches and switches[option] != "1"}
+        differing |= {
+            f"{bridge}/{option}": switches[option]
+            for bridge, switches in own.items()
+            if switches and switches[option] != "1"
+        }
     return differing
 
 

@@ -74,7 +74,10 @@ class _Run:
                 additions.release(user)
 
     def claim(
-        self, name: str, bridges: t.Iterable[Bridge], wanted: t.Mapping[str, str],
+        self,
+        name: str,
+        bridges: t.Iterable[Bridge],
+        wanted: t.Mapping[str, str],
         before: t.Mapping[str, str] | None = None,
     ) -> None:
         """Settings of the whole host, for as long as one of the bridges is there; `before` is what those were that this
@@ -130,9 +133,7 @@ def ensure(
             raise
         if state == "present":
             work.warnings += foreign.warnings([bridge.name for bridge in bridges])
-    result = {
-        "changed": work.before != work.after, "kept": work.kept, "warnings": work.warnings,
-    }  # type: dict[str, t.Any]
+    result = {"changed": work.before != work.after, "kept": work.kept, "warnings": work.warnings}  # type: dict[str, t.Any]
     if result["changed"]:
         result["diff"] = {"before": work.before, "after": work.after}
     return result
@@ -197,9 +198,12 @@ def _own_settings(bridge: Bridge) -> dict[str, str]:
     if bridge.vxlan is not None:
         wanted[f"ipv6/conf/{bridge.port}/disable_ipv6"] = "1"  # else the host's own solicitations go into the tunnels
     if bridge.namespace is not None:
-        wanted |= {f"ipv6/conf/{namespaces.port_name(name)}/disable_ipv6": "1",
-                   f"ipv6/conf/{name}/disable_ipv6": "1", f"ipv4/conf/{name}/arp_ignore": "8",
-                   f"ipv4/conf/{name}/forwarding": "0"}
+        wanted |= {
+            f"ipv6/conf/{namespaces.port_name(name)}/disable_ipv6": "1",
+            f"ipv6/conf/{name}/disable_ipv6": "1",
+            f"ipv4/conf/{name}/arp_ignore": "8",
+            f"ipv4/conf/{name}/forwarding": "0",
+        }
     return wanted
 
 
@@ -209,8 +213,9 @@ def _inner_settings(bridge: Bridge) -> dict[str, str]:
 
 def _forwarding(work: _Run, bridges: t.Sequence[Bridge]) -> None:
     """Forwarding, on a host that is a router for its guests. It comes first: it sets every device's own forwarding."""
-    addresses = [ipaddress.ip_interface(text) for bridge in bridges if bridge.namespace is None
-                 for text in bridge.addresses]
+    addresses = [
+        ipaddress.ip_interface(text) for bridge in bridges if bridge.namespace is None for text in bridge.addresses
+    ]
     if any(address.version == 4 for address in addresses):
         work.claim("net", bridges, {"ipv4/ip_forward": "1"})
     if any(address.version == 6 and not address.is_link_local for address in addresses):

@@ -35,7 +35,10 @@ _FILES = ("conf", "hosts", "names", "others")
 
 
 def ensure(
-    networks: t.Sequence[Network], state: str, check_mode: bool = False, state_dir: str = STATE_DIR,
+    networks: t.Sequence[Network],
+    state: str,
+    check_mode: bool = False,
+    state_dir: str = STATE_DIR,
     mark: Mark = NO_LEDGER,
 ) -> dict[str, t.Any]:
     """Bring the DHCP servers of `networks` to `state`. Returns `changed`, `warnings` and, when it is true, `diff`.
@@ -215,12 +218,32 @@ class Server:
         if client != "*":
             identifier = bytes.fromhex(client.replace(":", ""))
             options += bytes((61, len(identifier))) + identifier
-        packet = struct.pack(
-            "!BBBBIHH4s4s4s4s16s64s128s", 1, 1, 6, 0, secrets.randbits(32), 0, 0,
-            socket.inet_aton(host.ip), b"", b"", b"", mac, b"", b"",
-        ) + options + b"\xff"
-        with contextlib.suppress(OSError, NotFoundError), entered(self.network.namespace), \
-                socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+        packet = (
+            struct.pack(
+                "!BBBBIHH4s4s4s4s16s64s128s",
+                1,
+                1,
+                6,
+                0,
+                secrets.randbits(32),
+                0,
+                0,
+                socket.inet_aton(host.ip),
+                b"",
+                b"",
+                b"",
+                mac,
+                b"",
+                b"",
+            )
+            + options
+            + b"\xff"
+        )
+        with (
+            contextlib.suppress(OSError, NotFoundError),
+            entered(self.network.namespace),
+            socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender,
+        ):
             # Bound to the bridge, else the kernel delivers it by way of lo, where this server does not listen.
             sender.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, self.network.bridge.encode() + b"\0")
             sender.sendto(packet, (self.network.listen, 67))

@@ -155,13 +155,17 @@ def read_config(text: str) -> dict[str, str | None]:
     namespace = None
     for line in text.splitlines():
         if line.startswith(_NAMESPACE):
-            namespace = line[len(_NAMESPACE):]
+            namespace = line[len(_NAMESPACE) :]
         name, equals, value = line.partition("=")
         if equals:
             options.setdefault(name, value)  # the IPv4 ones come first
     first, _static, mask, _lease = options["dhcp-range"].split(",")
-    return {"listen": options["listen-address"], "cidr": str(ipaddress.IPv4Network(f"{first}/{mask}")),
-            "domain": options["domain"], "namespace": namespace}
+    return {
+        "listen": options["listen-address"],
+        "cidr": str(ipaddress.IPv4Network(f"{first}/{mask}")),
+        "domain": options["domain"],
+        "namespace": namespace,
+    }
 
 
 def hosts_text(hosts: t.Iterable[Host], domain: str) -> str:
@@ -175,7 +179,9 @@ def names_text(hosts: t.Iterable[Host], domain: str) -> str:
     """`addn-hosts`: names resolve before their guests have asked for an address."""
     return "".join(
         f"{address} {host.hostname}.{domain} {host.hostname}\n"
-        for host in hosts for address in (host.ip, host.ipv6) if address
+        for host in hosts
+        for address in (host.ip, host.ipv6)
+        if address
     )
 
 
@@ -280,8 +286,9 @@ def _route(network: str, value: t.Mapping[str, t.Any]) -> tuple[str, str]:
 def _name(network: str, value: t.Mapping[str, t.Any]) -> Name:
     if not _HOSTNAME.fullmatch(str(value["hostname"])):
         raise NovaliteError(f"network {network!r}: {value['hostname']!r} is no host name")
-    return Name(value["hostname"], tuple(_address(network, "name", address, any_version=True)
-                                         for address in value["addresses"]))
+    return Name(
+        value["hostname"], tuple(_address(network, "name", address, any_version=True) for address in value["addresses"])
+    )
 
 
 def _subnet_v6(network: str, value: str) -> ipaddress.IPv6Network:

@@ -80,7 +80,8 @@ def in_nftables(text: str) -> list[str]:
         if chain.get("hook") == "forward" and chain.get("policy") == "drop":
             # What iptables-nft shows as its own was looked at as such.
             if chain.get("family") in ("ip", "ip6") and (chain.get("table"), chain.get("name")) == (
-                "filter", "FORWARD"
+                "filter",
+                "FORWARD",
             ):
                 continue
             texts.append(
@@ -95,6 +96,6 @@ def _drops_all(rule: t.Sequence[str]) -> bool:
         return False
     rest = list(rule)
     place = rest.index("-j")
-    rest[place: place + 2] = []
+    rest[place : place + 2] = []
     options = {word for word in rest if word.startswith("-")}
     return not (options - _HARMLESS) and "!" not in rest

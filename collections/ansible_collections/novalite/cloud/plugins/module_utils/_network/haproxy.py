@@ -95,9 +95,7 @@ def parse_upstream(url: str) -> Upstream:
     return Upstream(host, port or (443 if tls else 80), tls)
 
 
-def config(
-    proxy: Proxy, upstream: Upstream, host: str, key: bytes, place: int | None, mark: Mark = NO_LEDGER
-) -> str:
+def config(proxy: Proxy, upstream: Upstream, host: str, key: bytes, place: int | None, mark: Mark = NO_LEDGER) -> str:
     """haproxy's configuration file for `proxy` on compute host `host` with `key`.
 
     `place` is the inode of the namespace, or the index of the bridge, that the socket gets tied to when the proxy

@@ -104,11 +104,15 @@ def read_links(text: str, permanent: t.Container[str] = ()) -> dict[str, Link]:
             master=row.get("master"),
             parent=row.get("link") if kind != "veth" else None,  # there it is the other end
             number=data.get("id") if kind in ("vlan", "vxlan") else None,
-            addresses=tuple(f"{entry['local']}/{entry['prefixlen']}" for entry in entries
-                            if entry.get("scope") == "global"),
+            addresses=tuple(
+                f"{entry['local']}/{entry['prefixlen']}" for entry in entries if entry.get("scope") == "global"
+            ),
             permanent_mac=row["ifname"] in permanent,
-            link_local=tuple(f"{entry['local']}/{entry['prefixlen']}" for entry in entries
-                             if entry.get("scope") == "link" and entry.get("family", "inet6") == "inet6"),
+            link_local=tuple(
+                f"{entry['local']}/{entry['prefixlen']}"
+                for entry in entries
+                if entry.get("scope") == "link" and entry.get("family", "inet6") == "inet6"
+            ),
             local=data.get("local", data.get("local6")) if kind == "vxlan" else None,
             advertised=any(_advertised(entry) for entry in row.get("addr_info", ())),
             alias=row.get("ifalias"),
@@ -138,9 +142,10 @@ def look(wanted: t.Iterable[str | None] = (), tunnels: t.Iterable[str | None] = 
     text = run(["ip", "-d", "-j", "addr", "show"]).stdout
     permanent = set()
     for name in (row.get("ifname") for row in json.loads(text)):
-        with contextlib.suppress(OSError, TypeError), open(
-            os.path.join("/sys/class/net", name, "addr_assign_type"), encoding="ascii"
-        ) as handle:
+        with (
+            contextlib.suppress(OSError, TypeError),
+            open(os.path.join("/sys/class/net", name, "addr_assign_type"), encoding="ascii") as handle,
+        ):
             if handle.read().strip() == _PERMANENT_MAC:
                 permanent.add(name)
     links = read_links(text, permanent)
@@ -152,8 +157,11 @@ def look(wanted: t.Iterable[str | None] = (), tunnels: t.Iterable[str | None] = 
         with contextlib.suppress(CommandError):  # a kernel without IPv6
             rows = json.loads(run(["ip", "-j", family, "route", "show"]).stdout or "[]")
             routed |= {row["dev"] for row in rows if "dev" in row and row.get("protocol") not in ("kernel", "ra")}
-    inside = {name: read_links(run(["ip", "-n", name, "-d", "-j", "addr", "show"]).stdout)
-              for name in wanted if name and namespaces.exists(name)}
+    inside = {
+        name: read_links(run(["ip", "-n", name, "-d", "-j", "addr", "show"]).stdout)
+        for name in wanted
+        if name and namespaces.exists(name)
+    }
     return Host(links, frozenset(routed), frozenset(ssh_links(links, os.environ)), inside)
 
 
@@ -163,9 +171,9 @@ def ssh_links(links: t.Mapping[str, Link], environment: t.Mapping[str, str]) -> 
     if len(session) != 4:
         return set()
     client, server = session[0].partition("%")[0], session[2].partition("%")[0]
-    names = {link.name for link in links.values()
-             if any(text.partition("/")[0] == server for text in link.addresses)}
+    names = {link.name for link in links.values() if any(text.partition("/")[0] == server for text in link.addresses)}
     with contextlib.suppress(CommandError):
-        names |= {row["dev"] for row in json.loads(run(["ip", "-j", "route", "get", client]).stdout or "[]")
-                  if "dev" in row}
+        names |= {
+            row["dev"] for row in json.loads(run(["ip", "-j", "route", "get", client]).stdout or "[]") if "dev" in row
+        }
     return names

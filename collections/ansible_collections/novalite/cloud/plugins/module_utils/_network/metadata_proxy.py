@@ -65,9 +65,7 @@ def _locked(bridge: str, check_mode: bool) -> t.ContextManager[t.Any]:
     return contextlib.nullcontext() if check_mode else locked(f"metadata-{bridge}")
 
 
-def _result(
-    bridges: t.Sequence[str], done: t.Sequence[tuple[dict[str, t.Any], dict[str, t.Any]]]
-) -> dict[str, t.Any]:
+def _result(bridges: t.Sequence[str], done: t.Sequence[tuple[dict[str, t.Any], dict[str, t.Any]]]) -> dict[str, t.Any]:
     changes = {bridge: states for bridge, states in zip(bridges, done) if states[0] != states[1]}
     if not changes:
         return {"changed": False}
@@ -90,9 +88,7 @@ class _Place:
         self.marked = ownership.of_file((self.old or "").splitlines())
         self.is_others = mark.owner(self.marked) is Owner.OTHER_LEDGER
 
-    def present(
-        self, proxy: Proxy, service: Service, check_mode: bool
-    ) -> tuple[dict[str, t.Any], dict[str, t.Any]]:
+    def present(self, proxy: Proxy, service: Service, check_mode: bool) -> tuple[dict[str, t.Any], dict[str, t.Any]]:
         if self.is_others:
             raise ConflictError(
                 f"the metadata proxy of bridge {proxy.bridge} on this host is another ledger's ({self.marked}); give "

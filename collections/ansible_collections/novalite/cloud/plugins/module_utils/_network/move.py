@@ -45,8 +45,12 @@ def refuse(bridge: str, port: Link, host: Host) -> None:
 def living(device: str) -> Living:
     """The addresses and routes that the host has on a device, as `ip -j` rows. Raises CommandError."""
     shown = json.loads(run(["ip", "-j", "addr", "show", "dev", device]).stdout or "[]")
-    addresses = [entry for row in shown for entry in row.get("addr_info", ())
-                 if entry.get("scope") == "global" and not entry.get("temporary")]
+    addresses = [
+        entry
+        for row in shown
+        for entry in row.get("addr_info", ())
+        if entry.get("scope") == "global" and not entry.get("temporary")
+    ]
     routes = []
     for family in ("-4", "-6"):
         text = run(["ip", "-j", family, "route", "show", "table", "all"], ok=(0, 2)).stdout
@@ -74,8 +78,7 @@ def from_bridge(bridge: str, port: str, carried: Living, ours: t.Collection[str]
 
 
 def _batch(forth: t.Sequence[str], back: t.Sequence[str]) -> Step:
-    return Step(["ip", "-batch", "-"], ["ip", "-force", "-batch", "-"], "\n".join(forth) + "\n",
-                "\n".join(back) + "\n")
+    return Step(["ip", "-batch", "-"], ["ip", "-force", "-batch", "-"], "\n".join(forth) + "\n", "\n".join(back) + "\n")
 
 
 def _move(source: str, target: str, carried: Living) -> list[str]:
@@ -111,8 +114,13 @@ def _route(row: t.Mapping[str, t.Any], device: str) -> list[str]:
     elif "gateway" in row:
         words += ["via", row["gateway"]]
     words += ["dev", device]
-    for option, key in (("proto", "protocol"), ("scope", "scope"), ("src", "prefsrc"), ("metric", "metric"),
-                        ("table", "table")):
+    for option, key in (
+        ("proto", "protocol"),
+        ("scope", "scope"),
+        ("src", "prefsrc"),
+        ("metric", "metric"),
+        ("table", "table"),
+    ):
         if key in row:
             words += [option, str(row[key])]
     return words + (["onlink"] if "onlink" in row.get("flags", ()) else [])

@@ -50,8 +50,19 @@ _BASE: tuple[_Rule, ...] = (
     # A DHCP client listens to anyone who speaks to port 68, whatever port that one speaks from.
     ("drop", -700, "ip", {"protocol": "udp", "dstportstart": "68"}),
     ("accept", -600, "ip", {"srcmacaddr": "$MAC", "srcipaddr": "$IP[@1]"}),
-    ("accept", -500, "ip", {"srcmacaddr": "$MAC", "srcipaddr": "0.0.0.0", "dstipaddr": "255.255.255.255",
-                            "protocol": "udp", "srcportstart": "68", "dstportstart": "67"}),
+    (
+        "accept",
+        -500,
+        "ip",
+        {
+            "srcmacaddr": "$MAC",
+            "srcipaddr": "0.0.0.0",
+            "dstipaddr": "255.255.255.255",
+            "protocol": "udp",
+            "srcportstart": "68",
+            "dstportstart": "67",
+        },
+    ),
     ("drop", 1000, "mac", {}),
 )
 # For instances with IPv6, beside nova-base. Parameter IPV6: all its addresses, the link-local one too.
@@ -126,13 +137,21 @@ def _pair(mac: str, cidr: str) -> t.Iterator[_Rule]:
     if network.version == 6:
         yield "accept", _PAIR_IPV6, "ipv6", {"srcmacaddr": mac, "srcipaddr": address, "srcipmask": mask}
         return
-    yield ("accept", _PAIR_ARP, "arp",
-           {"srcmacaddr": mac, "arpsrcmacaddr": mac, "arpsrcipaddr": address, "arpsrcipmask": mask})
+    yield (
+        "accept",
+        _PAIR_ARP,
+        "arp",
+        {"srcmacaddr": mac, "arpsrcmacaddr": mac, "arpsrcipaddr": address, "arpsrcipmask": mask},
+    )
     yield "accept", _PAIR_IP, "ip", {"srcmacaddr": mac, "srcipaddr": address, "srcipmask": mask}
 
 
 def ensure(
-    filters: t.Sequence[Filter], state: str, uri: str, check_mode: bool = False, renew: t.Sequence[str] = (),
+    filters: t.Sequence[Filter],
+    state: str,
+    uri: str,
+    check_mode: bool = False,
+    renew: t.Sequence[str] = (),
     mark: Mark = NO_LEDGER,
 ) -> dict[str, t.Any]:
     """Define (`present`) or undefine (`absent`) the filters. Returns `changed` and, when it is true, `diff`.
@@ -152,9 +171,7 @@ def ensure(
                     if not check_mode:
                         bindings.renew(connection, renew)
             else:
-                before, after = _undefine(
-                    connection, [filter_.name for filter_ in filters], check_mode, mark
-                )
+                before, after = _undefine(connection, [filter_.name for filter_ in filters], check_mode, mark)
         except libvirt.libvirtError as error:
             raise NovaliteError(f"libvirt refused a network filter: {error.get_error_message()}") from error
     if before == after:
@@ -192,8 +209,8 @@ def _define(
             if old_xml is not None:
                 before[filter_.name] = old_xml
             after[filter_.name] = to_xml(
-                filter_, old.UUIDString() if old is not None
-                else None if filter_.name in STATIC else mark.uuid_of(filter_.name)
+                filter_,
+                old.UUIDString() if old is not None else None if filter_.name in STATIC else mark.uuid_of(filter_.name),
             )
             if not check_mode:
                 made = connection.nwfilterDefineXML(after[filter_.name])

@@ -82,5 +82,5 @@ def read(text: str | None) -> Mark | None:
 
 def of_file(lines: t.Iterable[str]) -> str | None:
     """The text of the mark in a configuration file of ours; None where there is none."""
-    texts = (line[len(COMMENT):].strip() for line in lines if line.startswith(COMMENT))
+    texts = (line[len(COMMENT) :].strip() for line in lines if line.startswith(COMMENT))
     return next((text for text in texts if read(text) is not None), None)

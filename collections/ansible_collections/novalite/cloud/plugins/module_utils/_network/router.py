@@ -60,8 +60,10 @@ class Router:
 def parse(values: t.Iterable[t.Mapping[str, t.Any]]) -> list[Router]:
     """The module's `routers`. Raises NovaliteError that names the offending value."""
     routers = [_parse_one(value) for value in values]
-    for what, names in (("bridge", [router.bridge for router in routers]),
-                        ("floating IP", [pair.floating for router in routers for pair in router.floating])):
+    for what, names in (
+        ("bridge", [router.bridge for router in routers]),
+        ("floating IP", [pair.floating for router in routers for pair in router.floating]),
+    ):
         twice = next((value for value in names if names.count(value) > 1), None)
         if twice is not None:
             raise ConflictError(f"the {what} {twice} is given twice")
@@ -135,10 +137,16 @@ def root_rules(router: Router, inner: str | None) -> TablesOf:
         PREROUTING: translate,
         OUTPUT: list(translate),
         # A guest that asks for a neighbour's floating IP: the answer has to come back by here.
-        POSTROUTING: [f"-s {router.cidr} -d {router.cidr} -o {router.bridge} {_TRANSLATED} {tag} "
-                      f"-j SNAT --to-source {router.address}"] if router.address and translate else [],
-        FLOAT_SNAT: [f"-s {pair.fixed}/32 -o {pair.interface} {tag} -j SNAT --to-source {pair.floating}"
-                     for pair in router.floating],
+        POSTROUTING: [
+            f"-s {router.cidr} -d {router.cidr} -o {router.bridge} {_TRANSLATED} {tag} "
+            f"-j SNAT --to-source {router.address}"
+        ]
+        if router.address and translate
+        else [],
+        FLOAT_SNAT: [
+            f"-s {pair.fixed}/32 -o {pair.interface} {tag} -j SNAT --to-source {pair.floating}"
+            for pair in router.floating
+        ],
         SNAT: [f"-s {router.cidr} ! -d {router.cidr} ! -o {router.bridge} {tag} -j MASQUERADE"] if router.snat else [],
     }
     accept = [f"-i {router.bridge} {tag} -j ACCEPT", f"-o {router.bridge} {_ANSWERS} {tag} -j ACCEPT"]
@@ -178,16 +186,19 @@ def inner_rules(router: Router, outer: str, inner: str) -> TablesOf:
     back = []  # type: list[str]
     if router.address and translate:
         to = f"{tag} -j SNAT --to-source {router.address}"
-        back = [f"-s {router.cidr} -d {router.cidr} -o {router.bridge} {_TRANSLATED} {to}",
-                # The host itself: a guest would look for this address on its own wire.
-                f"-s {outer}/32 -o {router.bridge} {to}"]
+        back = [
+            f"-s {router.cidr} -d {router.cidr} -o {router.bridge} {_TRANSLATED} {to}",
+            # The host itself: a guest would look for this address on its own wire.
+            f"-s {outer}/32 -o {router.bridge} {to}",
+        ]
     may_leave = [router.cidr] if router.snat else [f"{pair.fixed}/32" for pair in router.floating]
     nat = {
         PREROUTING: translate,
         OUTPUT: list(translate),
         POSTROUTING: back,
-        FLOAT_SNAT: [f"-s {pair.fixed}/32 -o {TRANSIT} {tag} -j SNAT --to-source {pair.floating}"
-                     for pair in router.floating],
+        FLOAT_SNAT: [
+            f"-s {pair.fixed}/32 -o {TRANSIT} {tag} -j SNAT --to-source {pair.floating}" for pair in router.floating
+        ],
         SNAT: [f"-s {router.cidr} -o {TRANSIT} {tag} -j SNAT --to-source {inner}"] if router.snat else [],
     }
     return {

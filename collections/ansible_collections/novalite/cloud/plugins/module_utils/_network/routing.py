@@ -89,9 +89,7 @@ def ensure(
     return result
 
 
-def _carry_out(
-    work: _Run, routers: t.Sequence[Router], present: bool, exclusive: bool
-) -> list[tuple[str | None, str]]:
+def _carry_out(work: _Run, routers: t.Sequence[Router], present: bool, exclusive: bool) -> list[tuple[str | None, str]]:
     """Returns the (namespace, floating IP) pairs whose connections are to be cut: what leads to nobody any more, or to
     somebody else; and what was begun before an address was there, which is never translated."""
     known = router.owners(work.root.values())
@@ -99,8 +97,9 @@ def _carry_out(
     names = {vrouter.bridge for vrouter in routers}
     leaving = {vrouter.bridge: vrouter.namespace for vrouter in routers if vrouter not in wanted}
     if exclusive and present:
-        leaving.update({bridge: f"{namespaces.PREFIX}{bridge}" for bridge in known - names
-                        if not _is_others(work, bridge)})
+        leaving.update(
+            {bridge: f"{namespaces.PREFIX}{bridge}" for bridge in known - names if not _is_others(work, bridge)}
+        )
     if wanted:
         _forward(work, wanted)
     inner, chains, gone = {}, [], []  # type: dict[str, tuple[str, str]], list[router.TablesOf], list[t.Any]
@@ -150,9 +149,7 @@ def _is_others(work: _Run, bridge: str) -> bool:
     link = work.links.get(bridge)
     owner = work.mark.owner(link.alias if link else None)
     adding = additions.owners(bridge)
-    return owner is Owner.OTHER_LEDGER or (
-        owner is Owner.NOT_MARKED and bool(adding) and work.mark.text not in adding
-    )
+    return owner is Owner.OTHER_LEDGER or (owner is Owner.NOT_MARKED and bool(adding) and work.mark.text not in adding)
 
 
 def _claim(work: _Run, bridges: t.Iterable[str], wanted: t.Mapping[str, str]) -> None:
@@ -223,8 +220,10 @@ def _transit(work: _Run, vrouter: Router) -> tuple[str, str]:
         work.command(["ip", "link", "del", name])  # it leads into a namespace that is gone
         veth = None
     if veth is None:
-        work.command(["ip", "link", "add", "name", name, "type", "veth", "peer", "name", TRANSIT, "netns", namespace],
-                     ["ip", "link", "del", name])
+        work.command(
+            ["ip", "link", "add", "name", name, "type", "veth", "peer", "name", TRANSIT, "netns", namespace],
+            ["ip", "link", "del", name],
+        )
         if not work.check_mode:
             for where, device in ((None, name), (namespace, TRANSIT)):
                 no_ipv6 = {f"ipv6/conf/{device}/disable_ipv6": "1"}
@@ -347,9 +346,13 @@ def _proxied() -> set[tuple[str, str]]:
 def forget_flows(changing: t.Collection[tuple[str | None, str]]) -> list[str]:
     """Delete the tracked connections under floating IPs that are no guest's any more, or another one's, or a guest's
     only now: flows go on as they began, whatever the rules say. Returns warnings."""
-    jobs = [(where, end, address) for namespace, address in sorted(set(changing), key=str)
-            for where in dict.fromkeys((None, namespace)) if where is None or namespaces.exists(where)
-            for end in ("--orig-dst", "--reply-dst")]
+    jobs = [
+        (where, end, address)
+        for namespace, address in sorted(set(changing), key=str)
+        for where in dict.fromkeys((None, namespace))
+        if where is None or namespaces.exists(where)
+        for end in ("--orig-dst", "--reply-dst")
+    ]
 
     def delete(job: tuple[str | None, str, str]) -> str | None:
         namespace, end, address = job

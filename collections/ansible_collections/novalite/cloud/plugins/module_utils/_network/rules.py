@@ -101,8 +101,10 @@ def difference(table: str, current: Table, wanted: Table) -> tuple[dict[str, lis
         if list(have.get(name, ())) != list(wanted.get(name, ())) or hooked:
             before[name], after[name] = list(have.get(name, ())), list(wanted.get(name, ()))
             if hooked:
-                before[name] = [*(rule for rule in current.get(t.cast(str, built_in), ()) if rule == f"-j {name}"),
-                                *before[name]]
+                before[name] = [
+                    *(rule for rule in current.get(t.cast(str, built_in), ()) if rule == f"-j {name}"),
+                    *before[name],
+                ]
                 after[name] = [f"-j {name}", *after[name]] if after[name] else []
     return before, after
 

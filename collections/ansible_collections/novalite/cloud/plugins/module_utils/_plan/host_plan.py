@@ -75,7 +75,8 @@ def host_plan(
         "disks": [_disk(instance) for instance in instances],
         # what goes, or runs already, is told nothing
         "injections": [
-            _injection(instance) for instance in instances
+            _injection(instance)
+            for instance in instances
             if instance.get("guest") is not None and _to_be_injected(instance)
         ],
         "config_drives": [
@@ -206,9 +207,7 @@ def _injection(instance: Instance) -> Plan:
         "network": _guest_network(instance),
         "password_hash": guest.get("password_hash"),
         "password_optional": bool(guest.get("password_optional")),
-        "volume": root and {
-            "id": root["volume_id"], **{key: root[key] for key in ("backend", "options", "format")}
-        },
+        "volume": root and {"id": root["volume_id"], **{key: root[key] for key in ("backend", "options", "format")}},
     }
 
 

@@ -30,11 +30,7 @@ MAX_PASSWORD = 512  # bytes; crypt(5) implementations refuse more
 CRYPT_DATA = 256 * 1024  # bytes of crypt_r's working memory: libxcrypt takes 32 KiB of it, glibc took 128
 _SALT = string.ascii_letters + string.digits + "./"
 # Nova's quotas: injected_files, injected_file_path_length, injected_file_content_bytes
-FILES_QUOTA, PATH_QUOTA, CONTENT_QUOTA = (
-    "injected_files",
-    "injected_file_path_length",
-    "injected_file_content_bytes",
-)
+FILES_QUOTA, PATH_QUOTA, CONTENT_QUOTA = ("injected_files", "injected_file_path_length", "injected_file_content_bytes")
 OPTIONS = ("user_data", "config_drive", "files", "admin_password", "password_hash")
 
 

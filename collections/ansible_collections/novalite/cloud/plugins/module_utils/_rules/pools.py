@@ -82,9 +82,7 @@ def parse_floating_cidr(what: str, text: str) -> netaddr.IPNetwork:
     """The IPv4 range of a pool of floating IPs; a single address will do. Raises NovaliteError."""
     network = _network(f"{what}: cidr", text, 4)
     if network.prefixlen < LARGEST_POOL:
-        raise NovaliteError(
-            f"{what}: cidr {text} has {network.size} addresses: a pool has at most a /{LARGEST_POOL}"
-        )
+        raise NovaliteError(f"{what}: cidr {text} has {network.size} addresses: a pool has at most a /{LARGEST_POOL}")
     return network
 
 

@@ -18,16 +18,27 @@ Rule = dict[str, t.Any]
 
 # How people write protocols, and iana.org's protocol-numbers, to the name that the firewall renders
 PROTOCOLS = {
-    "any": "any", "-1": "any", "all": "any",
-    "icmp": "icmp", "1": "icmp",
-    "tcp": "tcp", "6": "tcp",
-    "udp": "udp", "17": "udp",
-    "icmpv6": "icmpv6", "ipv6-icmp": "icmpv6", "58": "icmpv6",
-    "sctp": "sctp", "132": "sctp",
-    "gre": "gre", "47": "gre",
-    "esp": "esp", "50": "esp",
-    "ah": "ah", "51": "ah",
-}  # fmt: skip
+    "any": "any",
+    "-1": "any",
+    "all": "any",
+    "icmp": "icmp",
+    "1": "icmp",
+    "tcp": "tcp",
+    "6": "tcp",
+    "udp": "udp",
+    "17": "udp",
+    "icmpv6": "icmpv6",
+    "ipv6-icmp": "icmpv6",
+    "58": "icmpv6",
+    "sctp": "sctp",
+    "132": "sctp",
+    "gre": "gre",
+    "47": "gre",
+    "esp": "esp",
+    "50": "esp",
+    "ah": "ah",
+    "51": "ah",
+}
 EVERYONE = {"IPv4": "0.0.0.0/0", "IPv6": "::/0"}
 COLUMNS = ("direction", "ethertype", "protocol", "port_min", "port_max", "cidr", "remote_group")
 

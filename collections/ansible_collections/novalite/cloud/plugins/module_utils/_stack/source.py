@@ -103,9 +103,7 @@ def _text(path: str, shown: str) -> str:
         raise NovaliteError(f"{shown}: the document is not UTF-8: byte {error.start} cannot be read") from None
 
 
-def _walk(
-    root: t.Any, shown: str
-) -> t.Iterator[tuple[Where, tuple[int, int] | None, tuple[int, int]]]:
+def _walk(root: t.Any, shown: str) -> t.Iterator[tuple[Where, tuple[int, int] | None, tuple[int, int]]]:
     """(where, place of its key, place of its value) of every node. Raises NovaliteError for a key that stands twice."""
     stack: list[tuple[Where, tuple[int, int] | None, t.Any]] = [((), None, root)]
     nodes = 0

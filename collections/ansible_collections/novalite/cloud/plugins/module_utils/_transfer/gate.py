@@ -175,8 +175,11 @@ def _serve(listener: socket.socket, directory: str, sshd: str, uid: int) -> None
             with connection:
                 if _peer(connection) == uid and len(sessions) < MOST:
                     both = connection.fileno()
-                    sessions.append(subprocess.Popen(argv, stdin=both, stdout=both, stderr=subprocess.DEVNULL,
-                                                     start_new_session=True))
+                    sessions.append(
+                        subprocess.Popen(
+                            argv, stdin=both, stdout=both, stderr=subprocess.DEVNULL, start_new_session=True
+                        )
+                    )
     finally:
         for session in sessions:
             with contextlib.suppress(ProcessLookupError):

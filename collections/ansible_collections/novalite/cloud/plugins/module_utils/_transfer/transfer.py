@@ -44,9 +44,7 @@ _EXTERNAL_DATA = 1 << 2  # incompatible feature: the content is in another file
 Move = t.Mapping[str, t.Any]
 
 
-def send(
-    moves: t.Sequence[Move], doors: t.Mapping[str, channel.Door], state_dir: str, running: bool = False
-) -> None:
+def send(moves: t.Sequence[Move], doors: t.Mapping[str, channel.Door], state_dir: str, running: bool = False) -> None:
     """Send each instance's files to its destination; of one that is `running`, those that QEMU does not carry over.
 
     `doors` are those of the destinations, by their names. Raises NovaliteError.
@@ -68,9 +66,7 @@ def send(
     in_threads(send, moves, workers=4)
 
 
-def receive(
-    moves: t.Sequence[Move], disks: t.Mapping[str, Disk], state_dir: str, running: bool = False
-) -> list[str]:
+def receive(moves: t.Sequence[Move], disks: t.Mapping[str, Disk], state_dir: str, running: bool = False) -> list[str]:
     """Put what has arrived in its place, once it is seen to be what it should be. Returns the UUIDs. Raises
     NovaliteError."""
     for move in moves:
@@ -109,8 +105,9 @@ def grow(disks: t.Iterable[Disk], state_dir: str) -> list[str]:
             if _virtual_size(path, records[name].format) < size:
                 run_bounded(
                     ["qemu-img", "resize", "-q", "-f", records[name].format, path, str(size)],
-                    limits=Limits(file_size=ANY_SIZE), timeout=600,
-                )  # fmt: skip
+                    limits=Limits(file_size=ANY_SIZE),
+                    timeout=600,
+                )
                 changed.append(f"{disk.uuid}/{name}")
         swap = os.path.join(directory, layout.SWAP)
         if layout.SWAP in records and os.path.exists(swap):

@@ -88,9 +88,7 @@ def take(connection: sa.Connection, instance_uuid: str, chosen: t.Sequence[OwnNi
             continue
         kept = connection.execute(
             sa.update(fixed_ip)
-            .where(
-                fixed_ip.c.network_id == own.network.id, fixed_ip.c.ip == own.address, fixed_ip.c.reserved == _USER
-            )
+            .where(fixed_ip.c.network_id == own.network.id, fixed_ip.c.ip == own.address, fixed_ip.c.reserved == _USER)
             .values(reserved=None, owner=f"vif:{number}")
         )
         if kept.rowcount:

@@ -24,9 +24,7 @@ from .image_records import check_count, checked_properties
 _DESCRIPTION = "description"
 
 
-def register(
-    connection: sa.Connection, project_id: str, of: t.Mapping[str, t.Any], name: str, description: str
-) -> str:
+def register(connection: sa.Connection, project_id: str, of: t.Mapping[str, t.Any], name: str, description: str) -> str:
     """Record an image of the project's own with the files of the image `of`, which it sees; returns its id.
 
     A file is there for as long as one image needs it. Raises ConflictError for a name that the project has, QuotaError,

@@ -30,9 +30,16 @@ Record = dict[str, t.Any]
 
 MOST = 128  # tags and properties of an image; Glance's defaults
 FIELDS = (  # what a client says about an image; the rest comes with its data
-    "disk_format", "container_format", "visibility", "min_disk_gb", "min_ram_mb", "cmdline", "protected", "os_hidden",
+    "disk_format",
+    "container_format",
+    "visibility",
+    "min_disk_gb",
+    "min_ram_mb",
+    "cmdline",
+    "protected",
+    "os_hidden",
     "owner",
-)  # fmt: skip
+)
 _EC2_FORM = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){2}-[0-9a-f]")  # 17 digits of a UUID
 
 
@@ -92,10 +99,7 @@ def insert_image(connection: sa.Connection, wanted: t.Mapping[str, t.Any], by_op
 
 
 def update_image(
-    connection: sa.Connection,
-    before: t.Mapping[str, t.Any],
-    after: t.Mapping[str, t.Any],
-    by_operator: bool = False,
+    connection: sa.Connection, before: t.Mapping[str, t.Any], after: t.Mapping[str, t.Any], by_operator: bool = False
 ) -> None:
     """Write what of `after` (name, properties, tags, and FIELDS) differs from the record.
 

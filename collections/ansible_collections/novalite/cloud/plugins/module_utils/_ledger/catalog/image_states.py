@@ -55,11 +55,7 @@ def progress(connection: sa.Connection, image_id: str, transfer: str, size: int)
 
 
 def finish(
-    connection: sa.Connection,
-    image_id: str,
-    transfer: str,
-    values: t.Mapping[str, t.Any],
-    by_operator: bool = False,
+    connection: sa.Connection, image_id: str, transfer: str, values: t.Mapping[str, t.Any], by_operator: bool = False
 ) -> None:
     """Write what the data are (status, source, checksum, md5, size, virtual_size). Raises as progress().
 

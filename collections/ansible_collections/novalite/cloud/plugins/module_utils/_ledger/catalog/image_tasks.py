@@ -28,10 +28,17 @@ def begin_task(
     now, task = int(time.time()), str(uuid.uuid4())
     connection.execute(
         sa.insert(image_task).values(
-            id=task, image_id=image_id, status="processing", input={"image_id": image_id, "import_req": body},
-            request_id=request_id, user_id=user_id, project_id=project_id, created_at=now, updated_at=now,
+            id=task,
+            image_id=image_id,
+            status="processing",
+            input={"image_id": image_id, "import_req": body},
+            request_id=request_id,
+            user_id=user_id,
+            project_id=project_id,
+            created_at=now,
+            updated_at=now,
         )
-    )  # fmt: skip
+    )
     return task
 
 

@@ -26,13 +26,5 @@ Begun = t.Callable[[sa.Connection, t.Any, Details], Values]
 # (connection, row, details, error or None, what the host said of this instance) -> what to write to the instance
 Ended = t.Callable[[sa.Connection, t.Any, Details, t.Optional[str], t.Mapping[str, t.Any]], Values]
 
-BEGUN: dict[str, Begun] = {
-    "createImage": image_snapshots.begun,
-    "rebuild": rebuilds.begun,
-    "rescue": rescues.begun,
-}
-ENDED: dict[str, Ended] = {
-    "createImage": image_snapshots.ended,
-    "rebuild": rebuilds.ended,
-    "rescue": rescues.ended,
-}
+BEGUN: dict[str, Begun] = {"createImage": image_snapshots.begun, "rebuild": rebuilds.begun, "rescue": rescues.begun}
+ENDED: dict[str, Ended] = {"createImage": image_snapshots.ended, "rebuild": rebuilds.ended, "rescue": rescues.ended}

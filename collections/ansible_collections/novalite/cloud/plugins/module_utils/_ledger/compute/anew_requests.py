@@ -45,9 +45,10 @@ def settled(connection: sa.Connection, params: Params, found: t.Sequence[Instanc
         return []
     names = _image_names(params, found)
     return [
-        server for server in found
+        server
+        for server in found
         if image_snapshots.there_already(connection, server["project"]["id"], server["uuid"], names[server["uuid"]])
-    ]  # fmt: skip
+    ]
 
 
 def begin(

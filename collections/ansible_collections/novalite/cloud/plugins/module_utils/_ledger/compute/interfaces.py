@@ -79,8 +79,7 @@ def begin_attach(
             raise NovaliteError("Network requires a subnet in order to boot instances on.")
         number = str(uuids.uuid4())
         insert_vifs(
-            connection,
-            [{"id": number, "instance_uuid": row.uuid, "network_id": of_network.id, "position": position}],
+            connection, [{"id": number, "instance_uuid": row.uuid, "network_id": of_network.id, "position": position}]
         )
     connection.execute(sa.update(vif).where(vif.c.id == number).values(status=ATTACHING))
     (whole,) = instances_by(connection, uuids=[row.uuid])
@@ -185,9 +184,13 @@ def _record(
 ) -> None:
     details = {row.uuid: {"port": number}}
     actions.start(
-        connection, ACTIONS[status], details, request_id, user_id=user_id,
+        connection,
+        ACTIONS[status],
+        details,
+        request_id,
+        user_id=user_id,
         project_id=row.project_id if user_id is not None else None,
-    )  # fmt: skip
+    )
 
 
 def network_named(

@@ -176,17 +176,9 @@ def take_back(connection: sa.Connection, move: Row, task_state: str | None) -> b
     done = connection.execute(
         sa.update(instance)
         .where(
-            instance.c.uuid == move.instance_uuid,
-            instance.c.deleted == 0,
-            same_task,
-            instance.c.host == move.dest_host,
+            instance.c.uuid == move.instance_uuid, instance.c.deleted == 0, same_task, instance.c.host == move.dest_host
         )
-        .values(
-            host=move.source_host,
-            flavor=move.old_flavor,
-            vm_state=move.old_vm_state,
-            updated_at=now_(),
-        )
+        .values(host=move.source_host, flavor=move.old_flavor, vm_state=move.old_vm_state, updated_at=now_())
     ).rowcount
     return bool(done)
 

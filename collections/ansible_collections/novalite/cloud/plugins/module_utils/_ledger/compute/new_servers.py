@@ -164,9 +164,7 @@ def create(
     return Created(made, reservation_id)
 
 
-def _image(
-    connection: sa.Connection, project_id: str, wanted: Wanted, root: VolumeRequest | None
-) -> dict[str, t.Any]:
+def _image(connection: sa.Connection, project_id: str, wanted: Wanted, root: VolumeRequest | None) -> dict[str, t.Any]:
     if root is None or root.source == IMAGE:
         of = wanted.image if root is None else root.of
         return image_of(lookups.image_by_id(connection, of or "", project_id))

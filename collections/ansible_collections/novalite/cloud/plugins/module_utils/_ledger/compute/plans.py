@@ -81,9 +81,7 @@ def plan_hosts(
         for host, plan in plan_by_host(
             placed,
             facts,
-            lambda one, of_host: render(
-                guest_of(one, of_host, state_dir=state_dir, ledger=ledger)
-            ),
+            lambda one, of_host: render(guest_of(one, of_host, state_dir=state_dir, ledger=ledger)),
             wires,
         ).items():
             hosts.setdefault(host, {})[kind] = plan
@@ -209,9 +207,7 @@ def _complete(
     plan["last_metadata_networks"] = [record for record in plan["metadata_networks"] if record["bridge"] not in kept]
     own = {record["bridge"]: record["floating"] for record in plan["routers"]}
     uuids = set(plan["uuids"])
-    others = {
-        key: [entry for uuid, entry in floating.get((key, host), ()) if uuid not in uuids] for key in networks
-    }
+    others = {key: [entry for uuid, entry in floating.get((key, host), ()) if uuid not in uuids] for key in networks}
     plan["staying_routers"] = [
         router(of_network, address, others[key])
         for key, (of_network, address) in networks.items()
@@ -257,8 +253,7 @@ def _peers(
         if (key, host) not in building
     }
     return {
-        host: {"bridges": bridges, "dhcp_networks": []}
-        for host, bridges in _bridges(connection, wanted, wires).items()
+        host: {"bridges": bridges, "dhcp_networks": []} for host, bridges in _bridges(connection, wanted, wires).items()
     }
 
 

@@ -54,9 +54,7 @@ ACTIONS = {
 }
 REBOOTS = {
     SOFT: Action("rebooting", frozenset({"active"}), "active", RUNNING),
-    HARD: Action(
-        "rebooting_hard", frozenset({"active", "stopped", "paused", "suspended", "error"}), "active", RUNNING
-    ),
+    HARD: Action("rebooting_hard", frozenset({"active", "stopped", "paused", "suspended", "error"}), "active", RUNNING),
 }
 # Those that a guest or its disks are made anew for, or that move it. nova/compute/api.py: check_instance_state. Of an
 # evacuation Nova says "rebuilding" as well; here a task state tells which action is under way.
@@ -264,12 +262,7 @@ def unlock(
 
 
 def _set_lock(
-    connection: sa.Connection,
-    uuid: str,
-    locked: bool,
-    reason: str | None,
-    request_id: str | None,
-    user_id: str | None,
+    connection: sa.Connection, uuid: str, locked: bool, reason: str | None, request_id: str | None, user_id: str | None
 ) -> bool:
     (row,) = _rows(connection, [uuid])
     kept = reason if locked else None
@@ -277,9 +270,7 @@ def _set_lock(
         return False
     now = int(time.time())
     connection.execute(
-        sa.update(instance)
-        .where(instance.c.id == row.id)
-        .values(locked=locked, locked_reason=kept, updated_at=now)
+        sa.update(instance).where(instance.c.id == row.id).values(locked=locked, locked_reason=kept, updated_at=now)
     )
     name = "lock" if locked else "unlock"
     details = {uuid: {} if reason is None else {"reason": reason}}

@@ -88,9 +88,7 @@ def _held(connection: sa.Connection, row: t.Any, column: t.Any) -> t.Any:
 def groups_of(connection: sa.Connection, uuid: str) -> list[str]:
     """The ids of the server groups that the instance is in: one, or none."""
     member = server_group_member
-    return list(
-        connection.execute(sa.select(member.c.group_id).where(member.c.instance_uuid == uuid)).scalars()
-    )
+    return list(connection.execute(sa.select(member.c.group_id).where(member.c.instance_uuid == uuid)).scalars())
 
 
 def security_group_of(connection: sa.Connection, project_id: str, name: str) -> t.Any:
@@ -124,9 +122,7 @@ def join_group(connection: sa.Connection, row: t.Any, group_id: int) -> bool:
 def leave_group(connection: sa.Connection, row: t.Any, group_id: int) -> bool:
     """Take the instance out of the security group; returns whether it was in it."""
     link = instance_security_group
-    gone = connection.execute(
-        sa.delete(link).where(link.c.instance_id == row.id, link.c.group_id == group_id)
-    )
+    gone = connection.execute(sa.delete(link).where(link.c.instance_id == row.id, link.c.group_id == group_id))
     return bool(gone.rowcount)
 
 

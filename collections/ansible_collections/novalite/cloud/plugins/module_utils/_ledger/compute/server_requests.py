@@ -75,8 +75,7 @@ def expand(entries: t.Sequence[t.Mapping[str, t.Any]]) -> list[ServerRequest]:
     _refuse_twice("server", [request.name for request in requests])
     _refuse_twice("hostname", [request.hostname for request in requests])
     _refuse_twice(
-        "fixed address",
-        [f"{nic.fixed_ip} on {nic.name}" for r in requests for nic in r.networks or () if nic.fixed_ip],
+        "fixed address", [f"{nic.fixed_ip} on {nic.name}" for r in requests for nic in r.networks or () if nic.fixed_ip]
     )
     return requests
 

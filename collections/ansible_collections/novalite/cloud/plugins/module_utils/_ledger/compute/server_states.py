@@ -135,11 +135,7 @@ def _active(connection: sa.Connection, pairs: list[tuple[t.Any, Outcome]], repor
 
 
 def _retry(
-    connection: sa.Connection,
-    pairs: list[tuple[t.Any, Outcome]],
-    report: _Report,
-    max_attempts: int,
-    now: int,
+    connection: sa.Connection, pairs: list[tuple[t.Any, Outcome]], report: _Report, max_attempts: int, now: int
 ) -> list[tuple[t.Any, Outcome]]:
     """A host failed to build it: the next one may. Returns, with their outcomes, those that had attempts enough."""
     exhausted: list[tuple[t.Any, Outcome]] = []
@@ -275,9 +271,7 @@ def spawning(connection: sa.Connection, uuids: t.Iterable[str]) -> None:
         instance.c.task_state == "networking",
     )
     _lock_hosts(connection, connection.execute(sa.select(instance.c.host).where(waiting)).scalars())
-    connection.execute(
-        sa.update(instance).where(waiting).values(task_state="spawning", updated_at=int(time.time()))
-    )
+    connection.execute(sa.update(instance).where(waiting).values(task_state="spawning", updated_at=int(time.time())))
 
 
 def bury(connection: sa.Connection, rows: t.Sequence[t.Any], now: int) -> None:
@@ -352,9 +346,7 @@ def _swap(
 ) -> bool:
     """Write `values` if the row is not deleted, its task is still the one that was read, and `expected` holds."""
     same = (instance.c.id == row.id, instance.c.task_state.is_not_distinct_from(row.task_state))
-    swapped = connection.execute(
-        sa.update(instance).where(*same, instance.c.deleted == 0, *expected).values(**values)
-    )
+    swapped = connection.execute(sa.update(instance).where(*same, instance.c.deleted == 0, *expected).values(**values))
     return swapped.rowcount == 1
 
 

@@ -133,9 +133,15 @@ def write(
     for plan in plans:
         if plan.volumes:
             server_volumes.give(
-                connection, project_id, plan.uuid, plan.volumes, image=plan.image, user_id=user_id,
-                zone=plan.request.availability_zone, host=plan.request.hints.get("host"),
-            )  # fmt: skip
+                connection,
+                project_id,
+                plan.uuid,
+                plan.volumes,
+                image=plan.image,
+                user_id=user_id,
+                zone=plan.request.availability_zone,
+                host=plan.request.hints.get("host"),
+            )
     details = {plan.uuid: {"hints": plan.request.hints, "fixed_ips": fixed[plan.uuid]} for plan in plans}
     whose = None if user_id is None else project_id
     actions.start(connection, "create", details, request_id, now, user_id=user_id, project_id=whose)

@@ -86,9 +86,14 @@ class Slicer:
         create = tables.instance_action.c.action == "create"
         unfinished = migration.c.status.in_(OPEN)
         for table, only in (
-            (tables.vif, None), (tables.allocation, None), (server_group_member, None), (ec2_instance, None),
-            (volume_attachment, None), (migration, unfinished), (tables.instance_action, create),
-        ):  # fmt: skip
+            (tables.vif, None),
+            (tables.allocation, None),
+            (server_group_member, None),
+            (ec2_instance, None),
+            (volume_attachment, None),
+            (migration, unfinished),
+            (tables.instance_action, create),
+        ):
             condition = table.c.instance_uuid.in_(sorted(mine))
             for row in self._rows(table, condition if only is None else sa.and_(condition, only)):
                 self._add(found[row["instance_uuid"]], table.name, [row])
@@ -102,12 +107,17 @@ class Slicer:
             own = rows["instance"][0]
             mounted = [volumes[row["volume_id"]] for row in rows.get("volume_attachment", ())]
             self._add(rows, "volume", mounted)
-            hosts = {own["host"]} | {row[end] for row in rows.get("migration", ())
-                                     for end in ("source_host", "dest_host")}  # fmt: skip
+            hosts = {own["host"]} | {
+                row[end] for row in rows.get("migration", ()) for end in ("source_host", "dest_host")
+            }
             self._shared(
-                rows, {own["project_id"]}, {row["network_id"] for row in rows.get("vif", ())},
-                {row["group_id"] for row in rows.get(links.name, ())}, {host for host in hosts if host}, mounted,
-            )  # fmt: skip
+                rows,
+                {own["project_id"]},
+                {row["network_id"] for row in rows.get("vif", ())},
+                {row["group_id"] for row in rows.get(links.name, ())},
+                {host for host in hosts if host},
+                mounted,
+            )
             self._add(rows, "keypair", self._keys(own))
             members = [row["group_id"] for row in rows.get(server_group_member.name, ())]
             self._add(rows, server_group.name, self._of(server_group, server_group.c.id, members))
@@ -124,7 +134,12 @@ class Slicer:
                 self._add(found[vifs[row["vif_id"]]], table.name, [row])
 
     def _shared(
-        self, rows: Rows, projects: set[str], networks: set[int], groups: set[int], hosts: set[str],
+        self,
+        rows: Rows,
+        projects: set[str],
+        networks: set[int],
+        groups: set[int],
+        hosts: set[str],
         volumes: t.Sequence[Row],
     ) -> None:
         """Add what these ids lead to: rows that several instances have."""
@@ -134,8 +149,10 @@ class Slicer:
         self._groups(rows, groups)
         self._networks(rows, networks, hosts)
         owners = {row["owner"] for row in rows.get("network", ())} | {
-            row["project_id"] for name in ("security_group", "volume", "router", "port", "floating_ip")
-            for row in rows.get(name, ())}  # fmt: skip
+            row["project_id"]
+            for name in ("security_group", "volume", "router", "port", "floating_ip")
+            for row in rows.get(name, ())
+        }
         wanted = projects | {owner for owner in owners if owner}
         self._add(rows, "project", self._of(tables.project, tables.project.c.id, wanted))
         self._add(rows, "flavor", self._of(tables.flavor, tables.flavor.c.name, flavors))
@@ -144,7 +161,8 @@ class Slicer:
         self._add(rows, "volume_type", self._of(volume_type, volume_type.c.id, types))
         self._hosts(rows, hosts)
         pool_names = {row["pool"] for row in rows.get("floating_ip", ())} | {
-            row["external_pool"] for row in rows.get("router", ())}  # fmt: skip
+            row["external_pool"] for row in rows.get("router", ())
+        }
         for name in sorted(pool_names - {None}):
             self._add(rows, "floating_pool", self._of(tables.floating_pool, tables.floating_pool.c.name, [name]))
             self._add(rows, POOL, self._once(("floating", name), functools.partial(self._floating_ranges, name)))
@@ -235,8 +253,15 @@ class Slicer:
     def _text(self, host: str | None, uuid: str | None, rows: Rows) -> str:
         told = {name: [_public(name, row) for row in of_table] for name, of_table in rows.items() if of_table}
         withheld = [field for field in WITHHELD for row in rows.get("instance", ()) if row[field]]
-        head = {"version": VERSION, "revision": HEAD, "ledger": self._ledger, "host": host, "uuid": uuid,
-                "written_at": self._now, "withheld": withheld}  # fmt: skip
+        head = {
+            "version": VERSION,
+            "revision": HEAD,
+            "ledger": self._ledger,
+            "host": host,
+            "uuid": uuid,
+            "written_at": self._now,
+            "withheld": withheld,
+        }
         return json.dumps({**head, "tables": told}, sort_keys=True) + "\n"
 
 

@@ -22,9 +22,7 @@ server_group = sa.Table(
     sa.Column("max_server_per_host", sa.Integer, nullable=False, server_default="1"),  # for anti-affinity
     sa.Column("user_id", sa.String(32)),  # who asked for it; null: a playbook
     sa.UniqueConstraint("project_id", "name"),
-    sa.CheckConstraint(
-        "policy IN ('affinity', 'anti-affinity', 'soft-affinity', 'soft-anti-affinity')", name="policy"
-    ),
+    sa.CheckConstraint("policy IN ('affinity', 'anti-affinity', 'soft-affinity', 'soft-anti-affinity')", name="policy"),
     sa.CheckConstraint("max_server_per_host >= 1", name="max_server_per_host"),
 )
 

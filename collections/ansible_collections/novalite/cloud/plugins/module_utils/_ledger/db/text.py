@@ -130,11 +130,19 @@ def read_head(line: str) -> Head:
 def is_empty(connection: sa.Connection) -> bool:
     """Whether nothing was recorded in the ledger: it may be replaced without a loss."""
     there = set(sa.inspect(connection).get_table_names())
-    told = (tables.project, tables.tables_identity.user, tables.instance, tables.network, tables.compute_host,
-            tables.flavor, tables.image)  # fmt: skip
+    told = (
+        tables.project,
+        tables.tables_identity.user,
+        tables.instance,
+        tables.network,
+        tables.compute_host,
+        tables.flavor,
+        tables.image,
+    )
     return not any(
         connection.execute(sa.text(f'SELECT 1 FROM "{table.name}" LIMIT 1')).first()
-        for table in told if table.name in there
+        for table in told
+        if table.name in there
     )
 
 
@@ -158,8 +166,10 @@ def _drop(connection: sa.Connection) -> None:
 
 
 def _is_numbered(table: sa.Table) -> bool:
-    return "id" in table.columns and isinstance(table.columns["id"].type, sa.Integer) and (
-        tables.metadata.tables[table.name].columns["id"].autoincrement is True
+    return (
+        "id" in table.columns
+        and isinstance(table.columns["id"].type, sa.Integer)
+        and (tables.metadata.tables[table.name].columns["id"].autoincrement is True)
     )
 
 
@@ -167,14 +177,13 @@ def _numbers(connection: sa.Connection, numbered: t.Sequence[sa.Table]) -> dict[
     if connection.dialect.name == "sqlite":
         given = dict(tuple(row) for row in connection.execute(sa.text("SELECT name, seq FROM sqlite_sequence")))
     else:
-        given = {table.name: connection.execute(sa.text(_SEQUENCES), {"name": table.name}).one().last
-                 for table in numbered}  # fmt: skip
+        given = {
+            table.name: connection.execute(sa.text(_SEQUENCES), {"name": table.name}).one().last for table in numbered
+        }
     return {table.name: int(given.get(table.name) or 0) for table in numbered}
 
 
-def _set_numbers(
-    connection: sa.Connection, there: t.Mapping[str, sa.Table], numbers: t.Mapping[str, int]
-) -> None:
+def _set_numbers(connection: sa.Connection, there: t.Mapping[str, sa.Table], numbers: t.Mapping[str, int]) -> None:
     for name, last in numbers.items():
         if name in there:
             raise_number(connection, name, int(last))

@@ -23,10 +23,26 @@ Row = dict[str, t.Any]
 Rows = dict[str, list[Row]]
 
 # Nova's vm_state of a guest in a domain's state; nothing is started because its ledger was lost
-_STATES = {"running": "active", "paused": "paused", "saved": "suspended", "shutoff": "stopped", "crashed": "stopped",
-           "missing": "stopped", "shutting down": "active", "suspended": "paused"}  # fmt: skip
-_POWER = {"running": 1, "shutting down": 1, "paused": 3, "suspended": 3, "shutoff": 4, "missing": 4, "crashed": 6,
-          "saved": 4}  # fmt: skip
+_STATES = {
+    "running": "active",
+    "paused": "paused",
+    "saved": "suspended",
+    "shutoff": "stopped",
+    "crashed": "stopped",
+    "missing": "stopped",
+    "shutting down": "active",
+    "suspended": "paused",
+}
+_POWER = {
+    "running": 1,
+    "shutting down": 1,
+    "paused": 3,
+    "suspended": 3,
+    "shutoff": 4,
+    "missing": 4,
+    "crashed": 6,
+    "saved": 4,
+}
 _KEPT_STATES = ("rescued", "resized", "error")  # which no domain's state can tell
 _DELETING = "deleting"
 
@@ -98,7 +114,8 @@ def judge(hosts: t.Sequence[t.Mapping[str, t.Any]], ledger: str | None = None) -
     told += [_as_it_is(slice_, domains.get(uuid)) for uuid, slice_ in chosen.items() if uuid]
     others = {slice_.uuid for slice_ in slices} - set(chosen)
     names = sorted(
-        f"{domain['name']} ({domain['uuid']}) on {host}" for host, domain in domains.values()
+        f"{domain['name']} ({domain['uuid']}) on {host}"
+        for host, domain in domains.values()
         if domain["uuid"] not in chosen and domain["uuid"] not in others
     )
     told.sort(key=lambda each: (each.written_at, each.host, each.uuid or ""))
@@ -153,8 +170,10 @@ def _as_it_is(one: Slice, there: tuple[str, Row] | None) -> Slice:
 
 def _with_volumes(one: Slice) -> Rows:
     """Its volumes as the guest has them: what was being attached when the slice was written is attached."""
-    links = [{**link, "attached_at": link["attached_at"] or one.written_at}
-             for link in one.tables.get("volume_attachment", ())]  # fmt: skip
+    links = [
+        {**link, "attached_at": link["attached_at"] or one.written_at}
+        for link in one.tables.get("volume_attachment", ())
+    ]
     attached = {link["volume_id"] for link in links}
     volumes = []
     for volume in one.tables.get("volume", ()):

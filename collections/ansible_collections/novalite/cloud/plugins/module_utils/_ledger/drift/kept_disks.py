@@ -32,9 +32,10 @@ def kept_disks(
     `instances` those on `host` that nothing is being done to."""
     result: dict[str, list[Row]] = {"rows": [], "restore": [], "forget": []}
     left = {
-        instance["uuid"]: instance for instance in instances
+        instance["uuid"]: instance
+        for instance in instances
         if any(name.endswith((KEPT, f"{KEPT}.part")) for name in found["files"].get(instance["uuid"], ()))
-    }  # fmt: skip
+    }
     waiting = moves.open_moves(connection, left) if left else {}
     states = {domain["uuid"]: domain["state"] for domain in found["domains"]}
     for uuid, instance in sorted(left.items()):

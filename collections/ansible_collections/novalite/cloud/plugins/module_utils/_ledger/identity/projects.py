@@ -42,8 +42,7 @@ def write_projects(connection: sa.Connection, items: t.Sequence[t.Mapping[str, t
         write_quotas(connection, ids[name], quotas)
         changes.note(name, before, {"quotas": quota_limits(connection, ids[name])})
     return changes.result(
-        "projects",
-        [{"id": ids[name], "name": name, "quotas": quota_limits(connection, ids[name])} for name in names],
+        "projects", [{"id": ids[name], "name": name, "quotas": quota_limits(connection, ids[name])} for name in names]
     )
 
 

@@ -82,9 +82,7 @@ def write_default_limits(connection: sa.Connection, limits: t.Mapping[str, int])
     """Let these limits hold for all projects without their own."""
     connection.execute(sa.delete(_DEFAULTS).where(_DEFAULTS.c.resource.in_(list(limits))))
     own = [
-        {"resource": resource, "hard_limit": limit}
-        for resource, limit in limits.items()
-        if limit != DEFAULTS[resource]
+        {"resource": resource, "hard_limit": limit} for resource, limit in limits.items() if limit != DEFAULTS[resource]
     ]
     if own:
         connection.execute(sa.insert(_DEFAULTS), own)

@@ -102,10 +102,7 @@ def revoke_role(connection: sa.Connection, user_id: str, project_id: str, role: 
 
 
 def list_roles(
-    connection: sa.Connection,
-    user_id: str | None = None,
-    project_id: str | None = None,
-    role: str | None = None,
+    connection: sa.Connection, user_id: str | None = None, project_id: str | None = None, role: str | None = None
 ) -> list[dict[str, t.Any]]:
     """Who has which role where: user_id, user_name, project_id, project_name, role."""
     one = role_assignment

@@ -90,9 +90,7 @@ def _awaited(kinds: Kinds) -> list[str]:
     return sorted(name for name, kind in kinds.items() if kind.awaited)
 
 
-def claim(
-    connection: sa.Connection, worker_id: str, kinds: Kinds, limits: Limits, full: bool = False
-) -> str | None:
+def claim(connection: sa.Connection, worker_id: str, kinds: Kinds, limits: Limits, full: bool = False) -> str | None:
     """Make a run of the jobs that are to go next and return its id, or None when none may go now. A worker that is
     `full` takes only what a request waits for.
 

@@ -39,10 +39,25 @@ LOOKED_AT = 50  # jobs of a kind; those for single hosts, after a build that fai
 Job = dict[str, t.Any]
 
 _FIELDS = (
-    "id", "kind", "state", "project_id", "user_id", "request_id", "variables", "check_mode", "cancel_requested",
-    "timeout_seconds", "idempotency_key", "retry_of", "message", "result", "run_id", "created_at",
-    "started_at", "finished_at",
-)  # fmt: skip
+    "id",
+    "kind",
+    "state",
+    "project_id",
+    "user_id",
+    "request_id",
+    "variables",
+    "check_mode",
+    "cancel_requested",
+    "timeout_seconds",
+    "idempotency_key",
+    "retry_of",
+    "message",
+    "result",
+    "run_id",
+    "created_at",
+    "started_at",
+    "finished_at",
+)
 
 
 # --- Looking --------------------------------------------------------------------------------------------------------
@@ -115,9 +130,7 @@ def waiting_variables(connection: sa.Connection, kind: str) -> list[dict[str, t.
     return list(connection.execute(query).scalars())
 
 
-def is_waiting(
-    connection: sa.Connection, kind: str, variables: t.Mapping[str, t.Any], project_id: str | None
-) -> bool:
+def is_waiting(connection: sa.Connection, kind: str, variables: t.Mapping[str, t.Any], project_id: str | None) -> bool:
     """Whether a job like this one is there and does not begin before this transaction ends.
 
     A playbook that brings hosts what the ledger says when it runs needs no second job for the next change.
@@ -217,6 +230,4 @@ def _known(connection: sa.Connection, row: Job) -> Job | None:
 
 def _views(connection: sa.Connection, rows: t.Sequence[t.Any]) -> list[Job]:
     instances = instances_of(connection, [row.id for row in rows])
-    return [
-        {**{name: getattr(row, name) for name in _FIELDS}, "instances": instances.get(row.id, [])} for row in rows
-    ]
+    return [{**{name: getattr(row, name) for name in _FIELDS}, "instances": instances.get(row.id, [])} for row in rows]

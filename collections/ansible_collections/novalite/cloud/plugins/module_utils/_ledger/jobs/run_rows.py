@@ -78,9 +78,7 @@ def end(connection: sa.Connection, run_id: str, outcome: str, now: float) -> boo
     return bool(connection.execute(query.values(state="ended", outcome=outcome, finished_at=now)).rowcount)
 
 
-def end_job(
-    connection: sa.Connection, job_id: str, state: str, message: str | None, result: t.Any, now: float
-) -> None:
+def end_job(connection: sa.Connection, job_id: str, state: str, message: str | None, result: t.Any, now: float) -> None:
     """Record how a job ended that was in a run."""
     _write(connection, job_id, state=state, message=message, result=result, finished_at=now)
 

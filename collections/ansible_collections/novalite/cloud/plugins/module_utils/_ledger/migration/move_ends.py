@@ -25,9 +25,7 @@ Params = t.Mapping[str, t.Any]
 def resolve(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
     """With the state `interrupted`: which hosts are to be asked about which domains. With `resolve`: record what they
     said. One of which a host says nothing, or that runs on both, is left as it is, and named in `errors`."""
-    found = {
-        uuid: move for uuid, move in moves.open_moves(connection).items() if move.status == moves.RUNNING
-    }
+    found = {uuid: move for uuid, move in moves.open_moves(connection).items() if move.status == moves.RUNNING}
     instances = [server for server in instances_by(connection, uuids=found) if server["task_state"] is None]
     result: dict[str, t.Any] = {"changed": False, "moves": [], "hosts": {}, "done": [], "lost": [], "errors": []}
     if params["state"] == "interrupted":

@@ -23,10 +23,7 @@ Moves = t.Sequence[t.Mapping[str, t.Any]]
 
 
 def plans(
-    connection: sa.Connection,
-    params: t.Mapping[str, t.Any],
-    moves: Moves,
-    placed: t.Sequence[tuple[Instance, t.Any]],
+    connection: sa.Connection, params: t.Mapping[str, t.Any], moves: Moves, placed: t.Sequence[tuple[Instance, t.Any]]
 ) -> dict[str, Plan]:
     """`{host: {"build": plan, "leave": plan, "peers": plan, "groups": plan, "arriving": [...], "leaving": [...],
     "staying": [...]}}`: the last three are those of `moves` that concern the host. move_plan.summary() adds what

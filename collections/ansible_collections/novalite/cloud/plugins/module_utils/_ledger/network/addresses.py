@@ -190,11 +190,7 @@ def release_addresses(connection: sa.Connection, vif_ids: t.Iterable[str], now: 
         sa.update(pool_table)
         # naming the networks lets the unique key (network, owner) find the rows instead of reading whole pools
         .where(pool_table.c.network_id.in_(sa.select(network.c.id)), pool_table.c.owner.in_(owners))
-        .values(
-            owner=None,
-            last_owner=pool_table.c.owner,
-            released_at=int(time.time()) if now is None else now,
-        )
+        .values(owner=None, last_owner=pool_table.c.owner, released_at=int(time.time()) if now is None else now)
     )
     return released.rowcount
 
@@ -223,10 +219,6 @@ def release_host_address(connection: sa.Connection, network_id: int, host: str, 
     released = connection.execute(
         sa.update(pool_table)
         .where(own, ~needed)
-        .values(
-            owner=None,
-            last_owner=pool_table.c.owner,
-            released_at=int(time.time()) if now is None else now,
-        )
+        .values(owner=None, last_owner=pool_table.c.owner, released_at=int(time.time()) if now is None else now)
     )
     return released.rowcount > 0

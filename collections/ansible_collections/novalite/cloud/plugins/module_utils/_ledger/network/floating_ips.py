@@ -219,8 +219,13 @@ def _nics(work: _Work, item: Item) -> list[t.Any]:
     mine = sa.and_(instance.c.project_id == work.project["id"], instance.c.deleted == 0)
     rows = work.connection.execute(
         sa.select(
-            vif.c.id.label("vif_id"), instance.c.uuid, instance.c.host, instance.c.task_state, fixed_ip.c.ip,
-            network.c.name.label("network"), network.c.gateway,
+            vif.c.id.label("vif_id"),
+            instance.c.uuid,
+            instance.c.host,
+            instance.c.task_state,
+            fixed_ip.c.ip,
+            network.c.name.label("network"),
+            network.c.gateway,
         )
         .select_from(
             instance.outerjoin(vif, vif.c.instance_uuid == instance.c.uuid)
@@ -231,7 +236,7 @@ def _nics(work: _Work, item: Item) -> list[t.Any]:
         )
         .where(mine, instance.c.name == name)
         .order_by(vif.c.position)
-    ).all()  # fmt: skip
+    ).all()
     if not rows:
         raise unknown_server(work.connection, work.project["id"], name)
     if rows[0].task_state == "deleting":

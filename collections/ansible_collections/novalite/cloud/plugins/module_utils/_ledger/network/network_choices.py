@@ -24,9 +24,7 @@ from ..queries import lookups
 Record = t.Mapping[str, t.Any]
 
 
-def check(
-    network_uuid: str, owner: str, project_id: str, choices: t.Mapping[str, t.Any], by_admin: bool
-) -> None:
+def check(network_uuid: str, owner: str, project_id: str, choices: t.Mapping[str, t.Any], by_admin: bool) -> None:
     """Raise ForbiddenError if the project chooses something on a network that is not its own, unless `by_admin`.
 
     `choices`: what Neutron calls the attribute -> the value that was asked for; None and empty ones choose nothing.
@@ -61,9 +59,7 @@ def check_router(row: Record, project_id: str, by_admin: bool) -> None:
         )
 
 
-def check_servers(
-    connection: sa.Connection, project_id: str, servers: t.Iterable[Record], by_admin: bool
-) -> None:
+def check_servers(connection: sa.Connection, project_id: str, servers: t.Iterable[Record], by_admin: bool) -> None:
     """Raise for what servers (as module `server` takes them) name and a member of the project may not.
 
     NotFoundError for a flavor that it does not see, ForbiddenError for an address on a network of others. Playbooks are

@@ -145,6 +145,4 @@ def reserve(connection: sa.Connection, network_id: int, name: str, record: Netwo
     for address in sorted(changed):
         done = connection.execute(write, {"address": address, "role": kept.get(address)})
         if done.rowcount != 1:
-            raise ConflictError(
-                f"network {name!r}: {to_text(address)} is in use: it can be reserved when it is free"
-            )
+            raise ConflictError(f"network {name!r}: {to_text(address)} is in use: it can be reserved when it is free")

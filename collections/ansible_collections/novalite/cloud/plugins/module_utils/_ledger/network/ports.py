@@ -62,9 +62,7 @@ def create_port(connection: sa.Connection, project_id: str, row: Record, given: 
         connection.execute(sa.update(vif).where(vif.c.id == number).values(allowed_address_pairs=pairs))
     said = {key: given[key] for key in ("name", "description", "admin_state_up", "device_id", "device_owner")}
     connection.execute(
-        sa.insert(port).values(
-            vif_id=number, project_id=project_id, kept=True, created_at=now, updated_at=now, **said
-        )
+        sa.insert(port).values(vif_id=number, project_id=project_id, kept=True, created_at=now, updated_at=now, **said)
     )
     _write_groups(connection, number, groups)
     take_addresses(connection, row, number, given["fixed_ips"])
@@ -78,9 +76,7 @@ def count(connection: sa.Connection, project_id: str) -> int:
     return int(connection.execute(mine).scalar_one())
 
 
-def take_addresses(
-    connection: sa.Connection, row: Record, number: str, wanted: t.Sequence[Record] | None
-) -> None:
+def take_addresses(connection: sa.Connection, row: Record, number: str, wanted: t.Sequence[Record] | None) -> None:
     """Give the port `number` on the network `row` the addresses `wanted`: at most one of each family."""
     asked = _asked(row, wanted)
     if 4 in asked:
@@ -149,8 +145,11 @@ def update_port(connection: sa.Connection, project_id: str, row: Record, seen: R
     for an address that would go from under a running server.
     """
     number, now = seen["id"], int(time.time())
-    said = {key: given[key] for key in ("name", "description", "admin_state_up", "device_id", "device_owner")
-            if key in given}  # fmt: skip
+    said = {
+        key: given[key]
+        for key in ("name", "description", "admin_state_up", "device_id", "device_owner")
+        if key in given
+    }
     if seen["instance_uuid"] is not None:
         for key in ("device_id", "device_owner"):
             said.pop(key, None)
@@ -232,12 +231,23 @@ def attachable(connection: sa.Connection, project_id: str, number: str) -> t.Any
     that is down, or on a network without an IPv4 subnet.
     """
     found = connection.execute(
-        sa.select(vif.c.id, vif.c.network_id, vif.c.instance_uuid, port.c.admin_state_up, network.c.name,
-                  network.c.cidr, network.c.uuid, router_interface.c.router_id)
-        .select_from(vif.join(port, port.c.vif_id == vif.c.id).join(network, network.c.id == vif.c.network_id)
-                     .outerjoin(router_interface, router_interface.c.vif_id == vif.c.id))
+        sa.select(
+            vif.c.id,
+            vif.c.network_id,
+            vif.c.instance_uuid,
+            port.c.admin_state_up,
+            network.c.name,
+            network.c.cidr,
+            network.c.uuid,
+            router_interface.c.router_id,
+        )
+        .select_from(
+            vif.join(port, port.c.vif_id == vif.c.id)
+            .join(network, network.c.id == vif.c.network_id)
+            .outerjoin(router_interface, router_interface.c.vif_id == vif.c.id)
+        )
         .where(vif.c.id == number, port.c.project_id == project_id)
-    ).first()  # fmt: skip
+    ).first()
     if found is None:
         other = sa.select(vif.c.id).join(instance, instance.c.uuid == vif.c.instance_uuid)
         if connection.execute(other.where(vif.c.id == number, instance.c.project_id == project_id)).first():
@@ -318,6 +328,4 @@ def _groups(connection: sa.Connection, project_id: str, wanted: t.Sequence[str] 
 
 def _write_groups(connection: sa.Connection, number: str, groups: t.Sequence[int]) -> None:
     if groups:
-        connection.execute(
-            sa.insert(port_security_group), [{"vif_id": number, "group_id": group} for group in groups]
-        )
+        connection.execute(sa.insert(port_security_group), [{"vif_id": number, "group_id": group} for group in groups])

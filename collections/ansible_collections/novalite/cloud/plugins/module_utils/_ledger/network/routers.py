@@ -88,16 +88,20 @@ def add_interface(
             raise NovaliteError(f"Bad router request: Subnet for router interface must have a gateway IP ({number}).")
         port_id = str(uuid.uuid4())
         insert_vifs(
-            connection,
-            [{"id": port_id, "instance_uuid": None, "network_id": of_network["id"], "position": None}],
+            connection, [{"id": port_id, "instance_uuid": None, "network_id": of_network["id"], "position": None}]
         )
         now = int(time.time())
         connection.execute(
             sa.insert(port).values(
-                vif_id=port_id, project_id=row["project_id"], kept=False, device_id=row["id"],
-                device_owner=INTERFACE, created_at=now, updated_at=now,
+                vif_id=port_id,
+                project_id=row["project_id"],
+                kept=False,
+                device_id=row["id"],
+                device_owner=INTERFACE,
+                created_at=now,
+                updated_at=now,
             )
-        )  # fmt: skip
+        )
     else:
         connection.execute(
             sa.update(port).where(port.c.vif_id == port_id).values(device_id=row["id"], device_owner=INTERFACE)
@@ -159,17 +163,21 @@ def settle(connection: sa.Connection, network_ids: t.Collection[int]) -> list[st
     )
     changed: list[int] = []
     for wanted in (True, False):
-        changed += connection.execute(
-            sa.update(network)
-            .where(
-                network.c.id.in_(sorted(network_ids)),
-                network.c.tenant.is_(True),
-                network.c.snat.is_(not wanted),
-                leads_out if wanted else ~leads_out,
+        changed += (
+            connection.execute(
+                sa.update(network)
+                .where(
+                    network.c.id.in_(sorted(network_ids)),
+                    network.c.tenant.is_(True),
+                    network.c.snat.is_(not wanted),
+                    leads_out if wanted else ~leads_out,
+                )
+                .values(snat=wanted)
+                .returning(network.c.id)
             )
-            .values(snat=wanted)
-            .returning(network.c.id)
-        ).scalars().all()  # fmt: skip
+            .scalars()
+            .all()
+        )
     hosts = (
         sa.select(instance.c.host)
         .join(vif, vif.c.instance_uuid == instance.c.uuid)

@@ -245,6 +245,7 @@ def _pool(wanted: Wanted) -> dict[str, t.Any]:
 
 def _routed(connection: sa.Connection, network_id: int, version: int) -> bool:
     c = router_interface.c
-    return connection.execute(
-        sa.select(c.vif_id).where(c.network_id == network_id, c.version == version)
-    ).first() is not None  # fmt: skip
+    return (
+        connection.execute(sa.select(c.vif_id).where(c.network_id == network_id, c.version == version)).first()
+        is not None
+    )

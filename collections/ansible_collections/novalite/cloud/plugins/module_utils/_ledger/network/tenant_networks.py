@@ -56,9 +56,7 @@ def carrier(text: str) -> Carrier:
     return Carrier(manager, interface or None)
 
 
-def create_network(
-    connection: sa.Connection, project_id: str, wanted: t.Mapping[str, t.Any], how: Carrier
-) -> str:
+def create_network(connection: sa.Connection, project_id: str, wanted: t.Mapping[str, t.Any], how: Carrier) -> str:
     """Record a network without addresses for the project; returns its UUID.
 
     `wanted` has "name" (any text), "description", "mtu" (or None). Raises QuotaError, and NovaliteError when there is
@@ -128,12 +126,16 @@ def delete_network(connection: sa.Connection, row: t.Mapping[str, t.Any]) -> Non
 
 def check_no_port(connection: sa.Connection, row: t.Mapping[str, t.Any], subnet_id: str, version: int) -> None:
     """Raise TenantError while an interface on the network `row` has an address of this family."""
-    address = sa.select(fixed_ip.c.ip).where(
-        fixed_ip.c.network_id == row["id"], fixed_ip.c.owner == "vif:" + vif.c.id
-    ).exists()  # fmt: skip
-    routed = sa.select(router_interface.c.vif_id).where(
-        router_interface.c.vif_id == vif.c.id, router_interface.c.version == version
-    ).exists()  # fmt: skip
+    address = (
+        sa.select(fixed_ip.c.ip)
+        .where(fixed_ip.c.network_id == row["id"], fixed_ip.c.owner == "vif:" + vif.c.id)
+        .exists()
+    )
+    routed = (
+        sa.select(router_interface.c.vif_id)
+        .where(router_interface.c.vif_id == vif.c.id, router_interface.c.version == version)
+        .exists()
+    )
     attached = vif.c.instance_uuid.is_not(None)
     has = sa.or_(address, attached) if version == 4 else vif.c.ipv6.is_not(None)
     used = connection.execute(

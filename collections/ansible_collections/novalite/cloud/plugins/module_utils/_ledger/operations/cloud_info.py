@@ -66,11 +66,7 @@ def _host(state: HostState) -> Record:
 
 def _networks(connection: sa.Connection, owner: str | None) -> list[Record]:
     pool = (
-        sa.select(
-            fixed_ip.c.network_id,
-            sa.func.count().label("size"),
-            sa.func.count(fixed_ip.c.owner).label("used"),
-        )
+        sa.select(fixed_ip.c.network_id, sa.func.count().label("size"), sa.func.count(fixed_ip.c.owner).label("used"))
         .where(fixed_ip.c.reserved.is_(None))
         .group_by(fixed_ip.c.network_id)
         .subquery()

@@ -52,9 +52,7 @@ def difference_report(connection: sa.Connection, params: t.Mapping[str, t.Any]) 
     }
 
 
-def _record_looks(
-    connection: sa.Connection, hosts: t.Sequence[str], rows: t.Sequence[report.Row]
-) -> None:
+def _record_looks(connection: sa.Connection, hosts: t.Sequence[str], rows: t.Sequence[report.Row]) -> None:
     counts = collections.Counter(row["host"] for row in rows)
     looks = [{"of": host, "count": counts[host]} for host in sorted(hosts)]
     if looks:

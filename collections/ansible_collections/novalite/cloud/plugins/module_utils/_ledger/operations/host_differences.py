@@ -55,10 +55,12 @@ def host_differences(connection: sa.Connection, params: t.Mapping[str, t.Any]) -
     told = _Told(connection, found)
     rows = [*_left(host, result, told), *_released(host, result)]
     at_rest = [
-        server for server in instances_by(connection, hosts=[host])
-        if server["task_state"] is None and server["vm_state"] not in ("building",
-                                                                       "deleted") and server["updated_at"] < since
-    ]  # fmt: skip
+        server
+        for server in instances_by(connection, hosts=[host])
+        if server["task_state"] is None
+        and server["vm_state"] not in ("building", "deleted")
+        and server["updated_at"] < since
+    ]
     theirs = [one for one in at_rest if one["adopted"] is not None]
     at_rest = [one for one in at_rest if one["adopted"] is None]
     plans = plan_hosts(connection, params["state_dir"], existing=at_rest).hosts
@@ -71,8 +73,10 @@ def host_differences(connection: sa.Connection, params: t.Mapping[str, t.Any]) -
     residue = [one for one in found["residue"] if told.is_ours(one["disk"]) or one["what"] == "mount"]
     rows += guests.rows
     rows += _brought_here(connection, host, found)
-    rows += [row(host, f"{one['what']} {one['name']}", "nobody is at it", f"leads to {one['disk']}", "detached")
-             for one in residue]  # fmt: skip
+    rows += [
+        row(host, f"{one['what']} {one['name']}", "nobody is at it", f"leads to {one['disk']}", "detached")
+        for one in residue
+    ]
     for name, status in volume_repair.fail_lost(connection, host, found["volumes"], since):
         rows.append(row(host, f"volume {name}", status, "missing", "volume to error"))
         guests.changed = True
@@ -165,8 +169,11 @@ class _Guests:
             return True
         state = self._domains.get(one["uuid"], {}).get("state", "missing")
         runs = "; its guest still runs on what it has open: save its data before it ends" if state == "running" else ""
-        message = f"its {' and '.join(missing)} are gone from {self._host}" if len(missing) > 1 else (
-            f"its {missing[0]} is gone from {self._host}")  # fmt: skip
+        message = (
+            f"its {' and '.join(missing)} are gone from {self._host}"
+            if len(missing) > 1
+            else (f"its {missing[0]} is gone from {self._host}")
+        )
         if self._fail(one, message + runs):
             what = f"disk of {one['name']}"
             self.rows.append(row(self._host, what, one["vm_state"], "missing", "instance to ERROR, it keeps its claim"))
@@ -264,9 +271,14 @@ class _Guests:
         request = actions.new_request_id()
         try:
             server_actions.begin(
-                self._connection, ACTION, [uuid], request_id=request, details=DETAILS, ignore_lock=True,
+                self._connection,
+                ACTION,
+                [uuid],
+                request_id=request,
+                details=DETAILS,
+                ignore_lock=True,
                 also_in=[RESIZED],
-            )  # fmt: skip
+            )
         except ConflictError:
             return False  # somebody else was quicker
         self.changed = True
@@ -287,11 +299,15 @@ class _Told:
         c = instance.c
         numbers = {chain["id"] for chain in found["chains"]} | {int(name[-8:], 16) for name in found["filters"]}
         macs = {entry["mac"] for network in found["dhcp_networks"] for entry in network["hosts"]}
-        uuids = {domain["uuid"] for domain in found["domains"]} | set(found["disks"]) | {
-            word for one in found["residue"] for word in _UUID.findall(one["disk"])}  # fmt: skip
+        uuids = (
+            {domain["uuid"] for domain in found["domains"]}
+            | set(found["disks"])
+            | {word for one in found["residue"] for word in _UUID.findall(one["disk"])}
+        )
         rows = connection.execute(
-            sa.select(c.id, c.uuid, c.name, c.host, c.deleted, c.vm_state)
-            .where(sa.or_(c.uuid.in_(sorted(uuids)), c.id.in_(sorted(numbers))))
+            sa.select(c.id, c.uuid, c.name, c.host, c.deleted, c.vm_state).where(
+                sa.or_(c.uuid.in_(sorted(uuids)), c.id.in_(sorted(numbers)))
+            )
         ).all()
         self.by_uuid = {record.uuid: _whereabouts(record) for record in rows}
         self.by_number = {record.id: _whereabouts(record) for record in rows}
@@ -324,10 +340,11 @@ def _left(host: str, result: t.Mapping[str, t.Any], told: _Told) -> list[Row]:
         *((f"filter {one['name']}", told.by_number[int(one["name"][-8:], 16)]) for one in plan["filters"]),
         *(
             (f"DHCP entry {entry['mac']} on {network['bridge']}", told.by_mac.get(entry["mac"], nobody))
-            for network in plan["dhcp_networks"] for entry in network["hosts"]
+            for network in plan["dhcp_networks"]
+            for entry in network["hosts"]
         ),
         *((f"bridge {bridge['name']}", "no instance here is on it") for bridge in plan["last_bridges"]),
-    ]  # fmt: skip
+    ]
     return [row(host, what, ledger, "there", "removed") for what, ledger in found]
 
 
@@ -340,9 +357,13 @@ def _released(host: str, result: t.Mapping[str, t.Any]) -> list[Row]:
 def _guard(host: str, found: Found, keep: dict[str, t.Any]) -> list[Row]:
     """Name the devices whose rules against spoofing are not in force."""
     mine = {domain["uuid"] for domain in keep["domains"]}
-    bare = [(domain["name"], tap["device"]) for domain in found["domains"] if domain["uuid"] in mine
-            for tap in domain["taps"]
-            if tap["unfiltered"]]  # fmt: skip
+    bare = [
+        (domain["name"], tap["device"])
+        for domain in found["domains"]
+        if domain["uuid"] in mine
+        for tap in domain["taps"]
+        if tap["unfiltered"]
+    ]
     keep["renew"] = sorted(device for _name, device in bare)
     return [
         row(host, f"filter rules of {device} of {name}", "in force", "flushed", "written anew") for name, device in bare
@@ -354,8 +375,13 @@ def _plug(host: str, found: Found, keep: t.Mapping[str, t.Any]) -> list[Row]:
     mine = {domain["uuid"]: domain for domain in keep["domains"]}
     rows: list[Row] = []
     for bridge in keep["bridges"]:
-        here = [(domain["name"], tap) for domain in found["domains"] if domain["uuid"] in mine for tap in domain["taps"]
-                if tap["bridge"] == bridge["name"]]  # fmt: skip
+        here = [
+            (domain["name"], tap)
+            for domain in found["domains"]
+            if domain["uuid"] in mine
+            for tap in domain["taps"]
+            if tap["bridge"] == bridge["name"]
+        ]
         bridge["taps"] = sorted(tap["device"] for _name, tap in here)
         for name, tap in here:
             if tap["master"] != bridge["name"]:

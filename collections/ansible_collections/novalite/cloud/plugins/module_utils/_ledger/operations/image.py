@@ -26,9 +26,18 @@ from ..identity.quotas import check_quota
 from ..queries.lookups import PRIVATE, project_by_name
 
 COLUMNS = (
-    "disk_format", "source", "checksum", "size", "virtual_size", "kernel", "ramdisk", "cmdline",
-    "min_disk_gb", "min_ram_mb", "properties",
-)  # fmt: skip
+    "disk_format",
+    "source",
+    "checksum",
+    "size",
+    "virtual_size",
+    "kernel",
+    "ramdisk",
+    "cmdline",
+    "min_disk_gb",
+    "min_ram_mb",
+    "properties",
+)
 STAT = f"{PRIVATE}stat"  # size and time of the local files, so that a large one is not read again each time
 CMDLINE_LENGTH = 2048  # the kernel's COMMAND_LINE_SIZE on x86
 BOOT_FILES = ("kernel", "ramdisk")
@@ -70,9 +79,12 @@ def image(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str,
         changes.note(name, _shown(before), _shown(after))
         if before is None:
             new = {
-                "id": str(uuid.uuid4()), "owner": owner, "name": name, "created_at": int(time.time()),
+                "id": str(uuid.uuid4()),
+                "owner": owner,
+                "name": name,
+                "created_at": int(time.time()),
                 "visibility": "private" if owner else "public",
-            }  # fmt: skip
+            }
             connection.execute(sa.insert(table).values(**new, **after))
         elif before != after:  # perhaps a file's time only, which is no change to report
             mine = sa.and_(table.c.owner == owner, table.c.name == name)

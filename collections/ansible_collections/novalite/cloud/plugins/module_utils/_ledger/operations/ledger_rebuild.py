@@ -56,9 +56,15 @@ def ledger_rebuild(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> 
     for table, highest in _highest(params["hosts"]).items():
         raise_number(connection, table, highest)
     servers = [server for server in _servers(connection) if server not in before]
-    lost = [*LOST, *_withheld(found), *(f"what is on hosts of {one}: no record of it" for one in found.unrecorded),
-            *(f"the adopted {one}: its domain is gone, or carries no mark" for one in found.unmarked),
-            *found.unreadable, *writer.dropped, *_volumes(connection, params["hosts"])]  # fmt: skip
+    lost = [
+        *LOST,
+        *_withheld(found),
+        *(f"what is on hosts of {one}: no record of it" for one in found.unrecorded),
+        *(f"the adopted {one}: its domain is gone, or carries no mark" for one in found.unmarked),
+        *found.unreadable,
+        *writer.dropped,
+        *_volumes(connection, params["hosts"]),
+    ]
     result: dict[str, t.Any] = {
         "changed": bool(writer.added),
         "ledger": found.ledger,
@@ -90,8 +96,9 @@ def _merged(found: Found) -> dict[str, list[Row]]:
 
 def _key(name: str, row: Row) -> str:
     table = tables.metadata.tables.get(name)
-    columns = [column.name for column in table.primary_key.columns] if table is not None else ["network_id",
-                                                                                               "floating_pool"]
+    columns = (
+        [column.name for column in table.primary_key.columns] if table is not None else ["network_id", "floating_pool"]
+    )
     return repr([row.get(column) for column in columns])
 
 
@@ -105,8 +112,10 @@ class _Writer:
         self.dropped: list[str] = []
 
     def add(self, rows: t.Mapping[str, list[Row]]) -> None:
-        there = {table.name: set(self._connection.execute(sa.select(*table.primary_key.columns)).scalars())
-                 for table in (tables.network, tables.floating_pool)}  # fmt: skip
+        there = {
+            table.name: set(self._connection.execute(sa.select(*table.primary_key.columns)).scalars())
+            for table in (tables.network, tables.floating_pool)
+        }
         for table in tables.metadata.sorted_tables:
             if table.name == "floating_ip":
                 self._fill_floating(rows, there["floating_pool"])
@@ -121,16 +130,25 @@ class _Writer:
         unique = _unique(table)
         present = [dict(row) for row in self._connection.execute(sa.select(table)).mappings()]
         by_key = {tuple(row[key] for key in keys) for row in present}
-        by_value = {(columns, *(row[column] for column in columns)): row for columns in unique for row in present
-                    if all(row[column] is not None for column in columns)}  # fmt: skip
+        by_value = {
+            (columns, *(row[column] for column in columns)): row
+            for columns in unique
+            for row in present
+            if all(row[column] is not None for column in columns)
+        }
         new = []
         for original in sorted(rows, key=lambda row: [str(row.get(key)) for key in keys]):
             row = self._here(table, original)
             if row is None or tuple(row[key] for key in keys) in by_key:
                 continue
-            same = next((by_value[key] for columns in unique
-                         if (key := (columns, *(row.get(column) for column in columns))) in by_value),
-                        None)  # fmt: skip
+            same = next(
+                (
+                    by_value[key]
+                    for columns in unique
+                    if (key := (columns, *(row.get(column) for column in columns))) in by_value
+                ),
+                None,
+            )
             if same is not None:
                 self._same(table, keys, row, same)
                 continue
@@ -176,8 +194,11 @@ class _Writer:
             network = pool.get("network_id")
             if network is None or network in there:
                 continue
-            addresses = [{"network_id": network, "ip": ip, "reserved": role}
-                         for first, last, role in pool["ranges"] for ip in range(first, last + 1)]  # fmt: skip
+            addresses = [
+                {"network_id": network, "ip": ip, "reserved": role}
+                for first, last, role in pool["ranges"]
+                for ip in range(first, last + 1)
+            ]
             if addresses:
                 self._connection.execute(sa.insert(tables.fixed_ip), addresses)
                 self.added["fixed_ip"] += len(addresses)
@@ -188,9 +209,12 @@ class _Writer:
             name = pool.get("floating_pool")
             if name is None or name in there:
                 continue
-            addresses = [{"id": str(uuids.uuid4()), "pool": name, "address": ip}
-                         for first, last, _role in pool["ranges"] for ip in range(first, last + 1)
-                         if ip not in known]  # fmt: skip
+            addresses = [
+                {"id": str(uuids.uuid4()), "pool": name, "address": ip}
+                for first, last, _role in pool["ranges"]
+                for ip in range(first, last + 1)
+                if ip not in known
+            ]
             if addresses:
                 self._connection.execute(sa.insert(tables.floating_ip), addresses)
 
@@ -203,9 +227,9 @@ class _Writer:
             if holder == row["owner"]:
                 continue
             took = self._connection.execute(
-                sa.update(fixed).where(mine, fixed.c.owner.is_(None)).values(
-                    owner=row["owner"], reserved=None, released_at=row["released_at"], last_owner=row["last_owner"]
-                )
+                sa.update(fixed)
+                .where(mine, fixed.c.owner.is_(None))
+                .values(owner=row["owner"], reserved=None, released_at=row["released_at"], last_owner=row["last_owner"])
             ).rowcount
             if not took:
                 raise ConflictError(
@@ -227,8 +251,11 @@ class _Writer:
 
 def _unique(table: sa.Table) -> list[tuple[str, ...]]:
     """The sets of columns that no two rows have the same values in, without the key."""
-    found = [tuple(column.name for column in constraint.columns) for constraint in table.constraints
-             if isinstance(constraint, sa.UniqueConstraint)]  # fmt: skip
+    found = [
+        tuple(column.name for column in constraint.columns)
+        for constraint in table.constraints
+        if isinstance(constraint, sa.UniqueConstraint)
+    ]
     found += [(column.name,) for column in table.columns if column.unique]
     found += [tuple(column.name for column in index.columns) for index in table.indexes if index.unique]
     return sorted(set(found))
@@ -261,8 +288,10 @@ def _withheld(found: Found) -> list[str]:
     for one in found.slices:
         for what in one.withheld:
             names[what].append(_name(one))
-    return [f"{told.get(what, what)} of {', '.join(sorted(names[what]))}: the guests have it, the ledger not any more"
-            for what in sorted(names)]  # fmt: skip
+    return [
+        f"{told.get(what, what)} of {', '.join(sorted(names[what]))}: the guests have it, the ledger not any more"
+        for what in sorted(names)
+    ]
 
 
 def _name(one: Slice) -> str:
@@ -272,5 +301,9 @@ def _name(one: Slice) -> str:
 def _volumes(connection: sa.Connection, hosts: t.Sequence[t.Mapping[str, t.Any]]) -> list[str]:
     """Volumes that lie on hosts and that nothing tells of."""
     known = set(connection.execute(sa.select(tables.tables_volumes.volume.c.id)).scalars())
-    return [f"the volume {volume} on {host['name']}: whose it is" for host in hosts
-            for volume in host["found"]["volumes"] if volume not in known]  # fmt: skip
+    return [
+        f"the volume {volume} on {host['name']}: whose it is"
+        for host in hosts
+        for volume in host["found"]["volumes"]
+        if volume not in known
+    ]

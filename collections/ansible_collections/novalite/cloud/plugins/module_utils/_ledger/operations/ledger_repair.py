@@ -235,10 +235,7 @@ def _wrong_sums(connection: sa.Connection) -> list[Correction]:
     sums = {one: sa.func.coalesce(claimed.c[one], 0) for one in SUMS}
     wrong = connection.execute(
         sa.select(
-            compute_host.c.id,
-            compute_host.c.name,
-            *used.values(),
-            *(sums[one].label(f"{one}_sum") for one in SUMS),
+            compute_host.c.id, compute_host.c.name, *used.values(), *(sums[one].label(f"{one}_sum") for one in SUMS)
         )
         .select_from(compute_host.outerjoin(claimed, claimed.c.compute_host_id == compute_host.c.id))
         .where(sa.or_(*(used[one] != sums[one] for one in SUMS)))

@@ -41,17 +41,7 @@ PLAIN = (
 )
 COLUMNS = ("manager", "cidr", "bridge", "dhcp", "isolated", "snat", *DEFAULTS)
 # running guests, and what the hypervisors have for them, hang on these
-FIXED_WHEN_USED = (
-    "cidr",
-    "cidr_v6",
-    "manager",
-    "bridge",
-    "bridge_interface",
-    "vlan",
-    "vni",
-    "isolated",
-    "ipv6_mode",
-)
+FIXED_WHEN_USED = ("cidr", "cidr_v6", "manager", "bridge", "bridge_interface", "vlan", "vni", "isolated", "ipv6_mode")
 
 
 def network(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
@@ -118,10 +108,7 @@ def _networks(
     for key, address in connection.execute(query):
         reserved[key].append(address)
     return ids, {
-        row["name"]: {
-            **{column: row[column] for column in COLUMNS},
-            "reserved": pools.ranges(reserved[row["id"]]),
-        }
+        row["name"]: {**{column: row[column] for column in COLUMNS}, "reserved": pools.ranges(reserved[row["id"]])}
         for row in rows
     }
 
@@ -157,17 +144,25 @@ def _wanted(connection: sa.Connection, item: t.Mapping[str, t.Any], before: Netw
 def _user(connection: sa.Connection, network_id: int) -> str | None:
     """Some instance (or address) that uses the network; a host's own DHCP address is no use of it."""
     vif, instance, pool = tables.vif, tables.instance, tables.fixed_ip
-    named = connection.execute(
-        sa.select(instance.c.name)
-        .join(vif, vif.c.instance_uuid == instance.c.uuid)
-        .where(vif.c.network_id == network_id, instance.c.deleted == 0)
-        .order_by(instance.c.id)
-    ).scalars().first()
+    named = (
+        connection.execute(
+            sa.select(instance.c.name)
+            .join(vif, vif.c.instance_uuid == instance.c.uuid)
+            .where(vif.c.network_id == network_id, instance.c.deleted == 0)
+            .order_by(instance.c.id)
+        )
+        .scalars()
+        .first()
+    )
     if named is not None:
         return f"the instance {named!r}"
-    taken = connection.execute(
-        sa.select(pool.c.ip).where(pool.c.network_id == network_id, pool.c.owner.like("vif:%")).order_by(pool.c.ip)
-    ).scalars().first()
+    taken = (
+        connection.execute(
+            sa.select(pool.c.ip).where(pool.c.network_id == network_id, pool.c.owner.like("vif:%")).order_by(pool.c.ip)
+        )
+        .scalars()
+        .first()
+    )
     return None if taken is None else f"the address {to_text(taken)}, which was handed out"
 
 

@@ -37,12 +37,7 @@ def reachability(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> di
     lines = [answer["line"] for answer in found]
     if not found:
         lines = [f"{ends[0].name} and {ends[1].name} have no addresses of one family"]
-    return {
-        "changed": False,
-        "allowed": any(answer["allowed"] for answer in found),
-        "answers": found,
-        "msg": lines,
-    }
+    return {"changed": False, "allowed": any(answer["allowed"] for answer in found), "answers": found, "msg": lines}
 
 
 def _end(connection: sa.Connection, project_id: str, name: str) -> reach.End:

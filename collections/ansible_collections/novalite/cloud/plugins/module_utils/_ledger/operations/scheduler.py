@@ -45,9 +45,7 @@ def scheduler(connection: sa.Connection, params: t.Mapping[str, t.Any]) -> dict[
             return result_of(instances, outcome)
         except StaleChoiceError:
             continue
-    raise ConflictError(
-        f"compute hosts were changed by other runs during {CLAIM_ATTEMPTS} choices in a row: run again"
-    )
+    raise ConflictError(f"compute hosts were changed by other runs during {CLAIM_ATTEMPTS} choices in a row: run again")
 
 
 def _place(

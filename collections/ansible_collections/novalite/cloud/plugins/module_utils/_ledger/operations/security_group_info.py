@@ -30,8 +30,15 @@ def security_group_info(connection: sa.Connection, params: t.Mapping[str, t.Any]
         owner = lookups.project_by_name(connection, params["project"])["id"]
         query = query.where(security_group.c.project_id == owner)
     groups: dict[int, dict[str, t.Any]] = {
-        row.id: {"id": row.id, "uuid": row.uuid, "name": row.name, "project": row.project,
-                 "description": row.description, "rules": [], "servers": []}
+        row.id: {
+            "id": row.id,
+            "uuid": row.uuid,
+            "name": row.name,
+            "project": row.project,
+            "description": row.description,
+            "rules": [],
+            "servers": [],
+        }
         for row in connection.execute(query)
     }
     rules, link = security_group_rule, instance_security_group

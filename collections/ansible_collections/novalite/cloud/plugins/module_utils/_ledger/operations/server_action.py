@@ -61,9 +61,7 @@ def server_action(connection: sa.Connection, params: Params) -> dict[str, t.Any]
         going = [one for one in found if one["task_state"] in server_actions.task_states(name)]
         gone = wanted - {one["uuid"] for one in found}
         result["skipped"] = [{"uuid": uuid, "reason": "there is no such instance any more"} for uuid in sorted(gone)]
-        result["skipped"] += [
-            {"uuid": one["uuid"], "reason": _why_not(name, one)} for one in found if one not in going
-        ]
+        result["skipped"] += [{"uuid": one["uuid"], "reason": _why_not(name, one)} for one in found if one not in going]
     else:
         begun = _begin(connection, params, found)
         going = begun.pop("instances")
@@ -132,9 +130,7 @@ def _begin(connection: sa.Connection, params: Params, found: list[Instance]) -> 
 def _lock(connection: sa.Connection, params: Params, found: list[Instance]) -> dict[str, t.Any]:
     change = server_actions.lock if params["action"] == "lock" else server_actions.unlock
     request_id = actions.new_request_id()
-    changed = [
-        one for one in found if change(connection, one["uuid"], params.get("reason"), request_id=request_id)
-    ]
+    changed = [one for one in found if change(connection, one["uuid"], params.get("reason"), request_id=request_id)]
     result: dict[str, t.Any] = {"changed": bool(changed), "settled": [one for one in found if one not in changed]}
     result["instances"] = instances_by(connection, uuids=[one["uuid"] for one in changed])
     if changed:
@@ -211,9 +207,7 @@ def _record(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
         groups.setdefault(how, []).append(uuid)
     for (host, error, power_state), uuids in groups.items():
         changed.update(
-            server_actions.finish(
-                connection, name, uuids, host=host, error=error, power_state=power_state, said=told
-            )
+            server_actions.finish(connection, name, uuids, host=host, error=error, power_state=power_state, said=told)
         )
     after = instances_by(connection, uuids=said)
     names = {one["uuid"]: one["name"] for one in after}
@@ -222,7 +216,8 @@ def _record(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
         "instances": after,
         "settled": [],
         "skipped": [
-            {"uuid": uuid, "reason": "it was being deleted, or its action had ended"} for uuid in said
+            {"uuid": uuid, "reason": "it was being deleted, or its action had ended"}
+            for uuid in said
             if uuid not in changed
         ],
         "hosts": {},

@@ -34,8 +34,13 @@ from ..volumes.server_volumes import NO_IMAGE
 
 GIB = 1 << 30
 # libvirt's word for a domain's state -> vm_state, Nova's power state
-_STATES = {"running": ("active", 1), "paused": ("paused", 3), "shutoff": ("stopped", 4), "saved": ("suspended", 4),
-           "crashed": ("stopped", 6)}  # fmt: skip
+_STATES = {
+    "running": ("active", 1),
+    "paused": ("paused", 3),
+    "shutoff": ("stopped", 4),
+    "saved": ("suspended", 4),
+    "crashed": ("stopped", 6),
+}
 
 Record = dict[str, t.Any]
 Params = t.Mapping[str, t.Any]
@@ -83,11 +88,22 @@ def _adopt(connection: sa.Connection, params: Params) -> Record:
     now = int(time.time())
     vm_state, power_state = _STATES[guest.state]
     row = {
-        "uuid": guest.uuid, "project_id": owner["id"], "name": name, "hostname": name.lower(), "flavor": size,
-        "image": dict(NO_IMAGE), "metadata": {}, "host": host, "vm_state": vm_state, "power_state": power_state,
-        "attempts": [], "created_at": now, "updated_at": now, "launched_at": now,
+        "uuid": guest.uuid,
+        "project_id": owner["id"],
+        "name": name,
+        "hostname": name.lower(),
+        "flavor": size,
+        "image": dict(NO_IMAGE),
+        "metadata": {},
+        "host": host,
+        "vm_state": vm_state,
+        "power_state": power_state,
+        "attempts": [],
+        "created_at": now,
+        "updated_at": now,
+        "launched_at": now,
         "adopted": {"domain": guest.name, "at": now, "disks": list(guest.disks), "reserved": []},
-    }  # fmt: skip
+    }
     before = usage(connection, owner["id"])
     try:
         connection.execute(sa.insert(instance).values(**row))
@@ -143,9 +159,15 @@ def _flavor(connection: sa.Connection, guest: Guest, named: str | None) -> Recor
         return flavor_of(exact)
     own = f"adopted.{guest.vcpus}c{guest.memory_mb}m{root_gb}g"
     return {
-        "name": own, "vcpus": guest.vcpus, "memory_mb": guest.memory_mb, "root_gb": root_gb, "ephemeral_gb": 0,
-        "swap_mb": 0, "extra_specs": {}, "flavorid": own,
-    }  # fmt: skip
+        "name": own,
+        "vcpus": guest.vcpus,
+        "memory_mb": guest.memory_mb,
+        "root_gb": root_gb,
+        "ephemeral_gb": 0,
+        "swap_mb": 0,
+        "extra_specs": {},
+        "flavorid": own,
+    }
 
 
 def _claim(connection: sa.Connection, guest: Guest, host: str, now: int) -> None:
@@ -171,7 +193,8 @@ def _claim(connection: sa.Connection, guest: Guest, host: str, now: int) -> None
 def _left_out(guest: Guest, chosen: t.Sequence[OwnNic]) -> list[str]:
     taken = {own.mac for own in chosen}
     return [
-        f"{nic['mac']} on {nic['bridge'] or nic['network'] or 'no bridge'}" for nic in guest.nics
+        f"{nic['mac']} on {nic['bridge'] or nic['network'] or 'no bridge'}"
+        for nic in guest.nics
         if nic["mac"] not in taken
     ]
 
@@ -231,10 +254,13 @@ def _mark(one: Instance, ledger: str) -> str:
     """What the domain's metadata say, as that of other instances (domain.xml.j2), and that it was adopted."""
     root = ElementTree.Element("instance")
     texts: tuple[tuple[str, str, dict[str, str]], ...] = (
-        ("ledger", ledger, {}), ("uuid", one["uuid"], {}), ("name", one["name"], {}),
-        ("project", one["project"]["name"], {"id": one["project"]["id"]}), ("flavor", one["flavor"]["name"], {}),
+        ("ledger", ledger, {}),
+        ("uuid", one["uuid"], {}),
+        ("name", one["name"], {}),
+        ("project", one["project"]["name"], {"id": one["project"]["id"]}),
+        ("flavor", one["flavor"]["name"], {}),
         ("adopted", "true", {}),
-    )  # fmt: skip
+    )
     for tag, text, attributes in texts:
         ElementTree.SubElement(root, tag, attributes).text = text
     return ElementTree.tostring(root, encoding="unicode")

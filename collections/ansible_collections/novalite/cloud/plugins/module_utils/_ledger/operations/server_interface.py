@@ -100,13 +100,13 @@ def _matching(one: Instance, item: t.Mapping[str, t.Any]) -> list[dict[str, t.An
 def _nics_of(connection: sa.Connection, params: Params) -> dict[str, list[str]]:
     names = sorted({item["server"] for item in params["interfaces"]})
     servers = servers_named(connection, params.get("project"), names)
-    return {server["name"]: [f"{nic['ip']} in {nic['network']['name']} ({nic['mac']})" for nic in server["nics"]]
-            for server in servers}  # fmt: skip
+    return {
+        server["name"]: [f"{nic['ip']} in {nic['network']['name']} ({nic['mac']})" for nic in server["nics"]]
+        for server in servers
+    }
 
 
-def _without(
-    connection: sa.Connection, after: dict[str, list[str]], wanted: t.Collection[str]
-) -> dict[str, list[str]]:
+def _without(connection: sa.Connection, after: dict[str, list[str]], wanted: t.Collection[str]) -> dict[str, list[str]]:
     going = set(interfaces.under_way(connection, DETACHING, wanted).values())
     for instance in instances_by(connection, uuids=wanted):
         after[instance["name"]] = [

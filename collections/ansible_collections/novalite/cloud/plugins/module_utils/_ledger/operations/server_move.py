@@ -329,9 +329,7 @@ def _end(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
     return _result(connection, params, done, errors)
 
 
-def _failed(
-    connection: sa.Connection, action: str, move: t.Any, row: t.Any, error: str, known: bool
-) -> None:
+def _failed(connection: sa.Connection, action: str, move: t.Any, row: t.Any, error: str, known: bool) -> None:
     if action in ("resize", "migrate", "evacuate") and move.status == moves.POST:
         if moves.take_back(connection, move, row.task_state):
             moves.undo(connection, move, row, error)

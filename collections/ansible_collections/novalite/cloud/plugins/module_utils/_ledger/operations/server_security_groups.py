@@ -48,9 +48,7 @@ def server_security_groups(connection: sa.Connection, params: t.Mapping[str, t.A
         touched.update(leaving)
         link = instance_security_group
         if leaving:
-            connection.execute(
-                sa.delete(link).where(link.c.instance_id == ids[name][0], link.c.group_id.in_(leaving))
-            )
+            connection.execute(sa.delete(link).where(link.c.instance_id == ids[name][0], link.c.group_id.in_(leaving)))
         joining = [{"instance_id": ids[name][0], "group_id": groups[group]} for group in sorted(shall - now)]
         if joining:
             connection.execute(sa.insert(link), joining)
@@ -77,15 +75,16 @@ def _instances(connection: sa.Connection, project_id: str, names: t.Sequence[str
     return {name: found[name] for name in names}
 
 
-def _memberships(
-    connection: sa.Connection, ids: t.Mapping[str, tuple[int, str]]
-) -> dict[str, dict[str, int]]:
+def _memberships(connection: sa.Connection, ids: t.Mapping[str, tuple[int, str]]) -> dict[str, dict[str, int]]:
     """Server -> its groups: name -> id."""
     link = instance_security_group
     rows = connection.execute(
         sa.select(instance.c.name, security_group.c.name.label("group"), security_group.c.id)
-        .select_from(link.join(instance, instance.c.id == link.c.instance_id)
-                     .join(security_group, security_group.c.id == link.c.group_id))
+        .select_from(
+            link.join(instance, instance.c.id == link.c.instance_id).join(
+                security_group, security_group.c.id == link.c.group_id
+            )
+        )
         .where(link.c.instance_id.in_([number for number, _uuid in ids.values()]))
     )
     found: dict[str, dict[str, int]] = {name: {} for name in ids}

@@ -249,9 +249,7 @@ def _measured(
     return t.cast("list[dict[str, t.Any]]", found["images"])
 
 
-def _arguments(
-    site: Site, kind: str, public: bool, entries: list[dict[str, t.Any]], state: str
-) -> dict[str, t.Any]:
+def _arguments(site: Site, kind: str, public: bool, entries: list[dict[str, t.Any]], state: str) -> dict[str, t.Any]:
     owner = None if kind in SHARED and public else site.project
     return {_plural(kind): entries, "state": state, "project": owner}
 
@@ -328,9 +326,7 @@ def _servers(connection: sa.Connection, site: Site, owner: str, replace: bool) -
     return todo
 
 
-def _change_in_place(
-    todo: _Servers, name: str, said: dict[str, t.Any], there: dict[str, t.Any], item: Item
-) -> None:
+def _change_in_place(todo: _Servers, name: str, said: dict[str, t.Any], there: dict[str, t.Any], item: Item) -> None:
     fields = {change.field.partition(".")[0] for change in item.changes}
     if "metadata" in fields:
         todo.metadata.append((there["row"], said["metadata"]))

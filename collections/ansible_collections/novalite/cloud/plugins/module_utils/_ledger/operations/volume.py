@@ -30,8 +30,11 @@ def volume(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
     types = [_type(connection, one) for one in params.get("types") or []]
     items = params.get("volumes")
     if items is None:
-        return {**Changes().result("volumes", volumes_by(connection, project_id=owner)), "begun": [],
-                "changed": any(types)}
+        return {
+            **Changes().result("volumes", volumes_by(connection, project_id=owner)),
+            "begun": [],
+            "changed": any(types),
+        }
     names = checked_names("volume", items)
     there = {record["name"]: record for record in volumes_by(connection, names=names, project_id=owner)}
     changes = Changes()

@@ -100,9 +100,7 @@ def servers_on(connection: sa.Connection, names: t.Collection[str]) -> dict[str,
 def aggregates(connection: sa.Connection) -> list[Record]:
     """The aggregates in the order of their numbers, each with its `hosts` and a `uuid`."""
     rows = connection.execute(sa.select(aggregate).order_by(aggregate.c.id)).mappings()
-    found: dict[int, Record] = {
-        row["id"]: {**row, "uuid": aggregate_uuid(row["id"]), "hosts": []} for row in rows
-    }
+    found: dict[int, Record] = {row["id"]: {**row, "uuid": aggregate_uuid(row["id"]), "hosts": []} for row in rows}
     for number, host in connection.execute(sa.select(aggregate_host).order_by(aggregate_host.c.host)):
         found[number]["hosts"].append(host)
     return list(found.values())

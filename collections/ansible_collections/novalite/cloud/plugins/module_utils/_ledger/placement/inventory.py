@@ -42,9 +42,7 @@ def read_guests(
         engine.dispose()
 
 
-def _read(
-    connection: sa.Connection, projects: t.Sequence[str] | None, states: t.Collection[str]
-) -> dict[str, t.Any]:
+def _read(connection: sa.Connection, projects: t.Sequence[str] | None, states: t.Collection[str]) -> dict[str, t.Any]:
     ids = None if projects is None else {lookups.project_by_name(connection, name)["id"] for name in projects}
     zones = {state.name: state.zone for state in host_states(connection, int(time.time()))[0]}
     everyone = instances_by(connection)

@@ -150,9 +150,7 @@ def _claim(
 def _growth(connection: sa.Connection, request: Request, source: str, old: t.Mapping[str, t.Any]) -> Request:
     """What its own host has to give beside what it has claimed there."""
     return dataclasses.replace(
-        request,
-        vcpus=max(0, request.vcpus - old["vcpus"]),
-        memory_mb=max(0, request.memory_mb - old["memory_mb"]),
+        request, vcpus=max(0, request.vcpus - old["vcpus"]), memory_mb=max(0, request.memory_mb - old["memory_mb"])
     )
 
 

@@ -24,9 +24,7 @@ def server_groups(connection: sa.Connection, project_id: str | None) -> list[Rec
     query = sa.select(server_group).order_by(server_group.c.project_id, server_group.c.name)
     if project_id is not None:
         query = query.where(server_group.c.project_id == project_id)
-    found: dict[str, Record] = {
-        row["id"]: {**row, "members": []} for row in connection.execute(query).mappings()
-    }
+    found: dict[str, Record] = {row["id"]: {**row, "members": []} for row in connection.execute(query).mappings()}
     member = server_group_member
     rows = connection.execute(
         sa.select(member.c.group_id, member.c.instance_uuid)
@@ -41,9 +39,13 @@ def server_groups(connection: sa.Connection, project_id: str | None) -> list[Rec
 
 
 def create_server_group(
-    connection: sa.Connection, project: t.Mapping[str, str], name: str, policy: str, most: int | None,
+    connection: sa.Connection,
+    project: t.Mapping[str, str],
+    name: str,
+    policy: str,
+    most: int | None,
     user_id: str | None = None,
-) -> str:  # fmt: skip
+) -> str:
     """Make a group of `project` (id, name); returns its id. Raises ConflictError for a name that it has, QuotaError."""
     mine = sa.and_(server_group.c.project_id == project["id"], server_group.c.name == name)
     query = sa.select(server_group.c.id).where(mine)

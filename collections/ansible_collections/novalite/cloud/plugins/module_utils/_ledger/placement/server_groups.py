@@ -87,9 +87,11 @@ def groups_by_name_or_id(connection: sa.Connection, names: t.Iterable[str], proj
     wanted = sorted(set(names))
     table = tables.server_group
     mine = table.c.project_id == project_id
-    rows = connection.execute(
-        sa.select(table).where(mine, sa.or_(table.c.name.in_(wanted), table.c.id.in_(wanted)))
-    ).mappings().all()
+    rows = (
+        connection.execute(sa.select(table).where(mine, sa.or_(table.c.name.in_(wanted), table.c.id.in_(wanted))))
+        .mappings()
+        .all()
+    )
     found = {row["id"]: dict(row) for row in rows}
     found.update({row["name"]: dict(row) for row in rows})
     for name in wanted:

@@ -27,8 +27,17 @@ PAGE = 50  # instances
 OWNERS = 1024  # addresses of a project that a map names
 
 _LISTED = (
-    "id", "uuid", "name", "display_name", "vm_state", "task_state", "power_state", "host", "created_at", "locked",
-)  # fmt: skip
+    "id",
+    "uuid",
+    "name",
+    "display_name",
+    "vm_state",
+    "task_state",
+    "power_state",
+    "host",
+    "created_at",
+    "locked",
+)
 
 _OF_VIF = fixed_ip.c.owner == sa.literal("vif:").concat(vif.c.id)
 
@@ -137,8 +146,7 @@ def address_map(connection: sa.Connection, uuid: str, project_id: str | None) ->
         .order_by("cell")
     )
     cells: list[dict[str, t.Any]] = [
-        {"first": to_text(first + number * block), **_named(counts)}
-        for number, *counts in connection.execute(query)
+        {"first": to_text(first + number * block), **_named(counts)} for number, *counts in connection.execute(query)
     ]
     owners = (
         sa.select(fixed_ip.c.ip, instance.c.uuid, instance.c.name, instance.c.display_name, vif.c.mac)

@@ -199,9 +199,7 @@ def history(connection: sa.Connection, uuids: t.Iterable[str]) -> dict[str, list
     ):
         events[row.action_id].append({field: getattr(row, field) for field in _EVENT_FIELDS})
     found: collections.defaultdict[str, list[dict[str, t.Any]]] = collections.defaultdict(list)
-    for row in connection.execute(
-        sa.select(instance_action).where(of_these).order_by(instance_action.c.id.desc())
-    ):
+    for row in connection.execute(sa.select(instance_action).where(of_these).order_by(instance_action.c.id.desc())):
         found[row.instance_uuid].append(
             {**{field: getattr(row, field) for field in _ACTION_FIELDS}, "events": events[row.id]}
         )

@@ -46,10 +46,7 @@ def without_others(
 
 
 def _of_others(
-    connection: sa.Connection,
-    project_id: str,
-    network_id: int,
-    around: netaddr.IPNetwork,
+    connection: sa.Connection, project_id: str, network_id: int, around: netaddr.IPNetwork
 ) -> set[netaddr.IPAddress]:
     others = sa.and_(vif.c.network_id == network_id, _OWNER.is_distinct_from(project_id))
     if around.version == 6:

@@ -16,8 +16,10 @@ from ..db import tables
 from ..db.tables_jobs import job
 
 OWNED = {
-    "server_groups": tables.server_group, "security_groups": tables.security_group, "floating_ips": tables.floating_ip,
-}  # fmt: skip
+    "server_groups": tables.server_group,
+    "security_groups": tables.security_group,
+    "floating_ips": tables.floating_ip,
+}
 
 
 def owned(connection: sa.Connection, project_id: str, kind: str) -> int:

@@ -30,18 +30,28 @@ Members = dict[str, list[str]]  # scope -> addresses
 EVERYWHERE = ""
 
 
-def complete(connection: sa.Connection, hosts: dict[str, dict[str, Plan]], given: t.Mapping[str, t.Sequence[Instance]]
-             ) -> None:
+def complete(
+    connection: sa.Connection, hosts: dict[str, dict[str, Plan]], given: t.Mapping[str, t.Sequence[Instance]]
+) -> None:
     """Add to the plans of `hosts` the groups that rules name, with their members, and the plan `groups` of each host
     where somebody's rules name a group that gains or loses a member: its `security_groups` are all that changes there.
 
     `given`: the instances by kind of plan. What the ledger does not know yet (in check mode) is taken from them.
     """
-    changing = {group["id"] for kind in ("build", "remove") for server in given.get(kind, ())
-                for group in server["security_groups"]}
+    changing = {
+        group["id"]
+        for kind in ("build", "remove")
+        for server in given.get(kind, ())
+        for group in server["security_groups"]
+    }
     elsewhere = hosts_naming(connection, changing)
-    named = {rule["remote_group_id"] for plans in hosts.values() for plan in plans.values()
-             for group in plan.get("security_groups", ()) for rule in group["rules"]} - {None}
+    named = {
+        rule["remote_group_id"]
+        for plans in hosts.values()
+        for plan in plans.values()
+        for group in plan.get("security_groups", ())
+        for rule in group["rules"]
+    } - {None}
     if not named and not elsewhere:
         return
     members = members_of(connection, named | set().union(*elsewhere.values()), given)
@@ -64,8 +74,16 @@ def members_of(
     found: dict[int, dict[str, set[str]]] = {group: {} for group in groups}
     rows = connection.execute(
         sa.select(
-            link.c.group_id, instance.c.uuid, vif.c.mac, vif.c.ipv6, vif.c.allowed_address_pairs, own.c.ip,
-            instance.c.project_id, vif.c.network_id, network.c.isolated, network.c.bridge,
+            link.c.group_id,
+            instance.c.uuid,
+            vif.c.mac,
+            vif.c.ipv6,
+            vif.c.allowed_address_pairs,
+            own.c.ip,
+            instance.c.project_id,
+            vif.c.network_id,
+            network.c.isolated,
+            network.c.bridge,
         )
         .select_from(
             link.join(instance, instance.c.id == link.c.instance_id)
@@ -80,16 +98,24 @@ def members_of(
             address = None if row.ip is None else to_text(row.ip)
             scope = row.bridge if row.isolated else EVERYWHERE
             found[row.group_id].setdefault(scope, set()).update(
-                _addresses(row.mac, address, row.ipv6, without_others(
-                    connection, row.project_id, row.network_id, row.allowed_address_pairs)))
+                _addresses(
+                    row.mac,
+                    address,
+                    row.ipv6,
+                    without_others(connection, row.project_id, row.network_id, row.allowed_address_pairs),
+                )
+            )
     for server in given.get("build", ()):
         for group in server["security_groups"]:
             for nic in server["nics"] if group["id"] in found else ():
                 scope = nic["network"]["bridge"] if nic["network"].get("isolated") else EVERYWHERE
                 found[group["id"]].setdefault(scope, set()).update(
-                    _addresses(nic["mac"], nic["ip"], nic["ipv6"], nic.get("allowed_address_pairs")))
-    return {group: {scope: sorted(addresses) for scope, addresses in sorted(scopes.items())}
-            for group, scopes in found.items()}
+                    _addresses(nic["mac"], nic["ip"], nic["ipv6"], nic.get("allowed_address_pairs"))
+                )
+    return {
+        group: {scope: sorted(addresses) for scope, addresses in sorted(scopes.items())}
+        for group, scopes in found.items()
+    }
 
 
 def with_members(group: Plan, members: t.Mapping[int, Members]) -> Plan:
@@ -101,9 +127,7 @@ def with_members(group: Plan, members: t.Mapping[int, Members]) -> Plan:
     return {**group, "members": scopes.get(EVERYWHERE, []), **({"scoped_members": scoped} if scoped else {})}
 
 
-def _addresses(
-    mac: str, ip: str | None, ipv6: str | None, pairs: t.Iterable[t.Mapping[str, t.Any]] | None
-) -> set[str]:
+def _addresses(mac: str, ip: str | None, ipv6: str | None, pairs: t.Iterable[t.Mapping[str, t.Any]] | None) -> set[str]:
     found = {address for address in (ip, ipv6, eui64(LINK_LOCAL, mac)) if address}
     for pair in pairs or ():
         # A range may be all there is: whoever may send from it must not become everybody.

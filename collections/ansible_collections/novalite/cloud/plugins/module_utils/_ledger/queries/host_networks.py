@@ -70,7 +70,11 @@ def floating(connection: sa.Connection, hosts: t.Iterable[str]) -> Floating:
     """(network, host) -> the floating IPs of its instances there, each with the UUID of its instance."""
     rows = connection.execute(
         sa.select(
-            vif.c.network_id, instance.c.host, instance.c.uuid, fixed_ip.c.ip, floating_ip.c.address,
+            vif.c.network_id,
+            instance.c.host,
+            instance.c.uuid,
+            fixed_ip.c.ip,
+            floating_ip.c.address,
             floating_pool.c.interface,
         )
         .select_from(floating_ip)
@@ -83,11 +87,7 @@ def floating(connection: sa.Connection, hosts: t.Iterable[str]) -> Floating:
     )
     found: Floating = {}
     for row in rows:
-        entry = {
-            "fixed": to_text(row.ip),
-            "floating": to_text(row.address),
-            "interface": row.interface,
-        }
+        entry = {"fixed": to_text(row.ip), "floating": to_text(row.address), "interface": row.interface}
         found.setdefault((row.network_id, row.host), []).append((row.uuid, entry))
     return found
 

@@ -100,9 +100,7 @@ def image_visible(project_id: t.Any) -> sa.ColumnElement[bool]:
     """Whether the project may use an image, if it knows its id. What has no owner is the cloud's, for everybody."""
     columns = tables.image.c
     return sa.or_(
-        columns.owner.in_(["", project_id]),
-        columns.visibility.in_(["public", "community"]),
-        image_sharing(project_id),
+        columns.owner.in_(["", project_id]), columns.visibility.in_(["public", "community"]), image_sharing(project_id)
     )
 
 
@@ -130,8 +128,9 @@ def image_by_name(connection: sa.Connection, name: str, project_id: str) -> Reco
     query = sa.select(tables.image).where(seen, columns.name == name).order_by(rank, columns.created_at, columns.id)
     row = connection.execute(query.limit(1)).mappings().first()
     if row is None:
-        raise unknown("image", name, connection.execute(sa.select(columns.name).where(seen).order_by(columns.name))
-                      .scalars())
+        raise unknown(
+            "image", name, connection.execute(sa.select(columns.name).where(seen).order_by(columns.name)).scalars()
+        )
     return _launchable(connection, dict(row), project_id)
 
 
@@ -159,9 +158,13 @@ def _launchable(connection: sa.Connection, row: Record, project_id: str) -> Reco
             f"{', '.join(LAUNCHABLE)} first"
         )
     return {
-        **row, "properties": properties, "disk_format": disk_format, "kernel": kernel, "ramdisk": ramdisk,
+        **row,
+        "properties": properties,
+        "disk_format": disk_format,
+        "kernel": kernel,
+        "ramdisk": ramdisk,
         "cmdline": cmdline,
-    }  # fmt: skip
+    }
 
 
 def _boot_file(
@@ -223,8 +226,9 @@ def unknown(kind: str, name: str, names: t.Iterable[str]) -> NotFoundError:
     if not there:
         return NotFoundError(f"unknown {kind} {name!r}: there is none yet")
     more = f" and {len(there) - NAMES_SHOWN} more" if len(there) > NAMES_SHOWN else ""
-    return NotFoundError(f"unknown {kind} {name!r}: there {'are' if len(there) > 1 else 'is'} "
-                         f"{', '.join(there[:NAMES_SHOWN])}{more}")
+    return NotFoundError(
+        f"unknown {kind} {name!r}: there {'are' if len(there) > 1 else 'is'} {', '.join(there[:NAMES_SHOWN])}{more}"
+    )
 
 
 def unknown_server(connection: sa.Connection, project_id: str, name: str) -> NotFoundError:

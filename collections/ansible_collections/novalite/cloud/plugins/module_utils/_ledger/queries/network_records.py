@@ -173,8 +173,7 @@ def ports_of(connection: sa.Connection, project_id: str | None, number: str | No
             .outerjoin(
                 subnet,
                 sa.and_(
-                    subnet.c.network_id == router_interface.c.network_id,
-                    subnet.c.version == router_interface.c.version,
+                    subnet.c.network_id == router_interface.c.network_id, subnet.c.version == router_interface.c.version
                 ),
             )
         )

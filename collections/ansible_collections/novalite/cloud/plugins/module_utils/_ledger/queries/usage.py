@@ -22,14 +22,10 @@ _INSTANCES = sa.select(
     sa.func.coalesce(sa.func.sum(instance.c.flavor["vcpus"].as_integer()), 0).label("cores"),
     sa.func.coalesce(sa.func.sum(instance.c.flavor["memory_mb"].as_integer()), 0).label("ram"),
 ).where(_OWN)
-_NICS = (
-    sa.select(sa.func.count()).select_from(vif.join(instance, instance.c.uuid == vif.c.instance_uuid)).where(_OWN)
-)
+_NICS = sa.select(sa.func.count()).select_from(vif.join(instance, instance.c.uuid == vif.c.instance_uuid)).where(_OWN)
 
 
-def usage(
-    connection: sa.Connection, project_id: str, resources: t.Collection[str] = COUNTED
-) -> dict[str, int]:
+def usage(connection: sa.Connection, project_id: str, resources: t.Collection[str] = COUNTED) -> dict[str, int]:
     """How much of these `resources` (of COUNTED; `ram` in MiB) the project's instances take."""
     used: dict[str, int] = {}
     if {"instances", "cores", "ram"} & set(resources):

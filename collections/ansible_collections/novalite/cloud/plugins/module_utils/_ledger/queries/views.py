@@ -37,9 +37,16 @@ from .address_pairs import without_others
 Instance = dict[str, t.Any]
 
 _ATTACHMENT_FIELDS = (
-    "id", "instance_uuid", "volume_id", "device", "boot_index", "tag", "delete_on_termination", "readonly",
+    "id",
+    "instance_uuid",
+    "volume_id",
+    "device",
+    "boot_index",
+    "tag",
+    "delete_on_termination",
+    "readonly",
     "attached_at",
-)  # fmt: skip
+)
 
 _RULE_FIELDS = ("id", "direction", "ethertype", "protocol", "port_min", "port_max", "cidr", "remote_group_id")
 _NETWORK_FIELDS = (

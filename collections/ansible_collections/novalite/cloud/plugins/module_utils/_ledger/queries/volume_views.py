@@ -25,9 +25,17 @@ Snapshot = dict[str, t.Any]
 Attachment = dict[str, t.Any]
 
 _ATTACHMENT_FIELDS = (
-    "id", "volume_id", "instance_uuid", "device", "attached_at", "created_at", "delete_on_termination", "boot_index",
-    "tag", "readonly",
-)  # fmt: skip
+    "id",
+    "volume_id",
+    "instance_uuid",
+    "device",
+    "attached_at",
+    "created_at",
+    "delete_on_termination",
+    "boot_index",
+    "tag",
+    "readonly",
+)
 
 
 def volumes_by(

@@ -37,9 +37,7 @@ def plan_for_groups(connection: sa.Connection, groups: t.Collection[int]) -> dic
     return _plan(connection, not_adopted(instances_by(connection, uuids=list(uuids))), groups, facts)
 
 
-def plan_for_instances(
-    connection: sa.Connection, uuids: t.Iterable[str], groups: t.Collection[int]
-) -> dict[str, Plan]:
+def plan_for_instances(connection: sa.Connection, uuids: t.Iterable[str], groups: t.Collection[int]) -> dict[str, Plan]:
     """What hosts have to be told after these instances joined or left `groups`."""
     placed = [server for server in not_adopted(instances_by(connection, uuids=uuids)) if server["host"]]
     return _plan(connection, placed, groups, facts_of_hosts(connection))

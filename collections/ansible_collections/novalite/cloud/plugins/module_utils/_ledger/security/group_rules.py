@@ -184,10 +184,7 @@ def delete_rule(connection: sa.Connection, project_id: str, rule_id: str) -> int
     """Delete one rule; returns the number of its group. Raises NotFoundError."""
     _lock(connection, project_id)
     found = [
-        (group, rule)
-        for group in groups_of(connection, project_id)
-        for rule in group["rules"]
-        if rule["id"] == rule_id
+        (group, rule) for group in groups_of(connection, project_id) for rule in group["rules"] if rule["id"] == rule_id
     ]
     if not found:
         raise NotFoundError(f"Security group rule {rule_id} does not exist")
@@ -254,7 +251,5 @@ def _rules(connection: sa.Connection, group: int) -> list[Record]:
 def _record_open_egress(connection: sa.Connection, group: t.Any) -> list[Record]:
     rules = open_egress(group._mapping)
     columns = [column.name for column in security_group_rule.c]
-    connection.execute(
-        sa.insert(security_group_rule), [{column: rule[column] for column in columns} for rule in rules]
-    )
+    connection.execute(sa.insert(security_group_rule), [{column: rule[column] for column in columns} for rule in rules])
     return [{**rule, "remote_group": None} for rule in rules]

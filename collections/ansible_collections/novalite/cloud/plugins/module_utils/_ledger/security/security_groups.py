@@ -87,9 +87,11 @@ def remove_groups(connection: sa.Connection, project_id: str, names: t.Sequence[
     ).first()
     if held is not None:
         raise ConflictError(f"security group {held[0]!r} is in use by the port {held[1]}: remove that first")
-    named = connection.execute(
-        rules_query().where(rules.c.remote_group_id.in_(ids), rules.c.group_id.not_in(ids))
-    ).mappings().first()
+    named = (
+        connection.execute(rules_query().where(rules.c.remote_group_id.in_(ids), rules.c.group_id.not_in(ids)))
+        .mappings()
+        .first()
+    )
     if named is not None:
         raise ConflictError(
             f"security group {named['remote_group']!r} is named by a rule of {named['group']!r}: remove that rule first"

@@ -25,10 +25,20 @@ from . import volume_access, volume_attachments, volume_plans, volume_sources, v
 
 # what an instance keeps as its image that starts from a volume of which nobody knows an image
 NO_IMAGE: t.Mapping[str, t.Any] = {
-    "id": "", "name": "", "disk_format": "raw", "source": "", "checksum": f"sha256:{'0' * 64}", "size": 0,
-    "virtual_size": 0, "kernel": None, "ramdisk": None, "cmdline": "", "min_disk_gb": 0, "min_ram_mb": 0,
+    "id": "",
+    "name": "",
+    "disk_format": "raw",
+    "source": "",
+    "checksum": f"sha256:{'0' * 64}",
+    "size": 0,
+    "virtual_size": 0,
+    "kernel": None,
+    "ramdisk": None,
+    "cmdline": "",
+    "min_disk_gb": 0,
+    "min_ram_mb": 0,
     "properties": {},
-}  # fmt: skip
+}
 
 
 def resolved(

@@ -63,9 +63,7 @@ def remove(connection: sa.Connection, of_type: VolumeType, project_id: str) -> N
     if project_id not in projects_of(connection, of_type["id"]):
         raise NotFoundError(f"Volume type access not found for {of_type['id']} / {project_id} combination.")
     table = volume_type_access
-    connection.execute(
-        sa.delete(table).where(table.c.type_id == of_type["id"], table.c.project_id == project_id)
-    )
+    connection.execute(sa.delete(table).where(table.c.type_id == of_type["id"], table.c.project_id == project_id))
 
 
 def describe_image(connection: sa.Connection, volume_id: str, image: t.Mapping[str, t.Any]) -> None:

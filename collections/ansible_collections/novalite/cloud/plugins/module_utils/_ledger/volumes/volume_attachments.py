@@ -145,9 +145,7 @@ def finish_detach(connection: sa.Connection, attachment_id: str, *, error: str |
     return True
 
 
-def update_attachment(
-    connection: sa.Connection, attachment_id: str, *, delete_on_termination: bool
-) -> None:
+def update_attachment(connection: sa.Connection, attachment_id: str, *, delete_on_termination: bool) -> None:
     """Whether the volume goes with its instance."""
     connection.execute(
         sa.update(volume_attachment)
@@ -165,8 +163,9 @@ def settle(connection: sa.Connection, volume_ids: t.Iterable[str], reason: str) 
     for volume_id in sorted(set(volume_ids)):
         attached = attachments_by(connection, volumes=[volume_id])
         for before, after, action in (
-            ("attaching", "error_attaching", ATTACH), ("detaching", "error_detaching", DETACH)
-        ):  # fmt: skip
+            ("attaching", "error_attaching", ATTACH),
+            ("detaching", "error_detaching", DETACH),
+        ):
             if swap(connection, volume_id, (before,), after if attached else "available", reason):
                 ended = [
                     (attachment["instance_uuid"], attachment["host"], actions.one_line(reason))
@@ -236,9 +235,14 @@ def attach_new(
     if row["status"] != "creating":
         begin(connection, row, "attach", ("available",), "attaching")
     return _insert(
-        connection, server, row, device=device, tag=tag, delete_on_termination=delete_on_termination,
+        connection,
+        server,
+        row,
+        device=device,
+        tag=tag,
+        delete_on_termination=delete_on_termination,
         boot_index=boot_index,
-    )  # fmt: skip
+    )
 
 
 def _insert(

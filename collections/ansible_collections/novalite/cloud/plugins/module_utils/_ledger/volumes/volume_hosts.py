@@ -35,8 +35,9 @@ def choose(
     if host is not None:
         check_compute_hosts(connection, [host])
         if allowed is not None and host not in allowed:
-            raise ConflictError(f"volume type {of_type['name']} is not on the compute host {host}, only on "
-                                f"{', '.join(allowed)}")
+            raise ConflictError(
+                f"volume type {of_type['name']} is not on the compute host {host}, only on {', '.join(allowed)}"
+            )
         return host
     taken = (
         sa.select(sa.func.coalesce(sa.func.sum(volume.c.size_gb), 0))

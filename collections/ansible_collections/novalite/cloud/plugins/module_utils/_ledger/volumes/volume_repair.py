@@ -63,9 +63,7 @@ def fail_lost(connection: sa.Connection, host: str, files: t.Collection[str], si
         .order_by(volume.c.id)
     ).all()
     reason = f"its data is gone from {host}"
-    return [
-        (row.name, row.status) for row in rows if volumes.swap(connection, row.id, (row.status,), "error", reason)
-    ]
+    return [(row.name, row.status) for row in rows if volumes.swap(connection, row.id, (row.status,), "error", reason)]
 
 
 def _silent(table: sa.Table, then: int) -> sa.Select[t.Any]:

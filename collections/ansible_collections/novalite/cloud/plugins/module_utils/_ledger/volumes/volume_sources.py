@@ -40,8 +40,9 @@ def source_of(connection: sa.Connection, project_id: str, params: Params) -> dic
         if not isinstance(image, t.Mapping):
             image = lookups.image_by_id(connection, str(image), project_id)
         if image.get("status") not in (None, "active"):
-            raise NovaliteError(f"Invalid image identifier or unable to access requested image: {image['id']} is "
-                                f"{image['status']}")
+            raise NovaliteError(
+                f"Invalid image identifier or unable to access requested image: {image['id']} is {image['status']}"
+            )
         least = max(1, image["min_disk_gb"], math.ceil(image["virtual_size"] / GIB))
         return {**none, "kind": "image", "image": image_of(image), "bootable": True, "least": least}
     if given[0] == "snapshot_id":
@@ -50,12 +51,11 @@ def source_of(connection: sa.Connection, project_id: str, params: Params) -> dic
         )
         snapshot = connection.execute(query).first()
         if snapshot is None:
-            raise NotFoundError(
-                f"Snapshot {volume_types.check_shown(str(params['snapshot_id']))} could not be found."
-            )
+            raise NotFoundError(f"Snapshot {volume_types.check_shown(str(params['snapshot_id']))} could not be found.")
         if snapshot.status != "available":
-            raise ConflictError(f"Invalid snapshot: Originating snapshot status must be one of available values, not "
-                                f"{snapshot.status}.")
+            raise ConflictError(
+                f"Invalid snapshot: Originating snapshot status must be one of available values, not {snapshot.status}."
+            )
         of, least = volume_of(connection, snapshot.volume_id), snapshot.size_gb
     else:
         of = volume_of(connection, params["source_volume_id"], project_id)

@@ -29,12 +29,7 @@ from ..queries.volume_views import Volume, used, volumes_by
 from . import volume_sources
 
 # what a status that belongs to something under way becomes when that died
-ERRORS = {
-    "creating": "error",
-    "downloading": "error",
-    "deleting": "error_deleting",
-    "extending": "error_extending",
-}
+ERRORS = {"creating": "error", "downloading": "error", "deleting": "error_deleting", "extending": "error_extending"}
 MAX_METADATA = 128
 EXTEND = "extend_volume"  # Nova's name of the action
 

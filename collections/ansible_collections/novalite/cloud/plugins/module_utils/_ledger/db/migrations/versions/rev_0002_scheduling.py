@@ -73,11 +73,7 @@ def upgrade() -> None:
     )
     op.create_index(op.f("ix_server_group_member_group_id"), "server_group_member", ["group_id"], unique=False)
     op.create_index(
-        "ix_instance_building",
-        "instance",
-        ["host"],
-        sqlite_where=sa.text(BUILDING),
-        postgresql_where=sa.text(BUILDING),
+        "ix_instance_building", "instance", ["host"], sqlite_where=sa.text(BUILDING), postgresql_where=sa.text(BUILDING)
     )
 
 

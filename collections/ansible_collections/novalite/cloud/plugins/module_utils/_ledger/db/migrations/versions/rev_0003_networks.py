@@ -55,9 +55,7 @@ def upgrade() -> None:
         sa.Column("vif_id", sa.String(36)),
         sa.Column("released_at", sa.BigInteger(), server_default="0", nullable=False),
         sa.CheckConstraint("vif_id IS NULL OR project_id IS NOT NULL", name=op.f("ck_floating_ip_allocated")),
-        sa.ForeignKeyConstraint(
-            ["pool"], ["floating_pool.name"], name=op.f("fk_floating_ip_pool"), ondelete="CASCADE"
-        ),
+        sa.ForeignKeyConstraint(["pool"], ["floating_pool.name"], name=op.f("fk_floating_ip_pool"), ondelete="CASCADE"),
         sa.ForeignKeyConstraint(["project_id"], ["project.id"], name=op.f("fk_floating_ip_project_id")),
         sa.ForeignKeyConstraint(["vif_id"], ["vif.id"], name=op.f("fk_floating_ip_vif_id"), ondelete="SET NULL"),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_floating_ip")),

@@ -161,9 +161,7 @@ def upgrade() -> None:
     op.add_column("flavor", sa.Column("is_public", sa.Boolean(), server_default=sa.true(), nullable=False))
     op.add_column("flavor", sa.Column("description", sa.Text()))
     op.create_index("uq_flavor_flavorid", "flavor", ["flavorid"], unique=True)
-    op.add_column(
-        "instance", sa.Column("password_optional", sa.Boolean(), server_default=sa.false(), nullable=False)
-    )
+    op.add_column("instance", sa.Column("password_optional", sa.Boolean(), server_default=sa.false(), nullable=False))
     op.add_column("instance", sa.Column("display_name", sa.String(255)))
     op.add_column("instance", sa.Column("description", sa.String(255)))
     op.add_column("instance", sa.Column("user_id", sa.String(32)))

@@ -46,8 +46,11 @@ def upgrade() -> None:
         _plain_defaults(batch)
         _without_checks(batch)
         for name, rule in (
-            ("disk_format", FORMATS), ("container_format", CONTAINERS), ("status", STATES), ("visibility", VISIBILITIES)
-        ):  # fmt: skip
+            ("disk_format", FORMATS),
+            ("container_format", CONTAINERS),
+            ("status", STATES),
+            ("visibility", VISIBILITIES),
+        ):
             batch.create_check_constraint(op.f(f"ck_image_{name}"), rule)
     _move_properties()
     op.create_table(

@@ -50,9 +50,7 @@ def upgrade() -> None:
         sa.Column("created_at", sa.BigInteger(), nullable=False),
         sa.Column("updated_at", sa.BigInteger(), nullable=False),
         sa.CheckConstraint("version IN (4, 6)", name=op.f("ck_subnet_version")),
-        sa.ForeignKeyConstraint(
-            ["network_id"], ["network.id"], name=op.f("fk_subnet_network_id"), ondelete="CASCADE"
-        ),
+        sa.ForeignKeyConstraint(["network_id"], ["network.id"], name=op.f("fk_subnet_network_id"), ondelete="CASCADE"),
         sa.PrimaryKeyConstraint("network_id", "version", name=op.f("pk_subnet")),
     )
     op.create_table(
@@ -76,9 +74,7 @@ def upgrade() -> None:
         "port_security_group",
         sa.Column("vif_id", sa.String(36), nullable=False),
         sa.Column("group_id", _big_id(), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["group_id"], ["security_group.id"], name=op.f("fk_port_security_group_group_id")
-        ),
+        sa.ForeignKeyConstraint(["group_id"], ["security_group.id"], name=op.f("fk_port_security_group_group_id")),
         sa.ForeignKeyConstraint(
             ["vif_id"], ["port.vif_id"], name=op.f("fk_port_security_group_vif_id"), ondelete="CASCADE"
         ),
@@ -179,9 +175,7 @@ def _let_be_null(null: bool) -> None:
                 op.alter_column(table, column, existing_type=kind, nullable=null)
 
 
-def _rewrite(
-    connection: sa.Connection, table: str, column: str, kind: sa.types.TypeEngine[t.Any], null: bool
-) -> None:
+def _rewrite(connection: sa.Connection, table: str, column: str, kind: sa.types.TypeEngine[t.Any], null: bool) -> None:
     """SQLite's way for a change that leaves the rows as they are (https://sqlite.org/lang_altertable.html, section 7).
 
     A copy of the table in the other's place would take with it, by their ON DELETE clauses, what other tables hold: the
