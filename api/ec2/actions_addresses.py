@@ -19,6 +19,7 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_tags
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import floating_ips
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
+from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.projects import project_name
 
 from ..context import current
 from ..ledger import reading_ledger
@@ -126,7 +127,7 @@ def allocate_address(asked: Asked) -> Body:
     with writing() as (connection, caller):
         with as_codes(refused):
             done = floating_ips.write_floating_ips(
-                connection, caller.project_name, [{**item, "new": item["address"] is None}]
+                connection, project_name(connection, caller.project), [{**item, "new": item["address"] is None}]
             )
         row = next(
             floating_ip
@@ -146,7 +147,7 @@ def release_address(asked: Asked) -> Body:
             raise Ec2Error("InvalidIPAddress.InUse", f"Address {row['address']} is in use: disassociate it first.")
         item = {"address": row["address"], "pool": None, "server": None, "fixed_ip": None}
         with as_codes({ConflictError: "InvalidAddress.NotFound"}):
-            floating_ips.release_floating_ips(connection, caller.project_name, [item])
+            floating_ips.release_floating_ips(connection, project_name(connection, caller.project), [item])
         ec2_tags.remove_tags(connection, caller.project, allocation_id(row))
     return {"return": True}
 

@@ -64,10 +64,10 @@ def plan_hosts(
     rows = connection.execute(sa.select(compute_host.c.name, compute_host.c.facts))
     facts: dict[str, dict[str, t.Any]] = {row.name: row.facts for row in rows}
     ledger = ledger_id(connection)
-    for host in compute_hosts:
-        facts[host["name"]] = {**facts.get(host["name"], {}), **host}  # one that does not answer just now says little
+    for looked_at in compute_hosts:  # one that does not answer just now says little
+        facts[looked_at["name"]] = {**facts.get(looked_at["name"], {}), **looked_at}
     given = {
-        kind: [one for one in not_adopted(of_kind) if one["host"]]
+        kind: [server for server in not_adopted(of_kind) if server["host"]]
         for kind, of_kind in (("build", instances), ("keep", existing), ("remove", leaving))
     }
     given["build"] = [{**server, "guest": told.get(server["uuid"], {})} for server in given["build"]]
@@ -81,7 +81,7 @@ def plan_hosts(
         for host, plan in plan_by_host(
             placed,
             facts,
-            lambda one, of_host: render(guest_of(one, of_host, state_dir=state_dir, ledger=ledger)),
+            lambda server, of_host: render(guest_of(server, of_host, state_dir=state_dir, ledger=ledger)),
             wires,
         ).items():
             hosts.setdefault(host, {})[kind] = plan
