@@ -177,7 +177,7 @@ def test_lists(cloud: Cloud, doors: Doors) -> None:
         connection.execute(sa.update(tables_volumes.volume).values(created_at=1))
     second = made(doors.member, name="b", size=2)
     made(doors.stranger, name="c")
-    for query, found in (
+    for query, listed in (
         ("", [second, first]),
         ("name=a", [first]),
         ("status=available", [second, first]),
@@ -193,7 +193,7 @@ def test_lists(cloud: Cloud, doors: Doors) -> None:
         ("all_tenants=1", [second, first]),
     ):
         for path in ("/volumes", "/volumes/detail"):
-            assert [volume["id"] for volume in doors.reader.get(f"{path}?{query}")["volumes"]] == found, query
+            assert [volume["id"] for volume in doors.reader.get(f"{path}?{query}")["volumes"]] == listed, query
     assert len(doors.admin.get("/volumes?all_tenants=1")["volumes"]) == 3
     (link,) = doors.reader.get("/volumes?limit=1")["volumes_links"]
     assert f"marker={second}" in link["href"] and "limit=1" in link["href"]

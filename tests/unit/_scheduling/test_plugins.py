@@ -38,8 +38,8 @@ def test_every_enabled_name_is_a_plug_in_and_every_plug_in_has_its_own_name() ->
 
 
 def test_every_weigher_has_an_option_for_its_multiplier() -> None:
-    for one in plugins.ours_in(weighers):
-        assert isinstance(getattr(Options(), f"{one.NAME}_weight_multiplier"), float)
+    for plugin in plugins.ours_in(weighers):
+        assert isinstance(getattr(Options(), f"{plugin.NAME}_weight_multiplier"), float)
 
 
 def test_options_are_checked_by_name() -> None:
@@ -53,7 +53,7 @@ def test_options_are_checked_by_name() -> None:
 
 def test_the_names_of_a_nova_conf(tmp_path: pathlib.Path) -> None:
     def filters_of(*names: str) -> set[str]:
-        chosen = {one.name for one in plugins.filters_for(Options(enabled_filters=names))}
+        chosen = {scheduling_filter.name for scheduling_filter in plugins.filters_for(Options(enabled_filters=names))}
         assert chosen >= PLACEMENT  # which Nova has beside its filters
         return chosen - PLACEMENT
 
@@ -69,13 +69,18 @@ def test_the_names_of_a_nova_conf(tmp_path: pathlib.Path) -> None:
     assert filters_of("nova.scheduler.filters.io_ops_filter.IoOpsFilter", "io_ops", "AllHostsFilter") == {"io_ops"}
     assert filters_of("nova.scheduler.filters.all_filters") == set(Options().enabled_filters) - PLACEMENT
     assert filters_of("AllHostsFilter") == set()
-    assert [one.name for one in plugins.filters_for(Options(enabled_filters=["ram"]))] == ["ram"]
+    assert [scheduling_filter.name for scheduling_filter in plugins.filters_for(Options(enabled_filters=["ram"]))] == [
+        "ram"
+    ]
     assert weighers_of("RAMWeigher", "CPUWeigher") == ["ram", "cpu"]
     assert weighers_of("nova.scheduler.weights.affinity.ServerGroupSoftAffinityWeigher") == ["soft_affinity"]
     assert weighers_of("nova.scheduler.weights.all_weighers") == list(Options().enabled_weighers)
     # a user's own in the place of ours keeps Nova's name for it
     own = write(tmp_path / "own.py", 'NAME = "ram"\ndef passes(host, request, options):\n    return "no"\n')
-    chosen = {one.name: one for one in plugins.filters_for(Options(enabled_filters=["RamFilter"], plugin_paths=[own]))}
+    chosen = {
+        scheduling_filter.name: scheduling_filter
+        for scheduling_filter in plugins.filters_for(Options(enabled_filters=["RamFilter"], plugin_paths=[own]))
+    }
     assert chosen["ram"].passes(HOSTS[0], REQUEST, Options()) == "no"
 
 
@@ -99,7 +104,7 @@ def test_a_name_of_a_nova_conf_that_nothing_here_has(kind: str, name: str, messa
 
 def test_the_classes_are_those_that_the_parity_cases_compare_with() -> None:
     for package, theirs in ((filters, cases.FILTERS), (weighers, cases.WEIGHERS)):
-        ours = {one.NAME: getattr(one, "NOVA", None) for one in plugins.ours_in(package)}
+        ours = {plugin.NAME: getattr(plugin, "NOVA", None) for plugin in plugins.ours_in(package)}
         assert theirs == {name: ours[name] for name in theirs}
 
 

@@ -38,10 +38,10 @@ def openstack_network_data(instance: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
                 "ethernet_mac_address": nic["mac"],
             }
         )
-        for found in (_ipv4(nic), _ipv6(nic)):
-            if found is not None:
+        for address in (_ipv4(nic), _ipv6(nic)):
+            if address is not None:
                 networks.append(
-                    {"id": f"network{len(networks)}", "link": link, "network_id": nic["network"]["uuid"], **found}
+                    {"id": f"network{len(networks)}", "link": link, "network_id": nic["network"]["uuid"], **address}
                 )
         servers += [server for server in nic["network"]["dns"] if server not in servers]
     return {"links": links, "networks": networks, "services": [{"type": "dns", "address": dns} for dns in servers]}
