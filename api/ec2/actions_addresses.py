@@ -19,12 +19,12 @@ from ansible_collections.novalite.cloud.plugins.module_utils._ledger.db.engine i
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.ec2 import ec2_tags
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.network import floating_ips
 from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries import network_records
-from ansible_collections.novalite.cloud.plugins.module_utils._ledger.queries.projects import project_name
 
 from ..context import current
 from ..ledger import reading_ledger
 from ..network import routes_floating
 from ..network.blueprint import NeutronError
+from ..network.changes import project_name
 from . import filters, ids
 from .actions_instances import find as find_instances
 from .blueprint import action, writing
