@@ -68,8 +68,8 @@ def test_capacity_is_what_may_be_claimed_and_used_what_is(cloud: Cloud, read: t.
 def test_the_last_look_is_told_host_by_host(cloud: Cloud, read: t.Callable[[], dict[str, float]]) -> None:
     for name in ("hv1", "hv2", "hv3"):
         cloud.host(name)
-    bridge = {"bridge": {"changed": True, "diff": {"before": {}, "after": {}}}}
-    hosts = {"hv1": {"rows": [], "steps": bridge}, "hv2": {"rows": [], "steps": {}}, "hv3": {"failed": "no answer"}}
+    bridge = {"module": "bridge", "result": {"changed": True, "diff": {"before": {}, "after": {}}}}
+    hosts = {"hv1": {"rows": [], "steps": [bridge]}, "hv2": {"rows": [], "steps": []}, "hv3": {"failed": "no answer"}}
     params = {"corrections": [], "deletions": [], "failures": [], "hosts": hosts, "repaired": True}
     with transaction(cloud.engine) as connection:
         difference_report(connection, params)
