@@ -69,4 +69,5 @@ def answer(text: str) -> None:
     """Take the trip that `text`, JSON, asks for, and print its answer; what modules print goes to stderr."""
     with contextlib.redirect_stdout(sys.stderr):
         result = take(json.loads(text))
-    print(MARK + json.dumps(result), flush=True)
+    sys.stdout.write(MARK + json.dumps(result) + "\n")
+    sys.stdout.flush()
