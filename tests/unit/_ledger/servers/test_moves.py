@@ -402,6 +402,16 @@ def test_a_resize_is_within_the_quota(cloud: t.Any) -> None:
     assert row(cloud, uuid).task_state is None
 
 
+@pytest.mark.parametrize(("action", "secret"), [("evacuate", True), ("migrate", False)])
+def test_what_only_a_guest_may_know_is_on_no_screen(cloud: t.Any, action: str, secret: bool) -> None:
+    uuid = server(cloud)
+    cloud.write(sa.update(tables.instance).where(tables.instance.c.uuid == uuid).values(user_data="c2VjcmV0"))
+    if action == "evacuate":
+        cloud.write(sa.update(tables.compute_host).where(tables.compute_host.c.name == "hv1").values(last_seen_at=0))
+    begun = ask(cloud, action, "web")
+    assert begun["secret"] is secret
+
+
 def test_an_evacuation_gives_the_dead_hosts_claim_back(cloud: t.Any) -> None:
     uuid = server(cloud)
     cloud.write(sa.update(tables.compute_host).where(tables.compute_host.c.name == "hv1").values(up=False))

@@ -77,6 +77,8 @@ def _begin(connection: sa.Connection, params: Params) -> dict[str, t.Any]:
     result["moves"] = [_move(action, one, move) for one, move in placed]
     result["hosts"] = move_plans.plans(connection, params, result["moves"], placed)
     result["targets"] = targets.of_moves(result["hosts"], action)
+    # an evacuated guest is told anew what only it may know: user data, files, the hash of its password
+    result["secret"] = any(plan.get("build", {}).get("secret") for plan in result["hosts"].values())
     result["changed"] = bool(going)
     if going:
         after = {**_states(instances_by(connection, uuids=[one["uuid"] for one in going]))}
